@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Carries out a Plan; the only code that changes the machine. Each action is checked before it is applied (0 already so, 1
+ * needed, < 0 error), actions that do not wait for each other run at the same time, each has its deadline. */
+#include "plan/plan.h"
+
+#define APPLY_MANIFEST "/var/lib/nodestrap/manifest.json"       /* files this tool owns */
+#define APPLY_RUN_DIR  "/run/nodestrap"
+
+typedef enum Outcome { OUTCOME_PENDING, OUTCOME_UNCHANGED, OUTCOME_DONE, OUTCOME_SKIPPED, OUTCOME_FAILED, _OUTCOME_INVALID = -22 } Outcome;
+DECLARE_STRING_TABLE(outcome, Outcome);
+
+typedef struct Result {
+        const Action *action;           /* of the plan, which must live longer */
+        Outcome outcome;
+        uint64_t begin_usec, end_usec;  /* CLOCK_MONOTONIC; 0 if it never began */
+        Cause cause;                    /* of a failure */
+        char *text;                     /* failure or skip: the sentence */
+} Result;
+typedef struct Results { Result *items; size_t n; } Results;
+void results_done(Results *r);
+const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */
+size_t results_count(const Results *r, Outcome outcome);
+
+/* Applies everything that can be: after a failure, actions that depend on it are skipped and the rest goes on. < 0 when any
+ * failed; the diag then has the root cause first. A plan with an unsupported action is refused before anything is touched.
+ * With a root that is not the host's, units are skipped and files are written. SIGTERM and SIGINT end the run after the action
+ * in hand is undone or finished. */
+_must_check_ _nonnull_ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag);

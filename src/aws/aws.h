@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The two services we ask: the instance metadata service (plain HTTP, our own small client) and the EC2 API (libcurl). */
+#include "base/error.h"
+#include "base/root.h"
+
+/* One connection, one token, one budget for a whole phase. IMDSv2 only; never through a proxy, never following a redirect.
+ * Base: AWS_EC2_METADATA_SERVICE_ENDPOINT, else http://169.254.169.254, with AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6
+ * http://[fd00:ec2::254]. Nothing is sent before the first get. */
+typedef struct Imds Imds;
+Imds *imds_new(uint64_t budget_usec);           /* 0: the default of 60 s */
+Imds *imds_free(Imds *i);
+DEFINE_CLEANUP(Imds *, imds_free)
+/* GET /latest/PATH. -ENOENT for 404, which is final. 401 asks for a new token once; everything else (refused, timed out, cut
+ * off, 5xx, 429) is retried with full jitter until the budget is spent, then -ETIMEDOUT and a diagnostic that tells what was
+ * seen last. ret_size may be NULL. */
+_must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag);
+unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
+
+typedef struct Credentials { char *key_id, *secret, *token; } Credentials;
+void credentials_done(Credentials *c);
+/* From the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), else the instance role by IMDS. */
+_must_check_ _nonnull_ int credentials_get(Imds *imds, Credentials *ret, Diag *diag);
+
+typedef struct Ec2 {
+        const char *region, *domain;    /* "us-west-2", "amazonaws.com"; the endpoint is made of them, or AWS_ENDPOINT_URL(_EC2) */
+        Imds *imds;                     /* for credentials */
+} Ec2;
+/* DescribeInstances → PrivateDnsName of the instance. Attempts of 5 s each, full jitter between them, AWS_MAX_ATTEMPTS or 30 of
+ * them, 10 minutes at most; an empty name counts as "not yet". HTTPS_PROXY and NO_PROXY are honoured. */
+_must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag);
+/* DescribeInstanceTypes → ENIs of the default network card and IPv4 addresses of each; a few short attempts only. */
+_must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag);
+unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of causes (words, exit codes, meanings: the manual prints it) and the list of diagnostics. */
+#include "base/error.h"
+
+#include "base/str.h"
+
+#include <stdarg.h>
+
+static const struct { const char *word; ExitCode exit_code; const char *meaning; } causes[_CAUSE_MAX] = {
+        [CAUSE_NONE]         = { "OK",           EXIT_DONE,           "nothing went wrong" },
+        [CAUSE_INTERNAL]     = { "EINTERNAL",    EXIT_INTERNAL,       "a bug in nodestrap; report it with the journal of this boot" },
+        [CAUSE_USAGE]        = { "EUSAGE",       EXIT_USAGE,          "called with wrong arguments, or not as root" },
+        [CAUSE_INTERRUPTED]  = { "EINTERRUPTED", EXIT_INTERNAL,       "stopped by a signal; what was begun was finished or undone, run it again" },
+        [CAUSE_NO_CONFIG]    = { "ENOCONFIG",    EXIT_NO_CONFIG,      "no NodeConfig in any source; look at the launch template's user data" },
+        [CAUSE_SYNTAX]       = { "ESYNTAX",      EXIT_CONFIG_INVALID, "user data that cannot be decoded" },
+        [CAUSE_LIMIT]        = { "ELIMIT",       EXIT_CONFIG_INVALID, "user data larger or deeper than the limits allow" },
+        [CAUSE_INVALID]      = { "EINVALID",     EXIT_CONFIG_INVALID, "a value, or a combination of values, that is not allowed" },
+        [CAUSE_UNSUPPORTED]  = { "EUNSUPPORTED", EXIT_CONFIG_INVALID, "a valid setting that this version cannot carry out" },
+        [CAUSE_STRICT]       = { "ESTRICT",      EXIT_CONFIG_INVALID, "--strict was given and there are warnings" },
+        [CAUSE_SOURCE]       = { "ESOURCE",      EXIT_SOURCE,         "a configuration source that cannot be read" },
+        [CAUSE_IMDS]         = { "EIMDS",        EXIT_SOURCE,         "the instance metadata service does not answer as it should" },
+        [CAUSE_CREDENTIALS]  = { "ECREDENTIALS", EXIT_FACTS,          "no AWS credentials: the instance has no usable role" },
+        [CAUSE_EC2]          = { "EEC2",         EXIT_FACTS,          "the EC2 API does not answer, or refuses" },
+        [CAUSE_FACTS]        = { "EFACTS",       EXIT_FACTS,          "something about this machine that must be known is not" },
+        [CAUSE_FILE]         = { "EFILE",        EXIT_FILE,           "a file that cannot be written or removed" },
+        [CAUSE_UNIT]         = { "EUNIT",        EXIT_UNIT,           "a unit that failed to start, or restarts again and again" },
+        [CAUSE_UNIT_MISSING] = { "EUNITMISSING", EXIT_UNIT,           "a unit that does not exist on this machine" },
+        [CAUSE_BUS]          = { "EBUS",         EXIT_UNIT,           "systemd cannot be reached on the system bus" },
+        [CAUSE_COMMAND]      = { "ECOMMAND",     EXIT_UNIT,           "a program that failed" },
+        [CAUSE_DEADLINE]     = { "EDEADLINE",    EXIT_DEADLINE,       "something was not done in time" },
+};
+
+const char *cause_word(Cause cause) {
+        return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].word : "EINTERNAL";
+}
+
+ExitCode cause_exit_code(Cause cause) {
+        return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].exit_code : EXIT_INTERNAL;
+}
+
+const char *cause_meaning(Cause cause) {
+        return cause >= 0 && cause < _CAUSE_MAX ? causes[cause].meaning : "";
+}
+
+static void diagnostic_done(Diagnostic *i) {
+        free(i->code);
+        free(i->where);
+        free(i->path);
+        free(i->text);
+}
+
+void diag_done(Diag *d) {
+        for (size_t i = 0; i < d->n; i++)
+                diagnostic_done(&d->items[i]);
+        free(d->items);
+        *d = (Diag){};
+}
+
+static char *position_format(const Position *at) {
+        Text t = {};
+        if (!at || !at->source)
+                return NULL;
+        text_add(&t, "%s", at->source);
+        if (at->part > 0)
+                text_add(&t, ", part %u", at->part);
+        if (at->line > 0)
+                text_add(&t, ", line %u", at->line);
+        return text_take(&t);
+}
+
+static Diagnostic *diag_add(Diag *d, const Position *at, const char *path) {
+        if ((d->n & (d->n + 1)) == 0)
+                d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
+        d->items[d->n] = (Diagnostic){ .where = position_format(at), .path = path ? xstrdup(path) : NULL };
+        return &d->items[d->n++];
+}
+
+int diag_error(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...) {
+        Diagnostic *i = diag_add(d, at, path);
+        va_list ap;
+        i->cause = cause;
+        va_start(ap, format);
+        if (vasprintf(&i->text, format, ap) < 0)
+                i->text = xstrdup("out of memory");
+        va_end(ap);
+        return r;
+}
+
+void diag_warn(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) {
+        Diagnostic *i = diag_add(d, at, path);
+        va_list ap;
+        i->warning = true;
+        i->code = xstrdup(code);
+        va_start(ap, format);
+        if (vasprintf(&i->text, format, ap) < 0)
+                i->text = xstrdup("out of memory");
+        va_end(ap);
+}
+
+void diag_move(Diag *to, Diag *from) {
+        for (size_t i = 0; i < from->n; i++) {
+                if ((to->n & (to->n + 1)) == 0)
+                        to->items = xrealloc(to->items, 2 * to->n + 1, sizeof *to->items);
+                to->items[to->n++] = from->items[i];
+        }
+        free(from->items);
+        *from = (Diag){};
+}
+
+const Diagnostic *diag_first_error(const Diag *d) {
+        for (size_t i = 0; i < d->n; i++)
+                if (!d->items[i].warning)
+                        return &d->items[i];
+        return NULL;
+}
+
+size_t diag_count(const Diag *d, bool warnings) {
+        size_t n = 0;
+        for (size_t i = 0; i < d->n; i++)
+                n += d->items[i].warning == warnings;
+        return n;
+}
+
+char *diagnostic_format(const Diagnostic *i) {
+        Text t = {};
+        if (i->where)
+                text_add(&t, "%s: ", i->where);
+        if (i->path)
+                text_add(&t, "%s: ", i->path);
+        if (i->code)
+                text_add(&t, "%s: ", i->code);
+        text_add(&t, "%s", i->text);
+        return text_take(&t);
+}

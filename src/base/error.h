@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What can go wrong, and the list that a stage fills while it works. A function that fails returns a negative errno and has
+ * left what a person needs in the Diag; it says what, where, why and what next, and never a value of the configuration:
+ * user data holds secrets and the console can be read from outside. */
+#include "base/macro.h"
+#include <stdio.h>
+
+/* Exit status of the program (contract, section 7). */
+typedef enum ExitCode {
+        EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
+        EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
+        EXIT_FACTS = 20, EXIT_STORAGE = 30, EXIT_HUGEPAGES = 31, EXIT_NETWORK = 32, EXIT_ACCELERATOR = 33,
+        EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,
+} ExitCode;
+
+/* One word for each distinct cause: the code a dashboard counts. Words, exit codes and meanings stand in error.c's table. */
+typedef enum Cause {
+        CAUSE_NONE,
+        CAUSE_INTERNAL,         /* a bug of ours */
+        CAUSE_USAGE,            /* called wrongly, or not as root */
+        CAUSE_INTERRUPTED,      /* SIGTERM or SIGINT */
+        CAUSE_NO_CONFIG,        /* no NodeConfig in any source */
+        CAUSE_SYNTAX,           /* user data that cannot be decoded: base64, gzip, MIME, YAML */
+        CAUSE_LIMIT,            /* user data past one of the limits */
+        CAUSE_INVALID,          /* a value or a combination that is not allowed */
+        CAUSE_UNSUPPORTED,      /* asked for, valid, and not built yet */
+        CAUSE_STRICT,           /* --strict and there were warnings */
+        CAUSE_SOURCE,           /* a source that cannot be read */
+        CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */
+        CAUSE_CREDENTIALS,      /* no AWS credentials */
+        CAUSE_EC2,              /* the EC2 API does not answer, or refuses */
+        CAUSE_FACTS,            /* something about this machine that must be known and is not */
+        CAUSE_FILE,             /* a file that cannot be written */
+        CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
+        CAUSE_UNIT_MISSING,     /* a unit that does not exist */
+        CAUSE_BUS,              /* no systemd to talk to */
+        CAUSE_COMMAND,          /* a program that failed */
+        CAUSE_DEADLINE,         /* not done in time */
+        _CAUSE_MAX,
+        _CAUSE_INVALID = -22,
+} Cause;
+
+const char *cause_word(Cause cause);            /* "ESYNTAX" */
+ExitCode cause_exit_code(Cause cause);
+const char *cause_meaning(Cause cause);         /* one line for the manual */
+
+/* Where in the input something stands. Zero means not known; the source belongs to somebody else. */
+typedef struct Position { const char *source; unsigned part, line; } Position;
+
+typedef struct Diagnostic {
+        bool warning;
+        Cause cause;            /* of an error */
+        char *code;             /* of a warning: "unknown-field" */
+        char *where;            /* "user-data, part 2, line 14", or NULL */
+        char *path;             /* "spec.cluster.cidr", or NULL */
+        char *text;             /* the sentence */
+} Diagnostic;
+
+typedef struct Diag { Diagnostic *items; size_t n; } Diag;
+void diag_done(Diag *d);
+
+/* Adds an error and returns r, so that a failure is one statement. at and path may be NULL. r is a negative errno. */
+int diag_error(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...) _nonnull(1, 6) _printf_(6, 7);
+/* Adds a warning; code is one of the words users may grep for. */
+void diag_warn(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) _nonnull(1, 2, 5) _printf_(5, 6);
+/* Moves everything from one list behind the other. */
+void diag_move(Diag *to, Diag *from);
+
+/* The first error: the root cause. NULL when there is none. */
+const Diagnostic *diag_first_error(const Diag *d);
+size_t diag_count(const Diag *d, bool warnings);
+/* "user-data, part 2, line 14: spec.cluster.cidr: text" as one line; the caller frees it. */
+_malloc_ char *diagnostic_format(const Diagnostic *item);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr is the journal
+ * (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
+#include "base/log.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int max_level = LOG_INFO;
+
+void log_set_level(int level) {
+        max_level = level;
+}
+
+static void log_text(int level, const char *text, const char *reason) {
+        static const char *const words[] = { [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: " };
+        const char *word = (size_t)level < ARRAY_SIZE(words) && words[level] ? words[level] : "";
+        _cleanup_(freep) char *line = NULL;
+
+        if (getenv("JOURNAL_STREAM"))
+                line = xasprintf("<%d>%s%s%s\n", level, text, reason ? ": " : "", reason ?: "");
+        else
+                line = xasprintf("nodestrap: %s%s%s%s\n", word, text, reason ? ": " : "", reason ?: "");
+        for (size_t done = 0, size = strlen(line); done < size;) {
+                ssize_t n = write(STDERR_FILENO, line + done, size - done);
+                if (n < 0 && errno != EINTR)
+                        return;         /* nobody is left to tell */
+                if (n > 0)
+                        done += (size_t)n;
+        }
+}
+
+void log_line(int level, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        if (level > max_level)
+                return;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (text)
+                log_text(level, text, NULL);
+}
+
+int log_line_errno(int level, int r, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        if (level > max_level)
+                return r;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (text)
+                log_text(level, text, strerror(-r));
+        return r;
+}

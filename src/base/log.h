@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* One line on stderr for each message; below systemd each carries its priority as "<N>". Logged once, where it is handled. */
+#include "base/macro.h"
+#include <syslog.h>
+
+void log_set_level(int level);                  /* LOG_DEBUG … LOG_ERR; the default is LOG_INFO */
+void log_line(int level, const char *format, ...) _printf_(2, 3);
+/* Logs with strerror(-r) behind ": " and returns r. */
+int log_line_errno(int level, int r, const char *format, ...) _printf_(3, 4);
+
+#define log_debug(...)          log_line(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)           log_line(LOG_INFO, __VA_ARGS__)
+#define log_warning(...)        log_line(LOG_WARNING, __VA_ARGS__)
+#define log_error(...)          log_line(LOG_ERR, __VA_ARGS__)
+#define log_error_errno(r, ...) log_line_errno(LOG_ERR, r, __VA_ARGS__)

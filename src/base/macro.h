@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Ownership, attributes and the enum <-> string table: what every file of this program uses. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define _cleanup_(f)    __attribute__((cleanup(f)))
+#define _must_check_    __attribute__((warn_unused_result))
+#define _nonnull_       __attribute__((nonnull))
+#define _nonnull(...)   __attribute__((nonnull(__VA_ARGS__)))
+#define _printf_(a, b)  __attribute__((format(printf, a, b)))
+#define _noreturn_      __attribute__((noreturn))
+#define _unused_        __attribute__((unused))
+#define _malloc_        __attribute__((malloc, returns_nonnull, warn_unused_result))
+
+#define ARRAY_SIZE(a)   (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)       ((a) < (b) ? (a) : (b))
+#define MAX(a, b)       ((a) > (b) ? (a) : (b))
+
+/* Gives the pointer away: the variable is NULL afterwards, so its cleanup does nothing. */
+#define TAKE_PTR(p) ({ __typeof__(p) *_p = &(p), _taken = *_p; *_p = NULL; _taken; })
+#define TAKE_FD(fd) ({ int *_p = &(fd), _taken = *_p; *_p = -1; _taken; })
+
+/* DEFINE_CLEANUP(Foo *, foo_free) makes foo_freep for _cleanup_(foo_freep). */
+#define DEFINE_CLEANUP(type, function)                                                         \
+        static inline void function##p(type *p) {                                              \
+                if (*p)                                                                        \
+                        function(*p);                                                          \
+        }
+
+/* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() and foo_from_string(); the strings stand in the enum's order.
+ * foo_from_string() answers -EINVAL for a name that is not in the table; foo_to_string() NULL for a value outside it. */
+#define DECLARE_STRING_TABLE(name, type)                                                       \
+        const char *name##_to_string(type value);                                              \
+        int name##_from_string(const char *text)
+#define DEFINE_STRING_TABLE(name, type, ...)                                                   \
+        static const char *const name##_table[] = { __VA_ARGS__ };                             \
+        const char *name##_to_string(type value) {                                             \
+                return (size_t)value < ARRAY_SIZE(name##_table) ? name##_table[value] : NULL;  \
+        }                                                                                      \
+        int name##_from_string(const char *text) {                                             \
+                for (size_t i = 0; i < ARRAY_SIZE(name##_table); i++)                          \
+                        if (name##_table[i] && strcmp(name##_table[i], text) == 0)             \
+                                return (int)i;                                                 \
+                return -22; /* -EINVAL */                                                      \
+        }
+
+static inline bool streq(const char *a, const char *b) {
+        return strcmp(a, b) == 0;
+}
+static inline bool startswith(const char *s, const char *prefix) {
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+static inline bool endswith(const char *s, const char *suffix) {
+        size_t n = strlen(s), m = strlen(suffix);
+        return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+static inline void freep(void *p) {
+        free(*(void **)p);
+}

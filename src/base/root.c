@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Paths → files below one directory. Reading never leaves it, whatever links lie in it (openat2(2), RESOLVE_IN_ROOT); writing
+ * goes to a temporary name beside the target, is synced, and then renamed over it. */
+#include "base/root.h"
+
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct Root { int fd; char *path; bool host; };
+
+int root_new(const char *path, Root **ret) {
+        struct stat here, host;
+        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &here) < 0 || stat("/", &host) < 0) {
+                int r = -errno;
+                close(fd);
+                return r;
+        }
+        *ret = xcalloc(1, sizeof **ret);
+        **ret = (Root){ .fd = fd, .path = xstrdup(path), .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
+        return 0;
+}
+
+Root *root_free(Root *r) {
+        if (!r)
+                return NULL;
+        close(r->fd);
+        free(r->path);
+        free(r);
+        return NULL;
+}
+
+bool root_is_host(const Root *r) {
+        return r->host;
+}
+
+const char *root_path(const Root *r) {
+        return r->path;
+}
+
+static int open_in(int dir_fd, const char *path, int flags, mode_t mode) {
+        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = mode, .resolve = RESOLVE_IN_ROOT };
+        long fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
+        return fd < 0 ? -errno : (int)fd;
+}
+
+int root_open(const Root *r, const char *path, int flags) {
+        return open_in(r->fd, path, flags, 0);
+}
+
+int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size) {
+        _cleanup_(freep) char *data = NULL;
+        size_t size = 0, room = 0;
+        int result = 0, fd = root_open(r, path, O_RDONLY | O_NOCTTY);
+
+        if (fd < 0)
+                return fd;
+        for (;;) {                      /* files of /proc and /sys say size 0 or 4096: read to the end */
+                if (room - size < 2) {
+                        room = room ? 2 * room : 4096;
+                        data = xrealloc(data, room, 1);
+                }
+                ssize_t n = read(fd, data + size, room - size - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        result = -errno;
+                if (n <= 0)
+                        break;
+                size += (size_t)n;
+                if (size > limit) {
+                        result = -EFBIG;
+                        break;
+                }
+        }
+        close(fd);
+        if (result < 0)
+                return result;
+        data[size] = 0;
+        if (ret_size)
+                *ret_size = size;
+        *ret = TAKE_PTR(data);
+        return 0;
+}
+
+int root_read_line(const Root *r, const char *path, char **ret) {
+        _cleanup_(freep) char *data = NULL;
+        int result = root_read(r, path, 64 << 10, &data, NULL);
+        if (result < 0)
+                return result;
+        data[strcspn(data, "\n")] = 0;
+        *ret = str_strip(data);
+        return 0;
+}
+
+int root_read_u64(const Root *r, const char *path, uint64_t *ret) {
+        _cleanup_(freep) char *line = NULL;
+        int result = root_read_line(r, path, &line);
+        return result < 0 ? result : parse_u64(line, ret);
+}
+
+int root_list(const Root *r, const char *path, char ***ret) {
+        char **names = NULL;
+        int fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        DIR *dir = fdopendir(fd);
+        if (!dir) {
+                int e = -errno;
+                close(fd);
+                return e;
+        }
+        for (struct dirent *e; (e = readdir(dir));)
+                if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+                        strv_add(&names, e->d_name);
+        closedir(dir);
+        strv_sort(names);
+        *ret = names;
+        return 0;
+}
+
+int root_link_name(const Root *r, const char *path, char **ret) {
+        char target[4096];
+        int fd = root_open(r, path, O_PATH | O_NOFOLLOW);
+        if (fd < 0)
+                return fd;
+        ssize_t n = readlinkat(fd, "", target, sizeof target - 1);
+        int e = n < 0 ? -errno : 0;
+        close(fd);
+        if (e < 0)
+                return e == -ENOENT ? -EINVAL : e;      /* not a link */
+        target[n] = 0;
+        const char *slash = strrchr(target, '/');
+        *ret = xstrdup(slash ? slash + 1 : target);
+        return 0;
+}
+
+int root_exists(const Root *r, const char *path) {
+        int fd = root_open(r, path, O_PATH);
+        if (fd == -ENOENT || fd == -ENOTDIR)
+                return 0;
+        if (fd < 0)
+                return fd;
+        close(fd);
+        return 1;
+}
+
+int root_executable(const Root *r, const char *path) {
+        struct stat st;
+        int fd = root_open(r, path, O_PATH);
+        if (fd == -ENOENT || fd == -ENOTDIR)
+                return 0;
+        if (fd < 0)
+                return fd;
+        int result = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (st.st_mode & 0111);
+        close(fd);
+        return result;
+}
+
+/* Opens the directory that holds path; missing ones are made with make_mode, unless it is 0. */
+static int open_parent(const Root *r, const char *path, mode_t make_mode, const char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        if (path[0] != '/' || !slash[1])
+                return -EINVAL;
+        _cleanup_(freep) char *parent = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+        int fd = root_open(r, parent, O_RDONLY | O_DIRECTORY);
+        if (fd == -ENOENT && make_mode) {
+                int result = root_make_dirs(r, parent, make_mode);
+                if (result < 0)
+                        return result;
+                fd = root_open(r, parent, O_RDONLY | O_DIRECTORY);
+        }
+        if (fd >= 0)
+                *ret_name = slash + 1;
+        return fd;
+}
+
+int root_make_dirs(const Root *r, const char *path, mode_t mode) {
+        const char *name = NULL;
+        int fd = root_open(r, path, O_PATH | O_DIRECTORY);
+        if (fd >= 0) {
+                close(fd);
+                return 0;
+        }
+        if (fd != -ENOENT)
+                return fd;
+        int parent = open_parent(r, path, mode, &name);
+        if (parent < 0)
+                return parent;
+        int result = mkdirat(parent, name, mode) < 0 && errno != EEXIST ? -errno : 1;
+        close(parent);
+        return result;
+}
+
+int root_remove(const Root *r, const char *path) {
+        const char *name = NULL;
+        int parent = open_parent(r, path, 0, &name);
+        if (parent == -ENOENT || parent == -ENOTDIR)
+                return 0;
+        if (parent < 0)
+                return parent;
+        int result = unlinkat(parent, name, 0) == 0 ? 1 : errno == ENOENT ? 0 : -errno;
+        close(parent);
+        return result;
+}
+
+static int same_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode) {
+        struct stat st;
+        int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), result = 0;
+        if (fd < 0)
+                return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
+        if (fstat(fd, &st) < 0)
+                result = -errno;
+        else if (S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode && (size_t)st.st_size == size) {
+                _cleanup_(freep) char *there = xcalloc(size + 1, 1);
+                ssize_t n = pread(fd, there, size + 1, 0);
+                result = n < 0 ? -errno : (size_t)n == size && memcmp(there, data, size) == 0;
+        }
+        close(fd);
+        return result;
+}
+
+int root_same(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
+        const char *name = NULL;
+        int dir = open_parent(r, path, 0, &name);
+        if (dir == -ENOENT || dir == -ENOTDIR)
+                return 0;
+        if (dir < 0)
+                return dir;
+        int result = same_at(dir, name, data, size, mode);
+        close(dir);
+        return result;
+}
+
+static int write_all(int fd, const void *data, size_t size) {
+        for (const char *p = data; size > 0;) {
+                ssize_t n = write(fd, p, size);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                size -= (size_t)n;
+        }
+        return 0;
+}
+
+int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, RootTmp *ret) {
+        const char *name = NULL;
+        uint64_t salt = 0;
+        RootTmp t = { .fd = -1 };
+        int result;
+
+        *ret = (RootTmp){ .dir_fd = -1, .fd = -1 };
+        t.dir_fd = open_parent(r, path, 0755, &name);
+        if (t.dir_fd < 0)
+                return t.dir_fd;
+        result = same_at(t.dir_fd, name, data, size, mode);
+        if (result != 0) {
+                close(t.dir_fd);
+                return result < 0 ? result : 0;
+        }
+        if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) < 0)
+                salt = (uint64_t)getpid();      /* early boot without entropy: the name need only be free */
+        t.name = xstrdup(name);
+        t.temporary = xasprintf(".%s.%016llx.tmp", name, (unsigned long long)salt);
+        t.fd = openat(t.dir_fd, t.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (t.fd < 0)
+                result = -errno;
+        if (result == 0)
+                result = write_all(t.fd, data, size);
+        if (result == 0 && fchmod(t.fd, mode) < 0)
+                result = -errno;
+        if (result < 0) {
+                root_tmp_release(&t);
+                return result;
+        }
+        /* Start the write-back now: by the time of the sync much of it has happened. */
+        (void)sync_file_range(t.fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        *ret = t;
+        return 1;
+}
+
+int root_tmp_sync(RootTmp *t) {
+        return t->fd >= 0 && fsync(t->fd) < 0 ? -errno : 0;
+}
+
+int root_tmp_publish(RootTmp *t) {
+        if (t->fd < 0)
+                return 0;
+        if (renameat(t->dir_fd, t->temporary, t->dir_fd, t->name) < 0)
+                return -errno;
+        t->temporary[0] = 0;            /* nothing is left to remove */
+        return 1;
+}
+
+void root_tmp_release(RootTmp *t) {
+        if (t->temporary && t->temporary[0] && t->fd >= 0)
+                unlinkat(t->dir_fd, t->temporary, 0);
+        if (t->fd >= 0)
+                close(t->fd);
+        if (t->dir_fd >= 0)
+                close(t->dir_fd);
+        free(t->name);
+        free(t->temporary);
+        *t = (RootTmp){ .dir_fd = -1, .fd = -1 };
+}
+
+int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
+        RootTmp t;
+        int result = root_tmp_stage(r, path, data, size, mode, &t);
+        if (result > 0)
+                result = root_tmp_sync(&t);
+        if (result >= 0)
+                result = root_tmp_publish(&t);
+        root_tmp_release(&t);
+        return result;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* All file access goes through a Root: the directory given with --root, "/" by default. Paths are absolute and stay inside it:
+ * openat2(RESOLVE_IN_ROOT) resolves absolute links and ".." of a fixture below the root (openat2(2)). */
+#include "base/macro.h"
+#include <sys/types.h>
+
+typedef struct Root Root;
+_must_check_ _nonnull_ int root_new(const char *path, Root **ret);
+Root *root_free(Root *r);
+DEFINE_CLEANUP(Root *, root_free)
+bool root_is_host(const Root *r);               /* is it the running system's "/"? */
+const char *root_path(const Root *r);           /* as it was given */
+
+/* Opens below the root; a file descriptor with O_CLOEXEC, or a negative errno. */
+_must_check_ _nonnull_ int root_open(const Root *r, const char *path, int flags);
+/* The whole file, NUL behind it; -EFBIG past limit bytes. ret_size may be NULL. */
+_must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size);
+/* The first line without white space at its ends, as sysfs attributes are read. */
+_must_check_ _nonnull_ int root_read_line(const Root *r, const char *path, char **ret);
+_must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64_t *ret);
+/* The names in a directory, sorted by bytes, without "." and "..". */
+_must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***ret);
+/* The last component of what a link points to: "efa" for …/driver. */
+_must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
+_must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
+_must_check_ _nonnull_ int root_executable(const Root *r, const char *path);    /* 1 if a regular file with an x bit */
+
+_must_check_ _nonnull_ int root_make_dirs(const Root *r, const char *path, mode_t mode);
+/* 1 if it was removed, 0 if it was not there. */
+_must_check_ _nonnull_ int root_remove(const Root *r, const char *path);
+
+/* A file is replaced in steps, so that many can share the wait for the disk: stage (temporary file beside path, 0 when bytes
+ * and mode are what is there already and nothing is staged), sync, publish (rename). Never through a link at path itself. */
+typedef struct RootTmp { int dir_fd, fd; char *name, *temporary; } RootTmp;
+_must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, RootTmp *ret);
+_must_check_ _nonnull_ int root_tmp_sync(RootTmp *t);
+_must_check_ _nonnull_ int root_tmp_publish(RootTmp *t);
+_nonnull_ void root_tmp_release(RootTmp *t);    /* always, published or not */
+/* All steps at once, missing directories made 0755: 1 replaced, 0 was the same. */
+_must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode);
+/* Is what is there byte for byte this, with this mode, and a regular file? 1 or 0 or a negative errno. */
+_must_check_ _nonnull_ int root_same(const Root *r, const char *path, const void *data, size_t size, mode_t mode);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Memory that never fails, string vectors, growing text, and the few parsers of numbers that everything shares. */
+#include "base/str.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static _noreturn_ void out_of_memory(void) {
+        static const char text[] = "nodestrap: failed (1 EINTERNAL): out of memory\n";
+        if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+                _exit(1);
+        _exit(1);
+}
+
+void *xcalloc(size_t count, size_t size) {
+        void *p = calloc(count ?: 1, size ?: 1);
+        if (!p)
+                out_of_memory();
+        return p;
+}
+
+void *xrealloc(void *p, size_t count, size_t size) {
+        void *q = reallocarray(p, count ?: 1, size ?: 1);
+        if (!q)
+                out_of_memory();
+        return q;
+}
+
+char *xmemdup(const void *data, size_t size) {
+        char *p = xcalloc(size + 1, 1);
+        if (size > 0)
+                memcpy(p, data, size);
+        return p;
+}
+
+char *xstrdup(const char *s) {
+        return xmemdup(s, strlen(s));
+}
+
+char *xstrndup(const char *s, size_t n) {
+        return xmemdup(s, strnlen(s, n));
+}
+
+char *xasprintf(const char *format, ...) {
+        char *s = NULL;
+        va_list ap;
+        va_start(ap, format);
+        int n = vasprintf(&s, format, ap);
+        va_end(ap);
+        if (n < 0)
+                out_of_memory();
+        return s;
+}
+
+char **strv_free(char **v) {
+        for (char **s = v; s && *s; s++)
+                free(*s);
+        free(v);
+        return NULL;
+}
+
+size_t strv_length(char *const *v) {
+        size_t n = 0;
+        while (v && v[n])
+                n++;
+        return n;
+}
+
+void strv_push(char ***v, char *s) {
+        size_t n = strv_length(*v);
+        /* Room for two more at every power of two: growth stays linear. */
+        if ((n & (n + 1)) == 0)
+                *v = xrealloc(*v, 2 * n + 2, sizeof(char *));
+        (*v)[n] = s;
+        (*v)[n + 1] = NULL;
+}
+
+void strv_add(char ***v, const char *s) {
+        strv_push(v, xstrdup(s));
+}
+
+bool strv_contains(char *const *v, const char *s) {
+        for (; v && *v; v++)
+                if (streq(*v, s))
+                        return true;
+        return false;
+}
+
+static int compare_strings(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void strv_sort(char **v) {
+        size_t n = strv_length(v);
+        if (n > 1)
+                qsort(v, n, sizeof *v, compare_strings);
+}
+
+char *strv_join(char *const *v, const char *separator) {
+        Text t = {};
+        for (char *const *s = v; s && *s; s++)
+                text_add(&t, "%s%s", s == v ? "" : separator, *s);
+        return text_take(&t);
+}
+
+char **strv_copy(char *const *v) {
+        char **copy = NULL;
+        for (; v && *v; v++)
+                strv_add(&copy, *v);
+        return copy;
+}
+
+static void text_room(Text *t, size_t more) {
+        if (t->size + more + 1 <= t->room)
+                return;
+        t->room = MAX(t->size + more + 1, 2 * t->room);
+        t->data = xrealloc(t->data, t->room, 1);
+}
+
+void text_add_bytes(Text *t, const void *data, size_t size) {
+        text_room(t, size);
+        if (size > 0)
+                memcpy(t->data + t->size, data, size);
+        t->size += size;
+        t->data[t->size] = 0;
+}
+
+void text_add(Text *t, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        int n = vsnprintf(NULL, 0, format, ap);
+        va_end(ap);
+        if (n < 0)
+                out_of_memory();
+        text_room(t, (size_t)n);
+        va_start(ap, format);
+        vsnprintf(t->data + t->size, (size_t)n + 1, format, ap);
+        va_end(ap);
+        t->size += (size_t)n;
+}
+
+char *text_take(Text *t) {
+        char *s = t->data ?: xstrdup("");
+        *t = (Text){};
+        return s;
+}
+
+void text_done(Text *t) {
+        free(t->data);
+        *t = (Text){};
+}
+
+static bool is_space(char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+char *str_strip(const char *s) {
+        while (is_space(*s))
+                s++;
+        size_t n = strlen(s);
+        while (n > 0 && is_space(s[n - 1]))
+                n--;
+        return xmemdup(s, n);
+}
+
+char *str_lower(const char *s) {
+        char *copy = xstrdup(s);
+        for (char *p = copy; *p; p++)
+                if (*p >= 'A' && *p <= 'Z')
+                        *p = (char)(*p + ('a' - 'A'));
+        return copy;
+}
+
+int parse_u64(const char *s, uint64_t *ret) {
+        uint64_t value = 0;
+        if (!*s)
+                return -EINVAL;
+        for (; *s; s++) {
+                if (*s < '0' || *s > '9')
+                        return -EINVAL;
+                if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
+                        return -ERANGE;
+        }
+        *ret = value;
+        return 0;
+}
+
+/* Letters that differ in case only count as near: "Name" for "name" is the commonest slip in user data. */
+static size_t edit_distance(const char *a, const char *b) {
+        size_t n = strlen(b), row[64];
+        if (n >= ARRAY_SIZE(row))
+                return SIZE_MAX;
+        for (size_t j = 0; j <= n; j++)
+                row[j] = j;
+        for (size_t i = 1; a[i - 1]; i++) {
+                size_t corner = row[0];
+                row[0] = i;
+                for (size_t j = 1; j <= n; j++) {
+                        size_t swap = corner + ((a[i - 1] | 0x20) != (b[j - 1] | 0x20));
+                        corner = row[j];
+                        row[j] = MIN(swap, MIN(row[j], row[j - 1]) + 1);
+                }
+        }
+        return row[n];
+}
+
+const char *nearest_name(const char *text, const char *const *names) {
+        const char *best = NULL;
+        size_t length = strlen(text), least = length / 3 + 2;
+        if (length >= 64)
+                return NULL;
+        for (; *names; names++) {
+                size_t d = edit_distance(text, *names);
+                if (d < least) {
+                        least = d;
+                        best = *names;
+                }
+        }
+        return best;
+}
+
+void sha256_hex(const void *data, size_t size, char ret[static 65]) {
+        unsigned char digest[32];
+        if (EVP_Digest(data, size, digest, NULL, EVP_sha256(), NULL) != 1)
+                out_of_memory();
+        for (size_t i = 0; i < sizeof digest; i++)
+                snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}

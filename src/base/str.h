@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Memory and strings. Nothing here returns NULL: a machine that has no memory left for this program at boot cannot become a
+ * node, so exhaustion ends the process with one line on stderr (exit 1), and no caller needs a path for it. */
+#include "base/macro.h"
+
+_malloc_ void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *p, size_t count, size_t size) __attribute__((returns_nonnull, warn_unused_result));
+_malloc_ char *xstrdup(const char *s);
+_malloc_ char *xstrndup(const char *s, size_t n);
+_malloc_ char *xmemdup(const void *data, size_t size);          /* with a NUL behind it */
+_malloc_ char *xasprintf(const char *format, ...) _printf_(1, 2);
+
+/* A string vector: NULL-terminated, NULL is the empty one. */
+char **strv_free(char **v);
+DEFINE_CLEANUP(char **, strv_free)
+size_t strv_length(char *const *v);
+void strv_push(char ***v, char *s);                             /* takes s */
+void strv_add(char ***v, const char *s);                        /* copies s */
+bool strv_contains(char *const *v, const char *s);
+void strv_sort(char **v);                                       /* by bytes */
+_malloc_ char *strv_join(char *const *v, const char *separator);
+char **strv_copy(char *const *v);
+
+/* Text that grows: Text t = {}; text_add(&t, "%s", …); t.data is NUL-terminated and NULL only while empty. */
+typedef struct Text { char *data; size_t size, room; } Text;
+void text_add(Text *t, const char *format, ...) _printf_(2, 3);
+void text_add_bytes(Text *t, const void *data, size_t size);
+char *text_take(Text *t);                                       /* hands the string over, "" where empty */
+void text_done(Text *t);
+
+_malloc_ char *str_strip(const char *s);                        /* a copy without white space at both ends */
+_malloc_ char *str_lower(const char *s);                        /* ASCII only: locales never matter here */
+/* Decimal digits only, no sign, no blanks; -EINVAL or -ERANGE. */
+_must_check_ int parse_u64(const char *s, uint64_t *ret);
+/* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
+const char *nearest_name(const char *text, const char *const *names);
+/* "0123abcd…": lower-case hex of the SHA-256 of data; 64 characters and NUL. */
+void sha256_hex(const void *data, size_t size, char ret[static 65]);

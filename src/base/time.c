@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The steady clock, and time spans as people write them. */
+#include "base/time.h"
+
+#include <errno.h>
+#include <time.h>
+
+uint64_t now_usec(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+}
+
+int parse_timespan(const char *s, uint64_t *ret_usec) {
+        static const struct { const char *unit; uint64_t usec; } units[] = {
+                { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC }, { "", USEC_PER_SEC },
+        };
+        uint64_t total = 0;
+
+        if (!*s)
+                return -EINVAL;
+        while (*s) {
+                uint64_t value = 0;
+                size_t digits = strspn(s, "0123456789"), letters = strcspn(s + digits, "0123456789"), i;
+                if (digits == 0 || digits > 9)
+                        return -EINVAL;
+                for (i = 0; i < digits; i++)
+                        value = value * 10 + (uint64_t)(s[i] - '0');
+                for (i = 0; i < ARRAY_SIZE(units); i++)
+                        if (strlen(units[i].unit) == letters && strncmp(s + digits, units[i].unit, letters) == 0)
+                                break;
+                if (i == ARRAY_SIZE(units))
+                        return -EINVAL;
+                if (__builtin_mul_overflow(value, units[i].usec, &value) || __builtin_add_overflow(total, value, &total))
+                        return -ERANGE;
+                s += digits + letters;
+        }
+        *ret_usec = total;
+        return 0;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Time spans and instants in microseconds of CLOCK_BOOTTIME's steady sister CLOCK_MONOTONIC: clocks before NTP may jump. */
+#include "base/macro.h"
+#define USEC_PER_MSEC 1000ULL
+#define USEC_PER_SEC  1000000ULL
+uint64_t now_usec(void);
+/* "90", "90s", "5m", "1h30m", "250ms"; -EINVAL. */
+_must_check_ int parse_timespan(const char *s, uint64_t *ret_usec);

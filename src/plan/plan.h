@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Config + Host → Plan; pure: no file, no clock, no environment, no bus. `make pure` looks at its undefined symbols. */
+#include "base/error.h"
+#include "config/config.h"
+#include "host/host.h"
+
+typedef enum Phase { PHASE_CONFIG, PHASE_RUN, _PHASE_MAX, _PHASE_INVALID = -22 } Phase;
+DECLARE_STRING_TABLE(phase, Phase);
+
+typedef enum ActionType {
+        ACTION_WRITE_FILE,      /* target: path; file.* */
+        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside a file that others own too; empty: no block */
+        ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an earlier plan wrote and this one does not */
+        ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
+        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings but is only restarted if it runs (resolved) */
+        ACTION_START_UNIT,      /* target: unit; started, or restarted when unit.inputs is not what it was last started with */
+        ACTION_PULL_IMAGE,      /* target: image reference that containerd must hold before kubelet starts */
+        ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
+        _ACTION_MAX, _ACTION_INVALID = -22,
+} ActionType;
+DECLARE_STRING_TABLE(action_type, ActionType);
+
+typedef struct Action {
+        char *id;               /* unique, stable: "write-file:/etc/…" */
+        ActionType type;
+        Phase phase;
+        char *group;            /* what a reader sorts by: "system", "containerd", "kubelet", …; also what --daemon filters */
+        char *target;
+        char *why;              /* one clause for the reader: what was decided and from what */
+        char **after;           /* ids that must have ended well before */
+        uint64_t deadline_usec; /* for this action alone */
+        struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
+        struct { char inputs[65]; } unit;       /* SHA-256 over all that the unit reads at start and this plan writes */
+} Action;
+
+typedef struct Plan {
+        Action *actions; size_t n;      /* in an order that respects after */
+        json_t *facts;
+        Diag warnings;                  /* of planning: decisions a person should know of */
+        char id[72];                    /* "sha256:…" over actions and files alone */
+} Plan;
+Plan *plan_free(Plan *p);
+DEFINE_CLEANUP(Plan *, plan_free)
+
+typedef enum CredentialPlugin { PLUGIN_AWS, PLUGIN_NODESTRAP, _PLUGIN_INVALID = -22 } CredentialPlugin;
+DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
+typedef struct PlanOptions {
+        CredentialPlugin plugin;        /* of the kubeconfig's exec plugin */
+} PlanOptions;
+
+/* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */
+_must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag);
+/* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL: keep all. */
+_nonnull(1) void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons);
+const Action *plan_find(const Plan *plan, const char *id);
+/* Text for people, JSON for machines (contract, section 6); both new, both without secrets. */
+_malloc_ char *plan_to_text(const Plan *plan);
+json_t *plan_to_json(const Plan *plan);
+
+/* ---- for the planners in this folder ---- */
+/* Appends an action; the strings are copied. The caller fills what its type needs. */
+_nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, const char *target, const char *why);
+/* A file with text content; mode 0644 or 0600. Returns its action. */
+_nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode);
+void action_after(Action *a, const char *id);
+
+/* The planners, in the order plan_make() calls them. */
+_must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* environment, resolver, hosts */
+_must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
+_must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
+_must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console; and back again for `status`. */
+#include "apply/apply.h"
+
+#define REPORT_STATUS  "/run/nodestrap/status.json"
+#define REPORT_METRICS "/run/nodestrap/metrics.prom"
+
+typedef struct Report {
+        const char *command;            /* "init" */
+        const char *phases;             /* "config", "run", "config,run" */
+        uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
+        const Plan *plan;               /* NULL if it did not come to a plan */
+        const Results *results;         /* NULL if nothing was applied */
+        const Diag *diag;
+        unsigned imds_requests, ec2_requests;
+} Report;
+
+/* Writes all of it; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code. */
+_nonnull_ ExitCode report_write(const Root *root, const Report *report);
+/* `nodestrap status`: what the last boot did, from status.json. -ENOENT where there was none. */
+_must_check_ _nonnull_ int report_show(const Root *root, bool as_json);
