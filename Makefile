@@ -28,7 +28,7 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
