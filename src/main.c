@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "cli.h"
+#include "keep.h"
 #include "report.h"
 #include "source.h"
 
@@ -24,6 +25,7 @@ typedef struct Run {
         Blobs blobs;
         Documents documents;
         Config *config;
+        Kept kept;                      /* of the other phase of this boot */
         json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
         Host *host;
         Plan *plan;
@@ -39,6 +41,7 @@ static void run_done(Run *run) {
         plan_free(run->plan);
         host_free(run->host);
         json_decref(run->cached_status);
+        kept_done(&run->kept);
         config_free(run->config);
         documents_done(&run->documents);
         blobs_done(&run->blobs);
@@ -86,8 +89,10 @@ static int load_config(Run *run) {
         Diag found = {};
         int r;
 
-        if (asks_imds(&run->options))
-                run->imds = imds_new(0);
+        if (asks_imds(&run->options) || run->options.command == COMMAND_INIT)
+                run->imds = imds_new(0);        /* a file says what is wanted; what this instance is, only IMDS knows */
+        if (run->options.command == COMMAND_INIT && !run->options.dry_run && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+                imds_recall(run->imds, run->kept.answers);
         r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
         if (r < 0)
                 return r;
@@ -121,12 +126,14 @@ static void adopt_proxy(const Config *config) {
 /* detect → plan */
 static int make_plan(Run *run) {
         const Options *o = &run->options;
-        HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
         PlanOptions plan = { .plugin = o->plugin };
+        char spec[65];
 
+        spec_digest(json_object_get(run->config->document, "spec"), spec);
+        if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
+                run->cached_status = json_incref(run->kept.status);
+        HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
         adopt_proxy(run->config);
-        if (o->command == COMMAND_INIT && !run->imds)
-                host.imds = run->imds = imds_new(0);    /* a file says what is wanted; what this instance is, only IMDS knows */
         int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
         if (r < 0)
                 return r;
@@ -205,12 +212,24 @@ static int take_lock(Run *run) {
         return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(errno));
 }
 
+/* For the other phase of this boot; without it, that one asks again. */
+static void keep_facts(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = host_status(run->host);
+        Kept kept = { .answers = run->imds ? imds_answers(run->imds) : NULL, .status = status };
+
+        spec_digest(json_object_get(run->config->document, "spec"), kept.spec);
+        int r = kept_write(run->root, &kept);
+        if (r < 0)
+                log_debug("%s cannot be written: %s", KEEP_FILE, strerror(-r));
+}
+
 /* apply; the cache is written when the config phase is done, and its loss is no reason to hold up a node. */
 static int carry_out(Run *run) {
         log_info("Applying plan %s.", run->plan->id);
         int r = take_lock(run);
         if (r < 0)
                 return r;
+        keep_facts(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
         if (r < 0 || !run->options.cache || run->options.skip_config)
