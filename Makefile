@@ -28,7 +28,7 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
@@ -63,7 +63,7 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
 check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
