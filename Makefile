@@ -28,7 +28,7 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
@@ -49,8 +49,7 @@ all: $(O)/nodestrap
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
-$(TESTS): %: %.o $(LIB)
-$(HELPERS): %: %.o $(LIB)
+$(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
 $(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)

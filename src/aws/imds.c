@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "doc/doc.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -23,6 +24,7 @@ struct Imds {
         char *token;
         uint64_t budget_usec, spent_usec;
         unsigned requests;
+        json_t *answers;                /* path → base64, or null for 404 */
 };
 
 Imds *imds_new(uint64_t budget_usec) {
@@ -46,12 +48,46 @@ Imds *imds_free(Imds *i) {
                 close(i->fd);
         drop_token(i);
         url_done(&i->url);
+        json_decref(i->answers);
         free(i);
         return NULL;
 }
 
 unsigned imds_requests(const Imds *i) {
         return i->requests;
+}
+
+void imds_recall(Imds *i, json_t *answers) {
+        json_decref(i->answers);
+        i->answers = json_incref(answers);
+}
+
+json_t *imds_answers(const Imds *i) {
+        return i->answers;
+}
+
+/* 1 with the answer of earlier, -ENOENT for a 404 of earlier, 0 when it was never asked. */
+static int recall(const Imds *i, const char *path, char **ret, size_t *ret_size) {
+        const json_t *answer = json_object_get(i->answers, path);
+        size_t size = 0;
+        if (!answer)
+                return 0;
+        if (!json_is_string(answer))
+                return -ENOENT;
+        if (base64_decode(json_string_value(answer), json_string_length(answer), false, ret, &size) < 0)
+                return 0;
+        if (ret_size)
+                *ret_size = size;
+        return 1;
+}
+
+/* Credentials are short-lived and secret: they are never kept. */
+static void remember(Imds *i, const char *path, const Text *body) {
+        if (startswith(path, "meta-data/iam/"))
+                return;
+        _cleanup_(freep) char *coded = body ? base64_encode(body->data ?: "", body->size) : NULL;
+        i->answers = i->answers ?: json_object();
+        json_object_set_new(i->answers, path, coded ? json_string(coded) : json_null());
 }
 
 static int find_endpoint(Imds *i, Diag *diag) {
@@ -198,7 +234,10 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         for (const char *c = path; *c; c++)
                 if (*c <= ' ' || *c > '~')
                         return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL, "a metadata path has characters that none has");
-        int r = find_endpoint(i, diag);
+        int r = recall(i, path, ret, ret_size);
+        if (r != 0)
+                return MIN(r, 0);
+        r = find_endpoint(i, diag);
         if (r < 0)
                 return r;
         r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer, &why);
@@ -207,10 +246,13 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         i->spent_usec += spent;
         log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path, r > 0 ? "answered" : r == -ENOENT ? "not there" : "failed",
                   i->requests - requests, (unsigned long long)(spent / USEC_PER_MSEC));
-        if (r == -ENOENT)
+        if (r == -ENOENT) {
+                remember(i, path, NULL);
                 return r;
+        }
         if (r < 0)
                 return report_failure(i, r, path, i->requests - requests, spent, why, diag);
+        remember(i, path, &answer.body);
         if (ret_size)
                 *ret_size = answer.body.size;
         *ret = text_take(&answer.body);
