@@ -76,5 +76,5 @@ sizes:                                   # the ten longest functions, then count
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
+-include $(OBJS:.o=.d) $(TABLES:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
 .SECONDARY:
