@@ -94,21 +94,6 @@ static bool read_escape(Reader *r) {
         return true;
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 where there is none: no overlong forms, no surrogates, not over U+10FFFF. */
-static size_t utf8_length(const char *s, const char *end) {
-        const unsigned char *u = (const unsigned char *)s;
-        size_t n = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : u[0] < 0xf5 ? 4 : 0;
-
-        if (n == 0 || (size_t)(end - s) < n)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((u[i] & 0xc0) != 0x80)
-                        return 0;
-        if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f))
-                return 0;
-        return n;
-}
-
 /* A string behind its opening quote. */
 static bool read_string(Reader *r) {
         r->text.size = 0;
@@ -121,7 +106,7 @@ static bool read_string(Reader *r) {
                                 return false;
                         continue;
                 }
-                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, r->end);
+                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, (size_t)(r->end - r->next));
                 if (n == 0)
                         return false;
                 text_add_bytes(&r->text, r->next, n);
