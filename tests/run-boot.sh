@@ -59,7 +59,7 @@ if [ -n "$imds" ]; then
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
         options+=" -i $W/imds"
 fi
-# shellcheck disable=SC2086 # options are words
+# shellcheck disable=SC2086,SC2046 # options and variables are words
 env $(head_of environment) "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
 
 reason=$(sed -n 's/.*skip: //p' "$W/stderr" | tail -1)

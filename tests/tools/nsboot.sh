@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC1007,SC2034,SC2046,SC2054,SC2166 # A= B= clears; words are split on purpose
 # usage: nsboot.sh [OPTION...] SCRIPT [ARGUMENT...]
 # Like vmboot.sh, but systemd-nspawn on this machine's kernel: about 1 s. Boots the same image (made by vmboot.sh --build) through an
 # overlay, runs SCRIPT in it as root once multi-user is reached, returns its exit status.

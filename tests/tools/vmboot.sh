@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC1007,SC2034,SC2046,SC2054,SC2166 # A= B= clears; words are split on purpose
 # usage: vmboot.sh [OPTION...] SCRIPT [ARGUMENT...]
 # Boots a Debian guest under QEMU without a network (TCG: no KVM wanted), runs SCRIPT in it as root, returns its exit status.
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Sourced by a boot test inside its guest. `try NAME COMMAND…` is one TAP line: ok if COMMAND succeeds; its output is shown if not.
 # The count survives a reboot, because the output of all boots becomes one report. The last boot says `finish`.
 cd /vmtest || exit 1
@@ -30,6 +31,7 @@ starts() { is "$(wc -l 2>/dev/null </run/recording-kubelet/starts)" "$1"; }
 never_started() { [ ! -e /run/recording-kubelet/starts ] || { echo "kubelet was started"; return 1; }; }
 # The same sources as the units name, so the plan is the one they have carried out.
 sources() { echo --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/; }
+# shellcheck disable=SC2046 # sources are words
 plan() { nodestrap plan $(sources) --output json; }
 # All files that the plan names, with bytes, modes, inodes and times: the same twice means that nothing was written.
 stamp() { xargs -r stat -c '%n %i %s %a %y' < <(python3 compare.py paths plan.json) | sort; }
