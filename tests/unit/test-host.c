@@ -611,6 +611,7 @@ TEST(model_of_a_gb200) {
         ASSERT_TRUE(!strv_contains(h->assumed, "instance.type"));
         ASSERT_STREQ(h->arch, "aarch64");
         ASSERT_EQ(h->cpus, 144);
+        ASSERT_EQ(h->memory_bytes, 960ULL << 30);
         ASSERT_EQ(h->disks[1].bytes, 7500000000000ULL);
         ASSERT_EQ(count_driver(h, "efa"), 4);
         ASSERT_TRUE(h->nvidia_runtime);
