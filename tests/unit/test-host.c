@@ -80,7 +80,7 @@ static void run_done(Run *r) {
 }
 
 static void run_open(Run *r, const char *fixture) {
-        strcpy(r->dir, "/tmp/test-host-XXXXXX");
+        strcpy(r->dir, P_tmpdir "/test-host-XXXXXX");
         ASSERT_TRUE(mkdtemp(r->dir));
         run_program((char *[]){ (char *)"tests/fixtures/expand.sh", (char *)fixture, r->dir, NULL });
         ASSERT_OK(root_new(r->dir, &r->root));
