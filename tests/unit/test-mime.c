@@ -118,7 +118,7 @@ TEST(m4_boundaries) {
 TEST(m5_delimiters) {
         ASSERT_PARTS(HEAD "--B \t\n" OURS "\na: b\n--B-- and so on\nc: d\n", "1:7:a: b|");
         ASSERT_PARTS(HEAD "--B\n" OURS "\na: |\n  --B\n --B--\n--Bx\n--BB--\n-- B\n--b\n--B--\n", "1:7:a: |\n  --B\n --B--\n--Bx\n--BB--\n-- B\n--b|");
-        ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n\n--B\n" OURS "\n\nc: d\n--B--", "1:7:a: b\n|2:11:\nc: d|");
+        ASSERT_PARTS(HEAD "--B\n" OURS "\na: b\n\n--B\n" OURS "\n\nc: d\n--B--", "1:7:a: b\n|2:12:\nc: d|");
 }
 
 TEST(m6_ends) {
@@ -171,7 +171,7 @@ TEST(m10_damage_elsewhere) {
 TEST(m11_epilogue) {
         ASSERT_WARNED(HEAD "--B\n" OURS "\na: b\n--B--\n--B\n" OURS "\nc: d\n--B--\napiVersion: node.eks.aws/v1alpha1\n",
                       "config-after-closing-boundary", "user-data, line 10: config-after-closing-boundary");
-        ASSERT_WARNED(HEAD "--B--\napiVersion: node.eks.aws/v1\n", "no-parts", "boundary");
+        ASSERT_WARNED(HEAD "--B--\napiVersion: v1\n", "no-parts", "boundary");
         ASSERT_WARNED(HEAD "--B\n" OURS "\na: b\n--B--\ncontent-type: application/NODE.eks.aws; x\n", "config-after-closing-boundary", "line 9");
 }
 
