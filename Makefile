@@ -38,6 +38,7 @@ OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
+HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))   # programs that tests/check/*.sh call
 ifneq ($(V),1)
 Q            := @
 say           = @printf '  %-5s %s\n' $(1) $(2);
@@ -49,8 +50,9 @@ $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(TESTS): %: %.o $(LIB)
+$(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
-$(O)/nodestrap $(TESTS) $(FUZZ):
+$(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
@@ -61,7 +63,7 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
-check: $(TESTS) $(FUZZ) $(O)/nodestrap pure
+check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
