@@ -3,6 +3,7 @@
  *     TYPE TARGET [inputs=TEXT] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
  * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, then "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
+#include "report.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -92,6 +93,6 @@ int main(int argc, char **argv) {
                         printf("warning %s: %s\n", diag.items[i].code, diag.items[i].text);
         printf("wall %.3f\n", (double)(now_usec() - begin) / USEC_PER_SEC);
         fflush(stdout);
-        const Diagnostic *error = diag_first_error(&diag);
-        return error ? (int)cause_exit_code(error->cause) : 0;
+        Report report = { .command = "init", .phases = "run", .begin_usec = begin, .plan = &plan, .results = &results, .diag = &diag };
+        return (int)report_write(root, &report);
 }
