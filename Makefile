@@ -40,7 +40,7 @@ TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
-HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))
+HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))    # programs that tests/check/*.sh call
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 ifneq ($(V),1)
 Q            := @
