@@ -117,7 +117,7 @@ static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, D
 
 int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret, Diag *diag) {
         Blobs blobs = {};
-        for (; uris && *uris; uris++) {
+        for (; *uris; uris++) {
                 int r = read_uri(root, *uris, imds, &blobs, diag);
                 if (r < 0) {
                         blobs_done(&blobs);

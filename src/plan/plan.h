@@ -94,7 +94,6 @@ bool version_at_least(const char *version, unsigned major, unsigned minor);     
 /* kubelet */
 typedef struct MaxPods { unsigned pods; const char *source; } MaxPods;          /* source: one clause for the reader */
 _nonnull_ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings);
-unsigned max_pods_memory_limit(uint64_t memory_mib);            /* MemoryLimitMaxPods */
 unsigned cpu_reserved_millicores(unsigned cpus);
 /* The tenth address of a service range, canonical; -EINVAL if it is no range or has no tenth address. */
 _must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6);

@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many pods: what the user says, else what the network interfaces can address, changed by an expression (maxPodsExpression) and
- * limited by memory where the gate asks for it. As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
+/* How many pods: what the user says, else what the network interfaces can address, changed by an expression (maxPodsExpression).
+ * As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
  * gives counts for the reservations too. */
 #include "plan/plan.h"
 #include "base/str.h"
 #include <limits.h>
 
 #define DEFAULT_MAX_PODS 110    /* kubelet's own default */
-
-/* Of this much memory this share may be reserved for kubelet; the pods are what 11 MiB each then leaves room for. */
-unsigned max_pods_memory_limit(uint64_t memory_mib) {
-        static const struct { uint64_t upto; unsigned percent; } bands[] = {
-                { 255, 100 }, { 4096, 25 }, { 8192, 20 }, { 16384, 10 }, { 131072, 6 },
-        };
-        uint64_t from = 0, sum = 0;
-        for (size_t i = 0; i < ARRAY_SIZE(bands) && memory_mib > from; from = bands[i++].upto)
-                sum += (MIN(memory_mib, bands[i].upto) - from) * bands[i].percent / 100;
-        return sum <= 255 ? 0 : (unsigned)((sum - 255) / 11);
-}
 
 /* The last --max-pods wins, as it does in kubelet, and flags win over files. */
 static bool from_user(const Config *config, unsigned *ret, const char **ret_source) {
@@ -81,8 +70,5 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         pods.pods = standard(host, &pods.source, warnings);
         if (config->kubelet.max_pods_expression)
                 apply_expression(&pods, config, host, warnings);
-        unsigned limit = max_pods_memory_limit(host->memory_bytes >> 20);
-        if (config->gates.memory_limit_max_pods && limit > 0 && limit < pods.pods)
-                pods = (MaxPods) { limit, "limited by memory" };
         return pods;
 }
