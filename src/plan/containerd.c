@@ -16,26 +16,27 @@
 #define IMAGES_3  "plugins/io.containerd.cri.v1.images"
 
 /* value is JSON, or one of the $words below; '%' in a path is the runtime's name; both: in schema 2 and 3 alike. */
-typedef struct Row { const char *path, *value; bool soci; } Row;
+typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2 } Need;  /* containerd 1.6 knows neither CDI nor exports */
+typedef struct Row { const char *path, *value; Need need; } Row;
 static const Row both[] = {
         { "root",                         "\"/var/lib/containerd\"" },
         { "state",                        "\"/run/containerd\"" },
         { "grpc/address",                 "\"/run/containerd/containerd.sock\"" },
-        { "proxy_plugins/soci/type",      "\"snapshot\"", true },
-        { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", true },
-        { "proxy_plugins/soci/exports/root", "\"/var/lib/soci-snapshotter-grpc\"", true },
+        { "proxy_plugins/soci/type",      "\"snapshot\"", NEED_SOCI },
+        { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
+        { "proxy_plugins/soci/exports/root", "\"/var/lib/soci-snapshotter-grpc\"", NEED_SOCI | NEED_1_7 },
         { NULL }
 };
 static const Row schema_2[] = {
         { CRI_2 "/sandbox_image",                                               "$sandbox" },
-        { CRI_2 "/enable_cdi",                                                  "$cdi" },
+        { CRI_2 "/enable_cdi",                                                  "$cdi", NEED_1_7 },
         { CRI_2 "/registry/config_path",                                        "$certs" },
         { CRI_2 "/cni/bin_dir",                                                 "\"/opt/cni/bin\"" },
         { CRI_2 "/cni/conf_dir",                                                "\"/etc/cni/net.d\"" },
         { CRI_2 "/containerd/default_runtime_name",                             "$runtime" },
         { CRI_2 "/containerd/discard_unpacked_layers",                          "true" },
-        { CRI_2 "/containerd/snapshotter",                                      "\"soci\"", true },
-        { CRI_2 "/containerd/disable_snapshot_annotations",                     "false", true },
+        { CRI_2 "/containerd/snapshotter",                                      "\"soci\"", NEED_SOCI },
+        { CRI_2 "/containerd/disable_snapshot_annotations",                     "false", NEED_SOCI },
         { CRI_2 "/containerd/runtimes/%/runtime_type",                          "\"io.containerd.runc.v2\"" },
         { CRI_2 "/containerd/runtimes/%/base_runtime_spec",                     "$spec" },
         { CRI_2 "/containerd/runtimes/%/options/BinaryName",                    "$binary" },
@@ -44,8 +45,8 @@ static const Row schema_2[] = {
 };
 static const Row schema_3[] = {
         { IMAGES_3 "/discard_unpacked_layers",                                  "true" },
-        { IMAGES_3 "/snapshotter",                                              "\"soci\"", true },
-        { IMAGES_3 "/disable_snapshot_annotations",                             "false", true },
+        { IMAGES_3 "/snapshotter",                                              "\"soci\"", NEED_SOCI },
+        { IMAGES_3 "/disable_snapshot_annotations",                             "false", NEED_SOCI },
         { IMAGES_3 "/pinned_images/sandbox",                                    "$sandbox" },
         { IMAGES_3 "/registry/config_path",                                     "$certs" },
         { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
@@ -75,7 +76,7 @@ static const Row soci_settings[] = {    /* of the snapshotter's own file */
         { NULL }
 };
 
-typedef struct Choice { unsigned schema; const char *runtime, *binary; bool cdi, soci; } Choice;
+typedef struct Choice { unsigned schema; Need has; const char *runtime, *binary; bool cdi, soci; } Choice;
 
 static json_t *row_value(const Row *row, const Choice *c) {
         const struct { const char *word, *text; } words[] = {
@@ -95,7 +96,7 @@ static void put_rows(json_t *into, const Row *rows, const Choice *c) {
                 const char *name = strchr(row->path, '%');
                 _cleanup_(freep) char *path = !name ? xstrdup(row->path)
                         : xasprintf("%.*s%s%s", (int)(name - row->path), row->path, c->runtime, name + 1);
-                if (!row->soci || c->soci)
+                if ((row->need & ~c->has) == 0)
                         json_put(into, path, row_value(row, c));
         }
 }
@@ -174,6 +175,12 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
                 .cdi = version_at_least(host->kubelet_version, 1, 32),
                 .soci = plan_uses_soci(config, host, &reason),
         };
+        bool modern = version_at_least(host->containerd_version, 1, 7);
+        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0);
+        if (c.cdi && !modern)
+                diag_warn(&plan->warnings, "no-cdi", NULL, NULL, "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
+                          host->containerd_version);
+        c.cdi = c.cdi && modern;
         if (reason)
                 diag_warn(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull", "has no effect here: %s", reason);
         return c;

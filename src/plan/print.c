@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define WIDTH  110      /* of wrapped paragraphs; an action is one line, however long */
-#define COLUMN 62       /* where reasons stand, unless a target is longer */
+#define COLUMN 76       /* where reasons stand, unless a target is longer; EKS's paths mostly are not */
 
 /* ---- the machine ---- */
 
