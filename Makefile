@@ -31,7 +31,7 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
@@ -40,6 +40,7 @@ TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
+HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 ifneq ($(V),1)
 Q            := @
@@ -51,9 +52,9 @@ all: $(O)/nodestrap
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
-$(TESTS): %: %.o $(LIB)
+$(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
-$(O)/nodestrap $(TESTS) $(FUZZ):
+$(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
@@ -64,9 +65,9 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
-check: $(TESTS) $(FUZZ) $(O)/nodestrap pure
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
-test-programs: $(TESTS) $(FUZZ) $(O)/nodestrap
+check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
+test-programs: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
@@ -111,5 +112,5 @@ $(O)/tests/bench/floor: $(O)/tests/bench/floor.o
 	$(call say,LD,$@)$(LINK)
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TESTS:=.d) $(FUZZ:=.d)
+-include $(OBJS:.o=.d) $(TABLES:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
 .SECONDARY:
