@@ -48,7 +48,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all check check-boot check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
+.PHONY: all demo check check-boot check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -111,6 +111,9 @@ bench: $(O)/nodestrap $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
 $(BENCH): %: %.o
 	$(call say,LD,$@)$(LINK)
+demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack
+	$(Q)$(O)/nodestrap plan -c file://conf/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
+	  --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04
 clean:
 	$(RM) -r build build-*
 -include $(OBJS:.o=.d) $(TABLES:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)

@@ -11,7 +11,8 @@ _must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);
 /* kubelet, containerd, driver, and which optional programs are there. */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);
 /* h->instance from the cache, the metadata service and EC2, or assumed. Wants h->product_name. */
-_must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag);
+_must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h,
+                                           Diag *diag);
 /* Everything of h for a machine of options->instance_type. */
 _must_check_ _nonnull_ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag);
 

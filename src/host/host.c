@@ -12,8 +12,9 @@
 #include <sys/utsname.h>
 
 int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
-        const char *why = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG ? "what it says makes no sense" : strerror(-r);
-        return diag_error(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s", why, meaning);
+        bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
+        return diag_error(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s",
+                          nonsense ? "what it says makes no sense" : strerror(-r), meaning);
 }
 
 /* Free-form names that nothing depends on; a machine that does not tell them is fine. */
@@ -67,7 +68,8 @@ static void find_eni_limits(const HostOptions *options, Host *h, Diag *diag) {
                 why = e ? e->text : "EC2 does not know it either";
         }
         if (!h->eni_limits_known)
-                diag_warn(diag, "unknown-instance-type", NULL, NULL, "how many pods fit on a %s is not known (%s); kubelet's default of 110 pods is used. "
+                diag_warn(diag, "unknown-instance-type", NULL, NULL,
+                          "how many pods fit on a %s is not known (%s); kubelet's default of 110 pods is used. "
                           "Set spec.kubelet.config.maxPods to say otherwise", h->instance.type, why);
 }
 
@@ -101,8 +103,9 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
-                return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint", "its host name cannot be resolved (%s), and a node "
-                                  "on an Outpost keeps the addresses in /etc/hosts; look at the DNS settings of the VPC", gai_strerror(e));
+                return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
+                                  "its host name cannot be resolved (%s), and a node on an Outpost keeps the addresses in "
+                                  "/etc/hosts; look at the DNS settings of the VPC", gai_strerror(e));
         for (struct addrinfo *a = list; a; a = a->ai_next)
                 add_address(&h->api_server_addresses, a->ai_addr);
         freeaddrinfo(list);

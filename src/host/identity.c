@@ -12,19 +12,17 @@
 
 #define DOCUMENT "dynamic/instance-identity/document"
 
-/* Where each fact stands: in Instance, in the identity document, in the cache's .instance or .nodestrap (ours), and what is
- * assumed where nobody may be asked. A NULL key: not there. */
-typedef struct Fact { size_t offset; const char *name, *document, *cache, *own, *assumed; } Fact;
+/* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and what is assumed where
+ * nobody may be asked. A NULL: not there. */
+typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
 static const Fact facts[] = {
-        { offsetof(Instance, id),               "instance.id",             "instanceId",       "id",               NULL,     "i-0123456789abcdef0" },
-        { offsetof(Instance, type),             "instance.type",           "instanceType",     "type",             NULL,     "m5.large"            },
-        { offsetof(Instance, region),           "instance.region",         "region",           "region",           NULL,     "us-west-2"           },
-        { offsetof(Instance, zone),             "instance.zone",           "availabilityZone", "availabilityZone", NULL,     "us-west-2a"          },
-        { offsetof(Instance, ipv4),             "instance.ipv4",           "privateIp",        NULL,               "ipv4",   "10.0.0.10"           },
-        { offsetof(Instance, mac),              "instance.mac",            NULL,               "mac",              NULL,     "02:00:00:00:00:01"   },
-        { offsetof(Instance, domain),           "instance.domain",         NULL,               NULL,               "domain", NULL                  },
-        { offsetof(Instance, private_dns_name), "instance.privateDnsName", NULL,               "privateDnsName",   NULL,     NULL                  },
-        { offsetof(Instance, ipv6),             "instance.ipv6",           NULL,               NULL,               "ipv6",   NULL                  },
+        { offsetof(Instance, id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
+        { offsetof(Instance, type),   "instance.type",   "instanceType",     "type",             "m5.large"            },
+        { offsetof(Instance, region), "instance.region", "region",           "region",           "us-west-2"           },
+        { offsetof(Instance, zone),   "instance.zone",   "availabilityZone", "availabilityZone", "us-west-2a"          },
+        { offsetof(Instance, ipv4),   "instance.ipv4",   "privateIp",        NULL,               "10.0.0.10"           },
+        { offsetof(Instance, mac),    "instance.mac",    NULL,               "mac",              "02:00:00:00:00:01"   },
+        { offsetof(Instance, private_dns_name), "instance.privateDnsName", NULL, "privateDnsName", NULL },
 };
 
 static char **fact_slot(Host *h, const Fact *f) {
@@ -59,7 +57,8 @@ void assume_identity(const Config *config, Host *h) {
         if (cluster_is_ipv6(config))
                 assume_value(h, "instance.ipv6", &i->ipv6, xstrdup("2001:db8::10"));
         if (!config->gates.instance_id_node_name)
-                assume_value(h, "instance.privateDnsName", &i->private_dns_name, xasprintf("ip-10-0-0-10.%s.compute.internal", i->region));
+                assume_value(h, "instance.privateDnsName", &i->private_dns_name,
+                             xasprintf("ip-10-0-0-10.%s.compute.internal", i->region));
 }
 
 /* A string of an object, if it is one that can stand in a file: no control characters, not empty. */
@@ -76,19 +75,21 @@ static const char *fact_string(const json_t *object, const char *key) {
 static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         _cleanup_(freep) char *tag = NULL;
         const char *id = fact_string(json_object_get(status, "instance"), "id");
+        int r = root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &tag);
 
         if (!id)
                 return false;
-        if (root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &tag) < 0 || !startswith(tag, "i-") || streq(tag, id))
+        if (r < 0 || !startswith(tag, "i-") || streq(tag, id))
                 return true;
-        diag_warn(diag, "stale-cache", NULL, "status.instance.id", "the cached status is of instance %s and this is %s; it is not used", id, tag);
+        diag_warn(diag, "stale-cache", NULL, "status.instance.id", "the cached status is of instance %s, this is %s; it is not used",
+                  id, tag);
         return false;
 }
 
 static void take_cache(const Config *config, const json_t *status, Host *h) {
         const json_t *instance = json_object_get(status, "instance"), *own = json_object_get(status, "nodestrap");
         for (size_t k = 0; k < ARRAY_SIZE(facts); k++) {
-                const char *s = fact_string(instance, facts[k].cache) ?: fact_string(own, facts[k].own);
+                const char *s = fact_string(instance, facts[k].cache);
                 if (s)
                         *fact_slot(h, &facts[k]) = xstrdup(s);
         }
@@ -99,14 +100,9 @@ static void take_cache(const Config *config, const json_t *status, Host *h) {
                 h->addresses_per_eni = (unsigned)addresses;
                 h->eni_limits_known = true;
         }
-        /* The configuration may have changed since: then a name or an address is no longer wanted. */
-        if (config->gates.instance_id_node_name) {
+        if (config->gates.instance_id_node_name) {      /* the configuration may have changed since */
                 free(h->instance.private_dns_name);
                 h->instance.private_dns_name = NULL;
-        }
-        if (!cluster_is_ipv6(config)) {
-                free(h->instance.ipv6);
-                h->instance.ipv6 = NULL;
         }
 }
 
@@ -118,11 +114,13 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         size_t size = 0;
         int r = imds_get(imds, DOCUMENT, &text, &size, diag);
 
+        if (r == -ENOENT)
+                return diag_error(diag, r, CAUSE_IMDS, &at, NULL, "the metadata service says it is not there (404); is this an EC2 instance?");
         if (r < 0)
-                return r == -ENOENT ? diag_error(diag, r, CAUSE_IMDS, &at, NULL, "the metadata service has none (404); is this an EC2 instance?") : r;
+                return r;
         json_t *document = json_loadb(text, size, 0, &e);
         if (!document)
-                return diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, NULL, "it is not JSON: %s (line %d, %zu bytes)", e.text, e.line, size);
+                return diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, NULL, "it is not JSON: line %d of %zu bytes", e.line, size);
         for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
                 const char *s = fact_string(document, facts[k].document);
                 char **slot = fact_slot(h, &facts[k]);
@@ -146,7 +144,7 @@ static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         text[strcspn(text, "\r\n")] = 0;
         _cleanup_(freep) char *line = str_strip(text);
         if (!*line || strpbrk(line, " \t"))
-                return diag_error(diag, -EBADMSG, CAUSE_IMDS, NULL, path, "the metadata service answers with an empty value, or not a single word");
+                return diag_error(diag, -EBADMSG, CAUSE_IMDS, NULL, path, "the metadata service does not answer with a single word");
         *ret = TAKE_PTR(line);
         return 0;
 }
@@ -167,9 +165,10 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
         _cleanup_(freep) char *path = xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
         int r = ask_line(imds, path, &h->instance.ipv6, diag);
-        return r != -ENOENT ? r : diag_error(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                "the cluster is IPv6, but the primary interface %s has no IPv6 address; assign one in the launch template or let the subnet do it",
-                h->instance.mac);
+        if (r != -ENOENT)
+                return r;
+        return diag_error(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr", "the cluster is IPv6, but the primary interface %s has no "
+                          "IPv6 address; assign one in the launch template, or let the subnet do it", h->instance.mac);
 }
 
 static int ask(const Config *config, const HostOptions *options, Host *h, Diag *diag) {

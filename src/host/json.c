@@ -26,11 +26,12 @@ static json_t *strings(char *const *v) {
         return list;
 }
 
-/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. What nodeadm does not keep, and we would
- * have to ask for again, goes to a key of our own. */
+/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own, where a type is so new
+ * that EC2 had to be asked for its limits: so it is asked once. */
 json_t *host_status(const Host *host) {
-        json_t *instance = json_object(), *own = json_object(), *status = json_object();
+        json_t *instance = json_object(), *status = json_object();
         const Instance *i = &host->instance;
+        unsigned enis, addresses;
 
         set_string(instance, "id", i->id);
         set_string(instance, "region", i->region);
@@ -42,14 +43,12 @@ json_t *host_status(const Host *host) {
         json_object_set_new(status, "default", json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
         if (host->kubelet_version)
                 json_object_set_new(status, "kubeletVersion", json_sprintf("v%s", host->kubelet_version));
-        set_string(own, "ipv4", i->ipv4);
-        set_string(own, "ipv6", i->ipv6);
-        set_string(own, "domain", i->domain);
-        if (host->eni_limits_known) {
+        if (host->eni_limits_known && !eni_limits_find(i->type, &enis, &addresses)) {
+                json_t *own = json_object();
                 set_number(own, "enis", host->max_enis);
                 set_number(own, "addressesPerEni", host->addresses_per_eni);
+                json_object_set_new(status, "nodestrap", own);
         }
-        json_object_set_new(status, "nodestrap", own);
         return status;
 }
 
@@ -90,7 +89,9 @@ static json_t *pci_json(const Host *h) {
 }
 
 static json_t *disks_json(const Host *h) {
-        static const char *const kinds[] = { [DISK_OTHER] = "other", [DISK_INSTANCE_STORE] = "instance-store", [DISK_EBS] = "ebs" };
+        static const char *const kinds[] = {
+                [DISK_OTHER] = "other", [DISK_INSTANCE_STORE] = "instance-store", [DISK_EBS] = "ebs",
+        };
         json_t *list = json_array();
         for (size_t i = 0; i < h->n_disks; i++) {
                 const Disk *d = &h->disks[i];

@@ -25,7 +25,11 @@ static const PciDevice nvlink_bridge = { .vendor = 0x15b3, .device = 0x1021, .cl
 
 /* A part of an L4 is told from a whole one by its subsystem (awslabs/amazon-eks-ami, nvidia-kmod-load.sh). */
 static const struct { const char *type; unsigned subsystem; } fractions[] = {
-        { "g6f.large", 0x1733 }, { "g6f.xlarge", 0x1733 }, { "g6f.2xlarge", 0x1735 }, { "g6f.4xlarge", 0x1737 }, { "gr6f.4xlarge", 0x1737 },
+        { "g6f.large",    0x1733 },
+        { "g6f.xlarge",   0x1733 },
+        { "g6f.2xlarge",  0x1735 },
+        { "g6f.4xlarge",  0x1737 },
+        { "gr6f.4xlarge", 0x1737 },
 };
 
 static void add_pci(Host *h, const PciDevice *like, unsigned count) {
@@ -124,20 +128,27 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "arch");
 }
 
-static int add_version(Host *h, const char *option, const char *given, const char *fact, const char *fallback, char **slot, Diag *diag) {
-        if (given)
-                return version_option(option, given, slot, diag);
-        *slot = xstrdup(fallback);
-        assume(h, fact);
+/* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
+static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
+        const struct { const char *option, *given, *fact, *assumed; char **slot; } versions[] = {
+                { "--kubelet-version",    o->kubelet_version,    "programs.kubelet",    KUBELET_VERSION,    &h->kubelet_version    },
+                { "--containerd-version", o->containerd_version, "programs.containerd", CONTAINERD_VERSION, &h->containerd_version },
+                { "--driver-version",     o->driver_version,     NULL,                  NULL,               &h->driver_version     },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+                int r = versions[i].given ? version_option(versions[i].option, versions[i].given, versions[i].slot, diag) : 0;
+                if (r < 0)
+                        return r;
+                if (versions[i].given || !versions[i].fact)
+                        continue;
+                *versions[i].slot = xstrdup(versions[i].assumed);
+                assume(h, versions[i].fact);
+        }
         return 0;
 }
 
 static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
-        int r = add_version(h, "--kubelet-version", o->kubelet_version, "programs.kubelet", KUBELET_VERSION, &h->kubelet_version, diag);
-        if (r >= 0)
-                r = add_version(h, "--containerd-version", o->containerd_version, "programs.containerd", CONTAINERD_VERSION, &h->containerd_version, diag);
-        if (r >= 0 && o->driver_version)
-                r = version_option("--driver-version", o->driver_version, &h->driver_version, diag);
+        int r = add_versions(h, o, diag);
         if (r < 0)
                 return r;
         /* As on EKS's own AMI for such a type. */
@@ -157,8 +168,8 @@ static int refuse_type(const char *type, Diag *diag) {
                 names[n++] = eni_limits[i].type;
         const char *near = nearest_name(type, names);
         free(names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type", "\"%s\" is not an instance type this version knows%s%s%s", type,
-                          near ? "; did you mean " : "", near ?: "", near ? "?" : "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type", "\"%s\" is not an instance type this version knows%s%s%s",
+                          type, near ? "; did you mean " : "", near ?: "", near ? "?" : "");
 }
 
 int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag) {

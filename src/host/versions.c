@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which kubelet, containerd and driver: the AMI's version files first, because starting a program costs 50 ms; else the program
- * itself is asked, if this is the running system. The files: awslabs/amazon-eks-ami, nodeadm/internal/{kubelet,containerd}/version.go */
+ * itself is asked, if this is the running system.
+ * The files: awslabs/amazon-eks-ami, nodeadm/internal/{kubelet,containerd}/version.go */
 #include "host/detect.h"
 
 #include "base/run.h"
@@ -44,7 +45,8 @@ char *version_find(const char *text) {
 int version_option(const char *option, const char *text, char **ret, Diag *diag) {
         const char *digits = text + (*text == 'v');
         size_t n = version_length(digits, true);
-        if (n == 0 || digits[n] == '.' || strspn(digits + n, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+~_-") != strlen(digits + n))
+        /* Behind it a build may be named, as in 1.33.4-eks-99d6cc0 or 2.1.5~1. */
+        if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
                 return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, option, "\"%s\" is not a version such as 1.33.4", text);
         _cleanup_(freep) char *version = xstrndup(digits, n);
         *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
@@ -57,15 +59,18 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
         int r = child_run(argv, 10 * USEC_PER_SEC, 64 << 10, &c);
 
         if (r < 0)
-                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL, "%s is not there, and %s cannot be run (%s): the version of %s is not known. "
-                                  "Install it, or give %s", p->file, p->name, strerror(-r), p->name, p->option);
+                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
+                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install it, or give %s",
+                                  p->file, p->name, strerror(-r), p->name, p->option);
         if (c.timed_out)
-                return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL, "%s --version did not end within 10 s and was killed; "
-                                  "write the version to %s, or give %s", p->name, p->file, p->option);
+                return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL,
+                                  "%s --version did not end within 10 s and was killed; write the version to %s, or give %s",
+                                  p->name, p->file, p->option);
         *ret = c.status == 0 ? version_find(c.output) : NULL;
         if (!*ret)
-                return diag_error(diag, -EBADMSG, CAUSE_FACTS, NULL, NULL, "%s --version ended with status %d and named no version%s%s; "
-                                  "write the version to %s, or give %s", p->name, c.status, *c.errors ? ": " : "", c.errors, p->file, p->option);
+                return diag_error(diag, -EBADMSG, CAUSE_FACTS, NULL, NULL,
+                                  "%s --version ended with status %d and named no version%s%s; write the version to %s, or give %s",
+                                  p->name, c.status, *c.errors ? ": " : "", c.errors, p->file, p->option);
         return 0;
 }
 
@@ -77,8 +82,9 @@ static int detect_version(const Root *root, const Program *p, const char *given,
         if (r == -ENOENT && root_is_host(root))
                 return ask_program(p, ret, diag);
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL, "%s is not there below %s, and programs of another root are not run: the version of %s "
-                                  "is not known. Give %s, or write it to that file", p->file, root_path(root), p->name, p->option);
+                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
+                                  "%s is not there below %s, and programs of another root are not run: the version of %s is not "
+                                  "known. Give %s, or write it to that file", p->file, root_path(root), p->name, p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
         *ret = version_find(text);
@@ -90,7 +96,9 @@ static int detect_driver(const Root *root, const char *given, Host *h, Diag *dia
         if (given)
                 return version_option("--driver-version", given, &h->driver_version, diag);
         int r = root_read_line(root, "/sys/module/nvidia/version", &h->driver_version);
-        return r < 0 && r != -ENOENT ? fact_error(diag, r, "/sys/module/nvidia/version", "the version of the NVIDIA driver is not known") : 0;
+        if (r < 0 && r != -ENOENT)
+                return fact_error(diag, r, "/sys/module/nvidia/version", "the version of the NVIDIA driver is not known");
+        return 0;
 }
 
 /* 1 or 0: is the program there? A path that cannot be looked at is an error. */
@@ -117,7 +125,7 @@ static int detect_programs(const Root *root, Host *h, Diag *diag) {
         r = program_exists(root, provider, diag);
         if (r == 0 && provider == given)
                 return diag_error(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
-                                  "there is no such program, and without it kubelet cannot pull from ECR; correct or unset the variable");
+                                  "there is no such program, and kubelet cannot pull from ECR without; correct or unset the variable");
         if (r > 0)
                 h->image_credential_provider = xstrdup(provider);
         return r < 0 ? r : 0;

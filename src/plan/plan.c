@@ -36,6 +36,7 @@ Plan *plan_free(Plan *p) {
                 action_done(&p->actions[i]);
         free(p->actions);
         json_decref(p->facts);
+        free(p->machine);
         diag_done(&p->warnings);
         strv_free(p->owned);
         free(p);
@@ -251,6 +252,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         if (r < 0)
                 return r;
         plan->facts = host_to_json(host);
+        plan->machine = plan_describe_host(host);
         warn_of_host(plan, config, host);
 
         if ((r = plan_system(plan, config, host, diag)) < 0 ||

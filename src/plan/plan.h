@@ -38,6 +38,7 @@ typedef struct Action {
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after */
         json_t *facts;
+        char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
         char **owned;                   /* every path that the whole plan writes, before plan_filter(); what pruning must keep */
         char id[72];                    /* "sha256:…" over actions and files alone */
@@ -82,6 +83,7 @@ _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, con
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
 _must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
 
+_malloc_ char *plan_describe_host(const Host *host);
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
+#define MOUNTS_READY  "/run/nodestrap/mounts-ready"     /* units/containerd.service.d: until it is there, containerd does not start */
 #define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
@@ -72,6 +73,7 @@ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         (void)diag;
         const char *reason;
         plan_reload(plan);
+        plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
         plan_units(plan, plan_uses_soci(config, host, &reason));
         for (char **path = config->unsupported; path && *path; path++)

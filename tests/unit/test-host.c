@@ -43,14 +43,15 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
 int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag) {
         ec2_limits++;
         if (ec2_limits_result < 0)
-                return diag_error(diag, ec2_limits_result, CAUSE_EC2, NULL, NULL, "UnauthorizedOperation for %s in %s", instance_type, ec2->region);
+                return diag_error(diag, ec2_limits_result, CAUSE_EC2, NULL, NULL, "UnauthorizedOperation (%s, %s)", instance_type,
+                                  ec2->region);
         *ret_enis = 15;
         *ret_addresses = 50;
         return 0;
 }
 
 #define DOCUMENT(type) "{\"instanceId\": \"i-0aaaaaaaaaaaaaaa1\", \"instanceType\": \"" type "\", \"region\": \"eu-west-1\", " \
-                       "\"availabilityZone\": \"eu-west-1b\", \"privateIp\": \"10.1.2.3\", \"accountId\": \"123456789012\", \"devpayProductCodes\": null}"
+                       "\"availabilityZone\": \"eu-west-1b\", \"privateIp\": \"10.1.2.3\", \"devpayProductCodes\": null}"
 #define DOCUMENT_PATH "dynamic/instance-identity/document"
 #define ANSWERS(type)                                              \
         { DOCUMENT_PATH, DOCUMENT(type) },                         \
@@ -333,8 +334,8 @@ TEST(ipv6_cluster_on_an_ipv4_instance) {
 TEST(domain_of_the_partition_where_metadata_has_none) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){
-                { DOCUMENT_PATH, "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"cn-north-1\", \"availabilityZone\": \"cn-north-1a\", "
-                                 "\"privateIp\": \"10.0.0.1\"}" },
+                { DOCUMENT_PATH, "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"cn-north-1\", "
+                                 "\"availabilityZone\": \"cn-north-1a\", \"privateIp\": \"10.0.0.1\"}" },
                 { "meta-data/mac", "0a:00:00:00:00:09\n" }, {} } };
         r.options.imds = &imds;
         run_ok(&r);
@@ -344,7 +345,7 @@ TEST(domain_of_the_partition_where_metadata_has_none) {
 TEST(damaged_documents) {
         static const char *const damaged[] = {
                 "", "{", "[]", "{}", "null", "<html>", "{\"instanceId\": 7}", "{\"instanceId\": \"\"}",
-                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\\nx\", \"region\": \"r\", \"availabilityZone\": \"z\", \"privateIp\": \"1\"}",
+                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5\\nx\", \"region\": \"r\", \"availabilityZone\": \"z\", \"privateIp\": \"1\"}",
                 "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"availabilityZone\": \"z\"}",
         };
         RUN(r, "m5-large");
@@ -372,7 +373,7 @@ TEST(metadata_that_is_silent_or_absent) {
 
 /* ---- the cache ---- */
 
-TEST(status_comes_back_without_a_request) {
+TEST(status_comes_back_and_ec2_is_not_asked_again) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
         r.options.imds = &imds;
@@ -384,13 +385,15 @@ TEST(status_comes_back_without_a_request) {
         ASSERT_STREQ(json_string_value(json_object_get(instance, "availabilityZone")), "eu-west-1b");
         ASSERT_STREQ(json_string_value(json_object_get(instance, "privateDnsName")), "ip-10-1-2-3.eu-west-1.compute.internal");
         ASSERT_STREQ(json_string_value(json_object_get(status, "kubeletVersion")), "v1.33.4");
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(status, "nodestrap"), "enis")), 15);
 
         RUN(again, "m5-large");
-        Imds silent = { .answers = (const Answer[]){ {} } };
-        again.options.imds = &silent;
+        imds.requests = 0;
+        again.options.imds = &imds;
         again.options.cached_status = status;
         run_ok(&again);
-        ASSERT_EQ(silent.requests + ec2_names + ec2_limits, 0);
+        ASSERT_EQ(imds.requests, 2);            /* nodeadm's shape has no place for the address and the domain */
+        ASSERT_EQ(ec2_names + ec2_limits, 0);
         ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
         ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");
         ASSERT_EQ(again.host->max_enis, 15);
@@ -404,8 +407,9 @@ TEST(what_nodeadm_cached_is_completed) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
-        r.options.cached_status = json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s}}", "instance", "id", "i-0aaaaaaaaaaaaaaa1", "region", "eu-west-1", "type",
-                                            "m5.large", "availabilityZone", "eu-west-1b", "mac", "0a:1b:2c:3d:4e:5f", "privateDnsName", "ip-cached");
+        r.options.cached_status = json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s}}", "instance",
+                                            "id", "i-0aaaaaaaaaaaaaaa1", "region", "eu-west-1", "type", "m5.large",
+                                            "availabilityZone", "eu-west-1b", "mac", "0a:1b:2c:3d:4e:5f", "privateDnsName", "ip-cached");
         run_ok(&r);
         ASSERT_STREQ(r.host->instance.private_dns_name, "ip-cached");
         ASSERT_STREQ(r.host->instance.ipv4, "10.1.2.3");
@@ -417,7 +421,8 @@ TEST(the_cache_of_another_instance_is_not_used) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
         r.options.imds = &imds;
-        r.options.cached_status = json_pack("{s:{s:s, s:s}}", "instance", "id", "i-0bbbbbbbbbbbbbbbb", "privateDnsName", "ip-of-another");
+        r.options.cached_status = json_pack("{s:{s:s, s:s}}", "instance", "id", "i-0bbbbbbbbbbbbbbbb",
+                                            "privateDnsName", "ip-of-another");
         run_ok(&r);
         ASSERT_STREQ(r.host->instance.private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
         ASSERT_EQ(diag_count(&r.diag, true), 1);
@@ -506,6 +511,41 @@ TEST(versions_that_are_none) {
                 r.options.containerd_version = "2.1.5";
                 r.options.kubelet_version = bad[i];
                 run_fails(&r, CAUSE_USAGE, "--kubelet-version", "is not a version");
+        }
+}
+
+/* A root that is the running system's: the programs are asked, where no file names the version. */
+TEST(programs_of_the_running_system_are_asked) {
+        static const struct { const char *script, *version, *error; } programs[] = {
+                { "echo Kubernetes v1.32.9-eks-113cf36", "1.32.9", NULL },
+                { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and named no version: no config" },
+                { "exit 0", NULL, "status 0" },
+                { NULL, NULL, "cannot be run" },
+        };
+        RUN(r, "none");
+        _cleanup_(freep) char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+                _cleanup_(root_freep) Root *fixture = r.root;
+                if (programs[i].script) {
+                        _cleanup_(freep) char *script = xasprintf("#!/bin/sh\n%s\n", programs[i].script);
+                        ASSERT_TRUE(root_replace(fixture, "/bin/kubelet", script, strlen(script), 0755) >= 0);
+                } else
+                        ASSERT_EQ(root_remove(fixture, "/bin/kubelet"), 1);
+                ASSERT_OK(root_new("/", &r.root));
+                if (root_exists(r.root, "/etc/eks/kubelet-version.txt") == 0) {
+                        setenv("PATH", programs[i].script ? path : "/nonexistent", 1);
+                        r.options.containerd_version = "2.1.5";
+                        if (programs[i].version) {
+                                run_ok(&r);
+                                ASSERT_STREQ(r.host->kubelet_version, programs[i].version);
+                        } else
+                                run_fails(&r, CAUSE_FACTS, programs[i].error, "--kubelet-version");
+                        setenv("PATH", old, 1);
+                }
+                r.host = host_free(r.host);
+                diag_done(&r.diag);
+                root_free(r.root);
+                r.root = TAKE_PTR(fixture);
         }
 }
 
