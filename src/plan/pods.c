@@ -35,7 +35,8 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!host->eni_limits_known || host->addresses_per_eni == 0) {
                 diag_warn(warnings, "unknown-eni-limits", NULL, NULL,
-                          "how many addresses %s can hold is not known; %d pods are assumed", host->instance.type ?: "this instance type", DEFAULT_MAX_PODS);
+                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set spec.kubelet.config.maxPods to say otherwise",
+                          host->instance.type ?: "machine of this type", host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
         }

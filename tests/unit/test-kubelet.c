@@ -36,14 +36,6 @@ TEST(cpu_reservation) {
                 ASSERT_EQ(cpu_reserved_millicores(cases[i][0]), cases[i][1]);
 }
 
-TEST(memory_limit_of_pods) {
-        ASSERT_EQ(max_pods_memory_limit(0), 0);
-        ASSERT_EQ(max_pods_memory_limit(255), 0);
-        ASSERT_EQ(max_pods_memory_limit(4096), 87);             /* (4096 - 255) * 25 % / 11 */
-        ASSERT_EQ(max_pods_memory_limit(16384), 236);           /* + 819 + 819 */
-        ASSERT_EQ(max_pods_memory_limit(1 << 20), max_pods_memory_limit(131072));
-}
-
 TEST(settings_by_version) {
         static const struct { const char *version, *path, *want; } cases[] = {
                 { "1.32.9", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
@@ -135,11 +127,7 @@ TEST(pods) {
         _cleanup_(sample_done) Sample s = sample_new();
         Diag w = {};
         ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 234);
-        s.config.gates.memory_limit_max_pods = true;
-        s.host.memory_bytes = 4ULL << 30;
-        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 87);
         s.host.eni_limits_known = false;
-        s.config.gates.memory_limit_max_pods = false;
         ASSERT_EQ(diag_count(&w, true), 0);
         ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 110);
         ASSERT_STREQ(w.items[0].code, "unknown-eni-limits");
