@@ -157,6 +157,8 @@ TEST(d5_block_scalars_keep_their_tabs) {
 TEST(keys_that_are_no_text) {
         ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text");
         ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text");
+        ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text, and this one is a list");
+        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text, and this one is a map");
         ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
         ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
 }
