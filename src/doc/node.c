@@ -328,7 +328,7 @@ static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n
 }
 
 static void complete_list(Builder *b, Node *node, const Pending *pending, size_t n) {
-        node->items = pool_new(&b->pool, n * sizeof *node->items);
+        node->items = pool_new(&b->pool, n * sizeof(Node *));
         node->n = n;
         for (size_t i = 0; i < n; i++)
                 node->items[i] = pending[i].value;
