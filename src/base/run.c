@@ -104,7 +104,11 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
 /* Reads both streams until the child has ended; false if the deadline came first. */
 static bool attend(int pidfd, Stream *out, Stream *err, uint64_t deadline) {
         for (;;) {
-                struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN }, { .fd = out->fd, .events = POLLIN }, { .fd = err->fd, .events = POLLIN } };
+                struct pollfd fds[] = {
+                        { .fd = pidfd,   .events = POLLIN },
+                        { .fd = out->fd, .events = POLLIN },
+                        { .fd = err->fd, .events = POLLIN },
+                };
                 uint64_t now = now_usec();
                 if (now >= deadline)
                         return false;
@@ -150,7 +154,8 @@ static int collect(pid_t pid, Stream *out, Stream *err, uint64_t deadline, Child
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit }, err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
+        _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
+        _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
         _cleanup_(close_fd) int child_out = -1, child_err = -1;
         uint64_t deadline = now_usec() + timeout_usec;
         pid_t pid = -1;

@@ -83,5 +83,13 @@ _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *
 
 /* ---- expressions ---- */
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
-/* CEL (github.com/google/cel-spec): evaluates text to an int. On an error -EINVAL, *ret_why owned by the caller. */
+/* CEL (github.com/google/cel-spec): evaluates text to an int; what CEL's int() takes (uint, double, a string of digits) becomes
+ * one. On an error -EINVAL, *ret_why owned by the caller: "column 12: no such overload: int + double", nothing of the text in it.
+ * kubelet.maxPodsExpression has these variables, all int (nodeadm/internal/kubelet/eni_max_pods.go):
+ *   default_enis          interfaces that the default network card of the instance type can have
+ *   ips_per_eni           IPv4 addresses that one interface can have
+ *   max_pods              what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
+ *   vcpus                 of the instance type
+ *   physical_memory_mib   of the instance type (first called memory_mib)
+ * and no functions beyond CEL's own. nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
 _must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why);

@@ -46,17 +46,6 @@ static bool take_hex(Reader *r, uint32_t *ret) {
         return true;
 }
 
-static void add_utf8(Text *t, uint32_t c) {
-        char s[4];
-        size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-        static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-
-        for (size_t i = n - 1; i > 0; i--, c >>= 6)
-                s[i] = (char)(0x80 | (c & 0x3f));
-        s[0] = (char)(first[n] | c);
-        text_add_bytes(t, s, n);
-}
-
 /* Behind \u. Half a surrogate pair becomes U+FFFD, as in Go's encoding/json. */
 static bool read_unicode(Reader *r) {
         uint32_t high, low;
@@ -69,12 +58,12 @@ static bool read_unicode(Reader *r) {
                 if (!take_hex(r, &low))
                         return false;
                 if (low >= 0xdc00 && low < 0xe000) {
-                        add_utf8(&r->text, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+                        utf8_add(&r->text, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
                         return true;
                 }
                 r->next = back;
         }
-        add_utf8(&r->text, high >= 0xd800 && high < 0xe000 ? 0xfffd : high);
+        utf8_add(&r->text, high >= 0xd800 && high < 0xe000 ? 0xfffd : high);
         return true;
 }
 

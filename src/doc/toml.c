@@ -400,8 +400,8 @@ static int parse_array(Parser *p, unsigned depth, json_t *array) {
                 r = skip_space(p);
                 if (r < 0)
                         return r;
-                if (!accept(p, ',') && peek(p) != ']')
-                        return p->at < p->end ? fail(p, p->at, "neither , nor ] behind an item of an array") : fail(p, from, "an array that is not closed");
+                if (!accept(p, ',') && peek(p) != ']' && p->at < p->end)
+                        return fail(p, p->at, "neither , nor ] behind an item of an array");
         }
 }
 

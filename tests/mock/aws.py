@@ -14,6 +14,7 @@ Prints "imds ADDRESS:PORT" and "ec2 ADDRESS:PORT" (one line each, port 0 resolve
   --ec2-name NAME       PrivateDnsName of every instance (default: meta-data/local-hostname, or made from local-ipv4)
   --eni TYPE=ENIS,ADDRESSES   what DescribeInstanceTypes says of TYPE (any other type: InvalidInstanceType)
   --no-role             no instance profile
+  --tls CERT:KEY        the EC2 API speaks TLS with these PEM files
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
   --fault [imds:|ec2:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH
                         (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
@@ -35,6 +36,7 @@ import hmac
 import json
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -344,6 +346,8 @@ def serve_connection(conn, service, number):
 
 def guarded(conn, service, number):
     try:
+        if tls and service == 'ec2':
+            conn = tls.wrap_socket(conn, server_side=True)
         serve_connection(conn, service, number)
     except OSError:
         pass
@@ -368,7 +372,7 @@ def listen(address, service):
 
 
 def main():
-    global options
+    global options, tls
     p = argparse.ArgumentParser(usage=__doc__.split('\n\n', 1)[1], add_help=False)
     p.add_argument('--imds')
     p.add_argument('--user-data')
@@ -378,6 +382,7 @@ def main():
     p.add_argument('--eni', action='append', default=[])
     p.add_argument('--no-role', action='store_true')
     p.add_argument('--key')
+    p.add_argument('--tls')
     p.add_argument('--log')
     p.add_argument('--fault', action='append', default=[], type=Fault)
     p.add_argument('-h', '--help', action='store_true')
@@ -385,6 +390,9 @@ def main():
     if options.help:
         sys.exit(__doc__)
     options.clock = sum(float(f.value) for f in options.fault if f.kind == 'skew')
+    tls = options.tls and ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    if tls:
+        tls.load_cert_chain(*options.tls.split(':'))
     listen(options.listen, 'imds')
     if options.ec2_listen:
         listen(options.ec2_listen, 'ec2')

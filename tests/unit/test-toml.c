@@ -58,18 +58,28 @@ TEST(refusals) {
                 { "\na=nan", 2, "NaN and infinity" }, { "a=-inf", 1, "NaN and infinity" },
                 { "a=1979-05-27", 1, "dates and times" }, { "a=07:32:00", 1, "dates and times" },
                 { "a=9223372036854775808", 1, "64 bits" }, { "a=-9223372036854775809", 1, "64 bits" },
-                { "a=0x8000000000000000", 1, "64 bits" }, { "a=0xfffffffffffffffff", 1, "64 bits" }, { "a=1e400", 1, "too large" },
-                { "a=01", 1, "well formed" }, { "a=1.", 1, "well formed" }, { "a=0b12", 1, "its base" }, { "a=1__0", 1, "underscore" },
+                { "a=0x8000000000000000", 1, "64 bits" }, { "a=0xfffffffffffffffff", 1, "64 bits" },
+                { "a=1e400", 1, "too large" },
+                { "a=01", 1, "well formed" }, { "a=1.", 1, "well formed" }, { "a=0b12", 1, "its base" },
+                { "a=1__0", 1, "underscore" },
                 { "a=yes", 1, "strings need quotes" }, { "a=", 1, "value is missing" }, { "a=+", 1, "value is missing" },
-                { "a=1\na=2", 2, "key that is already" }, { "[a]\n[a]", 2, "already defined" }, { "[[a]]\n\n[a]", 3, "already defined" },
-                { "[a]\n[[a]]", 2, "array of tables under" }, { "a={}\n[a.b]", 2, "cannot grow" }, { "a=[{}]\n[[a]]", 2, "array of tables under" },
-                { "a={b={c=1},b.d=2}", 1, "cannot grow" }, { "a=1\na.b=2", 2, "already has a value" }, { "[a.b]\n[a]\nb.c=1", 3, "header of its own" },
-                { "a.b=1\n[a]", 2, "already defined" }, { "a", 1, "no = behind" }, { "=1", 1, "key is missing" }, { "a b=1", 1, "no = behind" },
+                { "a=1\na=2", 2, "key that is already" }, { "[a]\n[a]", 2, "already defined" },
+                { "[[a]]\n\n[a]", 3, "already defined" },
+                { "[a]\n[[a]]", 2, "array of tables under" }, { "a={}\n[a.b]", 2, "cannot grow" },
+                { "a=[{}]\n[[a]]", 2, "array of tables under" },
+                { "a={b={c=1},b.d=2}", 1, "cannot grow" }, { "a=1\na.b=2", 2, "already has a value" },
+                { "[a.b]\n[a]\nb.c=1", 3, "header of its own" },
+                { "a.b=1\n[a]", 2, "already defined" }, { "a", 1, "no = behind" }, { "=1", 1, "key is missing" },
+                { "a b=1", 1, "no = behind" },
                 { "a={b=1,}", 1, "key is missing" }, { "a={b=1\n}", 1, "on its line" }, { "a=[1 2]", 1, "neither" },
-                { "a=[\n1,\n\n", 1, "array that is not closed" }, { "a='x\n'", 1, "on its line" }, { "\n\na=\"\"\"x\n\n", 3, "not closed" },
-                { "a=\"\\x41\"", 1, "escape" }, { "a=\"\\ud800\"", 1, "no Unicode" }, { "a=\"\\u12\"", 1, "four" }, { "a=\"\\U0011\"", 1, "eight" },
-                { "a=\"\x01\"", 1, "control" }, { "# \x7f", 1, "control" }, { "a=1 b=2", 1, "line should end" }, { "a=1\rb=2", 1, "line should end" },
-                { "\"\"\"a\"\"\"=1", 1, "cannot be a key" }, { "[a", 1, "end in ]" }, { "[[a]\n", 1, "end in ]]" }, { "a=1\nb='\xff'", 2, "UTF-8" },
+                { "a=[\n1,\n\n", 1, "array that is not closed" }, { "a='x\n'", 1, "on its line" },
+                { "\n\na=\"\"\"x\n\n", 3, "not closed" },
+                { "a=\"\\x41\"", 1, "escape" }, { "a=\"\\ud800\"", 1, "no Unicode" }, { "a=\"\\u12\"", 1, "four" },
+                { "a=\"\\U0011\"", 1, "eight" },
+                { "a=\"\x01\"", 1, "control" }, { "# \x7f", 1, "control" }, { "a=1 b=2", 1, "line should end" },
+                { "a=1\rb=2", 1, "line should end" },
+                { "\"\"\"a\"\"\"=1", 1, "cannot be a key" }, { "[a", 1, "end in ]" }, { "[[a]\n", 1, "end in ]]" },
+                { "a=1\nb='\xff'", 2, "UTF-8" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 check_refused(cases[i].toml, cases[i].line, cases[i].why);
@@ -87,7 +97,8 @@ static char *repeated(const char *before, const char *middle, size_t n, const ch
 /* Each form of nesting ends at the limit, whatever its depth, and never on the stack. */
 TEST(depth) {
         static const struct { const char *before, *middle; size_t most; const char *after; } forms[] = {
-                { "a=", "[", 99, "" }, { "a=", "{a=", 99, "" }, { "", "a.", 99, "a=1" }, { "[", "a.", 98, "a]" }, { "[[", "a.", 97, "a]]" },
+                { "a=", "[", 99, "" }, { "a=", "{a=", 99, "" }, { "", "a.", 99, "a=1" }, { "[", "a.", 98, "a]" },
+                { "[[", "a.", 97, "a]]" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
                 json_t *value;
