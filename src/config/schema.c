@@ -26,8 +26,8 @@ static json_t *schema_types(const Field *f) {
         if (f->flags & FIELD_OR_TEXT)
                 json_array_append_new(types, json_string("string"));
         if ((f->type == FIELD_STRING || f->flags & FIELD_OR_TEXT) && !(f->flags & FIELD_NO_NUMBER)) {
-                json_array_append_new(types, json_string(f->flags & FIELD_OR_TEXT ? "integer" : "number"));
-                if (f->type == FIELD_STRING && !f->pattern)
+                json_array_append_new(types, json_string("number"));
+                if (f->type == FIELD_STRING)
                         json_array_append_new(types, json_string("boolean"));
         }
         json_array_append_new(types, json_string("null"));
