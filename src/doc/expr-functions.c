@@ -305,7 +305,7 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
               : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false") : format_double(c->args->d);
         size_t n = strlen(text);
         char *copy = pool_alloc(c->pool, n + 1);
-        memcpy(copy, text, n);
+        memcpy(copy, text, n + 1);
         *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n };
         return NULL;
 }
