@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The metadata client against a service that misbehaves in every way we know of.
+# shellcheck source=tests/mock/lib.sh
 . "$(dirname "$0")/../mock/lib.sh"
 tool=${HELPERS:-build/tests/helpers}/aws-tool
 [ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }
