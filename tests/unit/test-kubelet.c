@@ -59,7 +59,8 @@ TEST(settings_by_version) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
         }
@@ -80,7 +81,8 @@ TEST(flags_by_version) {
         PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 s.host.pci = &gpu;
                 s.host.n_pci = 1;
                 sample_plan(&s);
@@ -144,7 +146,8 @@ TEST(expression) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *text = s.config.kubelet.max_pods_expression = xstrdup(cases[i].text);
+                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                s.config.kubelet.max_pods_expression = text;
                 Diag w = {};
                 MaxPods pods = max_pods_choose(&s.config, &s.host, &w);
                 if (pods.pods != cases[i].pods || (diag_count(&w, true) > 0) != cases[i].warned)
