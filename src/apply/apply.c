@@ -230,7 +230,7 @@ static int task_arm(Task *t) {
         int r = apply_event(t->apply, &event);
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC,
-                                               0, on_deadline, t);
+                                               USEC_PER_MSEC, on_deadline, t);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
 }
 

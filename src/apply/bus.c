@@ -16,7 +16,10 @@
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
 #define TAIL_LINES 5
 
-struct Bus { sd_bus *bus; char *own_unit; bool broken; };
+#define PRIVATE_SOCKET "unix:path=/run/systemd/private"
+
+/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no name. */
+struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
 
 static bool task_is_unit(const Task *t) {
         ActionType type = t->action->type;
@@ -70,14 +73,29 @@ Bus *bus_free(Bus *b) {
 }
 DEFINE_CLEANUP(Bus *, bus_free)
 
-/* AddMatch goes out before any call that makes a job, on the same connection, so no signal can be missed. systemd sends
- * signals only to those that subscribed. */
+/* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the configuration phase
+ * runs before sysinit.target, and a message to the bus would have to wait for a start that waits for this phase. */
+static int bus_connect(Bus *b) {
+        int r = sd_bus_new(&b->bus);
+        if (r >= 0)
+                r = sd_bus_set_address(b->bus, PRIVATE_SOCKET);
+        if (r >= 0)
+                r = sd_bus_start(b->bus);
+        if (r >= 0)
+                return 0;
+        b->bus = sd_bus_unref(b->bus);
+        b->sender = SYSTEMD;
+        return sd_bus_open_system(&b->bus);
+}
+
+/* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a bus systemd sends
+ * signals only when somebody subscribed. */
 static int bus_open(Apply *a) {
         _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
         sd_event *event = NULL;
         int r = apply_event(a, &event);
         if (r >= 0)
-                r = sd_bus_open_system(&b->bus);
+                r = bus_connect(b);
         if (r >= 0)
                 r = sd_bus_set_method_call_timeout(b->bus, NEVER_USEC);
         if (r >= 0)
@@ -86,7 +104,7 @@ static int bus_open(Apply *a) {
                 r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
                                               "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, a);
         if (r >= 0)
-                r = sd_bus_match_signal_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "JobRemoved", on_job_removed, NULL, a);
+                r = sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved", on_job_removed, NULL, a);
         if (r >= 0)
                 r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe", on_subscribed, a, "");
         if (r < 0)
@@ -97,7 +115,7 @@ static int bus_open(Apply *a) {
 }
 
 static int bus_fail(Unit *u, int r) {
-        return task_fail(u->task, r, CAUSE_BUS, "systemd cannot be reached on the system bus (%s); is this machine run by systemd, and dbus.service active?",
+        return task_fail(u->task, r, CAUSE_BUS, "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
                          strerror(-r));
 }
 
@@ -151,6 +169,7 @@ static const struct Property { const char *name; char type; size_t offset; } pro
         { "ExecMainCode",    'i', offsetof(UnitState, code)      },
         { "ExecMainStatus",  'i', offsetof(UnitState, status)    },
         { "ConditionResult", 'b', offsetof(UnitState, condition) },
+        { "RemainAfterExit", 'b', offsetof(UnitState, remains)   },
 };
 
 void unit_state_done(UnitState *s) {
@@ -184,20 +203,13 @@ static int state_read(sd_bus_message *m, UnitState *s) {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 const struct Property *p = NULL;
-                uint64_t usec;
                 r = sd_bus_message_read(m, "s", &name);
                 if (r < 0)
                         break;
                 for (size_t i = 0; i < ARRAY_SIZE(properties) && !p; i++)
                         if (streq(properties[i].name, name))
                                 p = &properties[i];
-                if (p)
-                        r = property_read(m, p, s);
-                else if (streq(name, "ExecMainStartTimestampMonotonic")) {
-                        r = sd_bus_message_read(m, "v", "t", &usec);
-                        s->ran = r >= 0 && usec > 0;
-                } else
-                        r = sd_bus_message_skip(m, "v");
+                r = p ? property_read(m, p, s) : sd_bus_message_skip(m, "v");
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
@@ -238,7 +250,7 @@ int unit_connect(Unit *u, bool signals) {
         if (r >= 0 && a->bus->broken)
                 r = -ECONNRESET;
         if (r >= 0 && signals)
-                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, SYSTEMD, u->path, "org.freedesktop.DBus.Properties",
+                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, a->bus->sender, u->path, "org.freedesktop.DBus.Properties",
                                               "PropertiesChanged", on_changed, NULL, u);
         return r < 0 ? bus_fail(u, r) : 0;
 }
@@ -250,14 +262,14 @@ void unit_disconnect(Unit *u) {
                 u->blockers[i] = sd_bus_slot_unref(u->blockers[i]);
 }
 
-/* ---- jobs that wait for jobs ---- */
+/* ---- jobs that wait for jobs: GetBefore answers with those that must end before this one begins ---- */
 
 char *job_blockers(Unit *u) {
         sd_bus *bus = u->task->apply->bus->bus;
         sd_bus_message *call = NULL, *reply = NULL;
         char **units = NULL, *text = NULL;
         const char *unit;
-        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->job, SYSTEMD ".Job", "GetAfter");
+        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->job, SYSTEMD ".Job", "GetBefore");
         if (r >= 0)
                 r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
         if (r >= 0)
@@ -294,7 +306,7 @@ void unit_look_for_deadlock(Unit *u, const char *job) {
         Bus *b = u->task->apply->bus;
         if (!b->own_unit || u->n_blockers >= BLOCKERS_MAX)
                 return;
-        if (sd_bus_call_method_async(b->bus, &u->blockers[u->n_blockers], SYSTEMD, job, SYSTEMD ".Job", "GetAfter", on_blockers, u, "") >= 0)
+        if (sd_bus_call_method_async(b->bus, &u->blockers[u->n_blockers], SYSTEMD, job, SYSTEMD ".Job", "GetBefore", on_blockers, u, "") >= 0)
                 u->n_blockers++;
 }
 
@@ -351,6 +363,8 @@ void unit_fail(Unit *u) {
         text_add(&t, "%s did not stay up: %s", u->name, why);
         if (u->state.restarts > 0)
                 text_add(&t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
+        if (startswith(u->state.sub, "auto-restart"))
+                text_add(&t, "; systemd goes on restarting it");
         if (n > 0)
                 text_add(&t, "; last said \"%s\"", lines[n - 1]);
         else

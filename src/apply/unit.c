@@ -53,7 +53,7 @@ static bool state_runs(const UnitState *s) {
 
 /* A oneshot that does not stay active has done its work when it ended well. */
 static bool state_ended_well(const UnitState *s) {
-        return streq(s->type, "oneshot") && streq(s->active, "inactive") && streq(s->result, "success") && s->condition;
+        return streq(s->type, "oneshot") && !s->remains && streq(s->active, "inactive") && streq(s->result, "success");
 }
 
 static int unit_loaded(Unit *u) {
@@ -86,7 +86,7 @@ static int start_needed(Unit *u) {
         if (r < 0)
                 return r;
         bool same = record_same(u), runs = state_runs(&u->state);
-        if (same && (runs || (state_ended_well(&u->state) && u->state.ran)))
+        if (same && (runs || state_ended_well(&u->state)))
                 return 0;
         u->method = !same && (runs || streq(u->state.active, "activating")) ? "RestartUnit" : "StartUnit";
         return 1;
@@ -122,47 +122,35 @@ int unit_check(Task *t) {
 
 /* ---- the job ---- */
 
-static int on_verified(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
-        static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
-        Unit *u = userdata;
-        if (unit_read_all(u, m) < 0)
-                return 0;
-        bool good = streq(u->job_result, "done") && (state_runs(&u->state) || state_ended_well(&u->state)) &&
-                    u->state.restarts <= u->restarts_before;
-        if (!good)
-                return unit_fail(u), 0;
-        record_write(u);
-        if (!strv_contains((char *const *)begun_is_ready, u->state.type)) {
-                task_end(u->task, OUTCOME_DONE);
-                return 0;
-        }
-        task_watch(u->task);
-        int r = sd_event_add_time_relative(u->task->apply->event, &u->settle, CLOCK_MONOTONIC, SETTLE_USEC, 0, on_settled, u);
-        if (r < 0)
-                task_end(u->task, OUTCOME_DONE);
-        return 0;
-}
-
+/* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its
+ * dbus-job.c), so what stands in u->state now is what became of it. Asking again could be too late: a unit that ended is
+ * unloaded, and what is loaded anew has never run. */
 void unit_job_removed(Unit *u, const char *result) {
+        static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
+        const UnitState *s = &u->state;
         u->job = (free(u->job), NULL);
         u->job_result = (free(u->job_result), xstrdup(result));
-        (void)!unit_get_all(u, on_verified);
-}
-
-static int on_watch_ended(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
-        Unit *u = userdata;
-        if (unit_read_all(u, m) >= 0)
+        bool up = state_runs(s) || (state_ended_well(s) && s->condition);
+        if (!streq(result, "done") || !up || s->restarts > u->restarts_before) {
                 unit_fail(u);
-        return 0;
+                return;
+        }
+        record_write(u);
+        if (!strv_contains((char *const *)begun_is_ready, s->type)) {
+                task_end(u->task, OUTCOME_DONE);
+                return;
+        }
+        task_watch(u->task);
+        if (sd_event_add_time_relative(u->task->apply->event, &u->settle, CLOCK_MONOTONIC, SETTLE_USEC, USEC_PER_MSEC, on_settled, u) < 0)
+                task_end(u->task, OUTCOME_DONE);
 }
 
 void unit_changed(Unit *u) {
         bool left = !state_runs(&u->state) || u->state.restarts > u->restarts_before;
-        if (u->task->state != TASK_WATCHED || !left || u->settle == NULL)
+        if (u->task->state != TASK_WATCHED || !left)
                 return;
-        u->settle = sd_event_source_disable_unref(u->settle);   /* once is enough */
         record_remove(u);
-        (void)!unit_get_all(u, on_watch_ended);
+        unit_fail(u);
 }
 
 static int on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
@@ -198,10 +186,15 @@ char *unit_waiting(Task *t) {
                 return xstrdup("systemd had not finished reloading; look at its messages with journalctl _PID=1");
         if (!u->job)
                 return xasprintf("systemd did not answer about %s", u->name);
+        const char *type = streq(u->method, "RestartUnit") ? "restart" : "start";
         _cleanup_(freep) char *others = job_blockers(u);
         if (others)
-                return xasprintf("the job of %s was waiting for %s; systemctl list-jobs", u->name, others);
-        return xasprintf("%s was still %s (%s); systemctl status %s", u->name, u->state.active, u->state.sub, u->name);
+                return xasprintf("the %s job of %s was waiting for %s; systemctl list-jobs shows more", type, u->name, others);
+        char **lines = journal_tail(u->name, t->result->begin_usec, 1);
+        char *text = xasprintf("the %s job of %s was running, the unit %s (%s)%s%s%s", type, u->name, u->state.active, u->state.sub,
+                               lines ? "; last said \"" : "; it said nothing", lines ? lines[0] : "", lines ? "\"" : "");
+        strv_free(lines);
+        return text;
 }
 
 /* Or systemd would start it behind our back when we have given up. */

@@ -15,7 +15,7 @@ typedef struct UnitState {
         uint32_t restarts;
         int code, status;                               /* of the main process: CLD_*, exit status or signal */
         bool condition;                                 /* the unit's Condition…= were met at the last start */
-        bool ran;                                       /* it was started at least once in this boot */
+        bool remains;                                   /* RemainAfterExit= */
 } UnitState;
 void unit_state_done(UnitState *s);
 
