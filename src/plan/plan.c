@@ -227,10 +227,13 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
                 diag_warn(&plan->warnings, "unused-instance-store", NULL, "spec.instance.localStorage.strategy",
                           "%zu instance store%s left unused: no strategy is set", stores, stores == 1 ? " is" : "s are");
-        if (!host->type)
+        if (gpus > 0 && !host->type)
                 diag_warn(&plan->warnings, "unknown-instance-type", NULL, NULL,
-                          "%s is not in this version's table of accelerated types: what was found is taken as it is, nothing is missed",
+                          "%s is not in this version's table of accelerated types: what was found is taken as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
+        if (host->assumed)
+                diag_warn(&plan->warnings, "assumed-facts", NULL, NULL,
+                          "the facts named as assumed were not looked at; on the node they are, and the plan and its id may differ there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {

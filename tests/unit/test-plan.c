@@ -152,12 +152,30 @@ TEST(text_tells_what_is_missing) {
         sample_plan(&s);
         _cleanup_(freep) char *text = plan_to_text(s.plan);
         ASSERT_TRUE(sample_warned(&s, "accelerator"));
+        ASSERT_TRUE(!sample_warned(&s, "unknown-instance-type"));
+        ASSERT_TRUE(!sample_warned(&s, "assumed-facts"));
         ASSERT_TRUE(sample_warned(&s, "no-nvidia-runtime"));
         ASSERT_TRUE(sample_warned(&s, "unused-instance-store"));
         ASSERT_CONTAINS(text, "1 GPU (nvidia-l4-24gb)");
         ASSERT_CONTAINS(text, "! spec.accelerator.nvidia.mig");
         ASSERT_CONTAINS(text, s.plan->id);
         strv_free(s.config.unsupported);
+}
+
+TEST(an_ordinary_node_is_not_warned_about) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.host.type = NULL;             /* the table knows accelerated types only */
+        sample_plan(&s);
+        ASSERT_EQ(s.plan->warnings.n, 0);
+        PciDevice gpu = { .vendor = 0x10de, .class = 0x030200 };
+        s.host.pci = &gpu;
+        s.host.n_pci = 1;
+        s.host.modelled = true;
+        s.host.assumed = LIST("instance.id");
+        sample_plan(&s);
+        ASSERT_TRUE(sample_warned(&s, "unknown-instance-type"));
+        ASSERT_TRUE(sample_warned(&s, "assumed-facts"));
+        strv_free(s.host.assumed);
 }
 
 TEST(missing_facts_are_named) {
@@ -196,7 +214,11 @@ TEST(resolver) {
         s.config.instance.domains = LIST("example.com", "corp");
         sample_plan(&s);
         ASSERT_STREQ(sample_file(&s, "/run/systemd/resolved.conf.d/40-eks.conf")->file.content, "[Resolve]\nDNS=10.0.0.2 fd00::2\nDomains=example.com corp\n");
-        ASSERT_TRUE(plan_find(s.plan, "restart-unit:systemd-resolved.service"));
+        _cleanup_(freep) char *inputs = xstrdup(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs);
+        ASSERT_EQ(strlen(inputs), 64);
+        strv_add(&s.config.instance.domains, "x");
+        sample_plan(&s);
+        ASSERT_TRUE(!streq(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs, inputs));
         strv_free(s.config.instance.nameservers);
         strv_free(s.config.instance.domains);
 }
