@@ -38,7 +38,6 @@ Plan *plan_free(Plan *p) {
         json_decref(p->facts);
         free(p->machine);
         diag_done(&p->warnings);
-        strv_free(p->owned);
         free(p);
         return NULL;
 }
@@ -60,7 +59,6 @@ Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, 
         action_content(a, content, strlen(content));
         a->file.mode = mode;
         a->file.secret = mode == 0600;
-        strv_add(&plan->owned, path);
         return a;
 }
 
@@ -186,7 +184,11 @@ static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *cons
                 return true;
         if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
                 return false;
-        return !daemons || !*daemons || !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
+        if (!daemons || !*daemons)
+                return true;
+        if (a->type == ACTION_PRUNE_FILES)      /* the other daemons' files are not stale, only left out */
+                return false;
+        return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
 }
 
 static void forget(Action *a, const Plan *plan) {
@@ -227,8 +229,11 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "%zu instance store%s left unused: no strategy is set", stores, stores == 1 ? " is" : "s are");
         if (!host->type && gpus > 0)
                 diag_warn(&plan->warnings, "unknown-instance-type", NULL, NULL,
-                          "%s is not in this version's table of accelerated types: what was found is taken as it is, nothing is missed",
+                          "%s is not in this version's table of accelerated types: what was found is taken as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
+        if (host->assumed)
+                diag_warn(&plan->warnings, "assumed-facts", NULL, NULL,
+                          "the facts named as assumed were not looked at; on the node they are, and the plan and its id may differ there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -262,7 +267,6 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
                 return r;
-        strv_sort(plan->owned);
         plan_name(plan);
         *ret = TAKE_PTR(plan);
         return 0;

@@ -45,10 +45,11 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
 }
 
 static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
+        int64_t mib = (int64_t)(host->memory_bytes >> 20);
         const ExprVariable variables[] = {
                 { "default_enis", host->max_enis }, { "ips_per_eni", host->addresses_per_eni }, { "max_pods", pods->pods },
                 { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
-                { "memory_mib", (int64_t)(host->memory_bytes >> 20) },
+                { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
         };
         _cleanup_(freep) char *why = NULL;
         int64_t value = 0;

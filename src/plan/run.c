@@ -61,12 +61,8 @@ static void plan_units(Plan *plan, bool soci) {
                 plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
         plan_unit(plan, "containerd", "containerd.service", "restarted if what it reads changed",
                   soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
-        if (soci) {     /* the AMI's copy lies in another snapshotter's store: nodeadm imports it again (internal/containerd/sandbox_image.go) */
-                Action *pull = plan_add(plan, ACTION_PULL_IMAGE, PHASE_RUN, "containerd", SANDBOX_IMAGE, "for SOCI's own store, from /etc/eks/pause.tar");
-                action_after(pull, "start-unit:containerd.service");
-        }
-        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
-                  soci ? "pull-image:" SANDBOX_IMAGE : "start-unit:containerd.service");
+        action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
+        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
 }
 
 int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {

@@ -47,6 +47,7 @@ static int write_files(const Plan *plan, const char *directory) {
 int main(int argc, char **argv) {
         if (argc < 4)
                 return 2;
+        test_name = argv[0];
         Sample s = sample_new();
         ServiceEnvironment environment = {};
         const char *why = "";

@@ -59,7 +59,8 @@ TEST(settings_by_version) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
         }
@@ -80,7 +81,8 @@ TEST(flags_by_version) {
         PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 s.host.pci = &gpu;
                 s.host.n_pci = 1;
                 sample_plan(&s);
@@ -139,16 +141,17 @@ TEST(pods) {
 
 TEST(expression) {
         static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
-                { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false },
+                { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },
                 { "max_pods - 234", 234, true }, { "2147483648", 234, true }, { "nonsense", 234, true }, { "1 / 0", 234, true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *text = s.config.kubelet.max_pods_expression = xstrdup(cases[i].text);
+                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                s.config.kubelet.max_pods_expression = text;
                 Diag w = {};
                 MaxPods pods = max_pods_choose(&s.config, &s.host, &w);
                 if (pods.pods != cases[i].pods || (diag_count(&w, true) > 0) != cases[i].warned)
-                        FAIL("%s is %u, %zu warnings", text, pods.pods, diag_count(&w, true));
+                        FAIL("%s is %u, %zu warnings: %s", text, pods.pods, diag_count(&w, true), w.n > 0 ? w.items[0].text : "");
                 diag_done(&w);
         }
 }
