@@ -52,6 +52,8 @@ class Bench:
         self.template = f"{work}/template"
         os.mkdir(self.template)
         subprocess.run([f"{TESTS}/fixtures/expand.sh", "m5-large", self.template], check=True)
+        with open(f"{self.template}/sys/devices/virtual/dmi/id/board_asset_tag", "w") as f:      # the machine the metadata speaks of
+            f.write(open(f"{TESTS}/fixtures/imds-m5/latest/meta-data/instance-id").read() + "\n")
 
     def run(self, command, mock=None, cold=False, expect=0):
         environment = {"PATH": "/usr/bin:/bin"}

@@ -11,8 +11,9 @@ try() {
         bad=1; echo 1 >out/tap-bad; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; return 1
 }
 finish() {
-        if [ "$bad" != 0 ]; then
-                for u in nodestrap-config nodestrap-run containerd kubelet; do systemctl status --no-pager -n 6 $u 2>&1; done | cut -c1-200 | sed 's/^/# /'
+        if [ "$bad" != 0 ]; then        # the whole journal is among the results
+                systemctl show -p Id,ActiveState,Result,ExecMainStatus --value nodestrap-config nodestrap-run containerd kubelet | xargs -L5 2>&1 | sed 's/^/# /'
+                journalctl -b --no-pager -o short-monotonic -u nodestrap-config -u nodestrap-run | tail -25 | cut -c1-400 | sed 's/^/# /'
         fi
         echo "1..$count"; exit "$bad"
 }
