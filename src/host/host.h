@@ -6,10 +6,22 @@
 #include "base/root.h"
 #include "config/config.h"
 
-typedef struct PciDevice { char *address; unsigned vendor, device, class, subsystem_vendor, subsystem_device; int numa_node; char *driver; } PciDevice;
+typedef struct PciDevice {
+        char *address;                  /* "0000:53:00.0"; devices are sorted by it */
+        unsigned vendor, device;
+        unsigned class;                 /* 24 bits: 0x030200 */
+        unsigned subsystem_vendor, subsystem_device;
+        int numa_node;                  /* -1: none, or not known */
+        char *driver;                   /* NULL: none is bound */
+} PciDevice;
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
-typedef struct Disk { char *name, *model, *serial; DiskKind kind; uint64_t bytes; bool in_use; } Disk;  /* in_use: partitions or holders */
-typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;
+typedef struct Disk {
+        char *name, *model, *serial;    /* model and serial without padding, or NULL */
+        DiskKind kind;
+        uint64_t bytes;                 /* 0 in a model whose table does not say */
+        bool in_use;                    /* it has partitions, or md or dm holds it */
+} Disk;
+typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;         /* with hardware behind it */
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
 /* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
@@ -45,7 +57,7 @@ typedef struct Host {
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         unsigned cpus;
-        uint64_t memory_bytes;          /* MemTotal */
+        uint64_t memory_bytes;          /* MemTotal; 0 in a model */
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
         Disk *disks; size_t n_disks;

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it refuses surrogate pairs,
+ * keys over 1024 bytes and a line end before the colon. Numbers keep their text, which jansson would lose. Whatever is not
+ * exactly JSON is left to YAML. */
+#include "doc/node.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+typedef struct Reader {
+        const char *next, *end;
+        unsigned line;
+        Builder *builder;
+        Text text;                      /* the string being read */
+} Reader;
+
+static int read_value(Reader *r);
+
+static void skip_space(Reader *r) {
+        for (; r->next < r->end && strchr(" \t\r\n", *r->next) && *r->next; r->next++)
+                r->line += *r->next == '\n';
+}
+
+static bool take(Reader *r, char c) {
+        if (r->next >= r->end || *r->next != c)
+                return false;
+        r->next++;
+        return true;
+}
+
+/* The four hex digits behind \u. */
+static bool take_hex(Reader *r, uint32_t *ret) {
+        uint32_t value = 0;
+        if (r->end - r->next < 4)
+                return false;
+        for (int i = 0; i < 4; i++) {
+                char c = r->next[i];
+                if (!isxdigit((unsigned char)c))
+                        return false;
+                value = value * 16 + (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
+        }
+        r->next += 4;
+        *ret = value;
+        return true;
+}
+
+/* Behind \u. Half a surrogate pair becomes U+FFFD, as in Go's encoding/json. */
+static bool read_unicode(Reader *r) {
+        uint32_t high, low;
+
+        if (!take_hex(r, &high))
+                return false;
+        if (high >= 0xd800 && high < 0xdc00 && r->end - r->next >= 6 && r->next[0] == '\\' && r->next[1] == 'u') {
+                const char *back = r->next;
+                r->next += 2;
+                if (!take_hex(r, &low))
+                        return false;
+                if (low >= 0xdc00 && low < 0xe000) {
+                        utf8_add(&r->text, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+                        return true;
+                }
+                r->next = back;
+        }
+        utf8_add(&r->text, high >= 0xd800 && high < 0xe000 ? 0xfffd : high);
+        return true;
+}
+
+static bool read_escape(Reader *r) {
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+        const char *e;
+
+        if (r->next >= r->end)
+                return false;
+        if (take(r, 'u'))
+                return read_unicode(r);
+        e = memchr(from, *r->next, sizeof from - 1);
+        if (!e)
+                return false;
+        text_add_bytes(&r->text, &to[e - from], 1);
+        r->next++;
+        return true;
+}
+
+/* A string behind its opening quote. */
+static bool read_string(Reader *r) {
+        r->text.size = 0;
+        while (r->next < r->end) {
+                size_t n;
+                if (take(r, '"'))
+                        return true;
+                if (take(r, '\\')) {
+                        if (!read_escape(r))
+                                return false;
+                        continue;
+                }
+                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, (size_t)(r->end - r->next));
+                if (n == 0)
+                        return false;
+                text_add_bytes(&r->text, r->next, n);
+                r->next += n;
+        }
+        return false;
+}
+
+static int read_string_node(Reader *r) {
+        unsigned line = r->line;
+        if (!take(r, '"') || !read_string(r))
+                return -EBADMSG;
+        return builder_scalar(r->builder, line, false, r->text.data ?: "", r->text.size, NULL);
+}
+
+static size_t digits(const char *s, const char *end) {
+        size_t n = 0;
+        while (s + n < end && isdigit((unsigned char)s[n]))
+                n++;
+        return n;
+}
+
+/* Length of the number at s, 0 if it is none. */
+static size_t number_length(const char *s, const char *end) {
+        const char *p = s;
+        size_t n;
+
+        p += p < end && *p == '-';
+        n = digits(p, end);
+        if (n == 0 || (n > 1 && *p == '0'))
+                return 0;
+        p += n;
+        if (p < end && *p == '.') {
+                n = digits(p + 1, end);
+                if (n == 0)
+                        return 0;
+                p += n + 1;
+        }
+        if (p < end && (*p == 'e' || *p == 'E')) {
+                p++;
+                p += p < end && (*p == '+' || *p == '-');
+                n = digits(p, end);
+                if (n == 0)
+                        return 0;
+                p += n;
+        }
+        return (size_t)(p - s);
+}
+
+static int read_bare(Reader *r) {
+        static const char *const words[] = { "true", "false", "null" };
+        size_t n = number_length(r->next, r->end);
+
+        for (size_t i = 0; n == 0 && i < ARRAY_SIZE(words); i++) {
+                size_t length = strlen(words[i]);
+                if ((size_t)(r->end - r->next) >= length && memcmp(r->next, words[i], length) == 0)
+                        n = length;
+        }
+        if (n == 0)
+                return -EBADMSG;
+        r->next += n;
+        return builder_scalar(r->builder, r->line, true, r->next - n, n, NULL);
+}
+
+/* The members of an object or a list, behind its opening bracket. */
+static int read_members(Reader *r, bool object) {
+        char close = object ? '}' : ']';
+
+        skip_space(r);
+        if (take(r, close))
+                return builder_close(r->builder);
+        for (;;) {
+                int k = 0;
+                skip_space(r);
+                if (object) {
+                        k = read_string_node(r);
+                        if (k < 0)
+                                return k;
+                        skip_space(r);
+                        if (!take(r, ':'))
+                                return -EBADMSG;
+                }
+                k = read_value(r);
+                if (k < 0)
+                        return k;
+                skip_space(r);
+                if (take(r, close))
+                        return builder_close(r->builder);
+                if (!take(r, ','))
+                        return -EBADMSG;
+        }
+}
+
+/* Recursion is bounded by the depth limit that builder_open() keeps. */
+static int read_value(Reader *r) {
+        bool object;
+        int k;
+
+        skip_space(r);
+        if (r->next >= r->end)
+                return -EBADMSG;
+        if (*r->next == '"')
+                return read_string_node(r);
+        if (*r->next != '{' && *r->next != '[')
+                return read_bare(r);
+        object = *r->next == '{';
+        k = builder_open(r->builder, object ? NODE_MAP : NODE_LIST, r->line, NULL);
+        if (k < 0)
+                return k;
+        r->next++;
+        return read_members(r, object);
+}
+
+int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
+        Diag found = {};
+        _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found };
+        Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .line = MAX(blob->at.line, 1u), .builder = &builder };
+        int r = read_value(&reader);
+
+        text_done(&reader.text);
+        skip_space(&reader);
+        if (r >= 0 && reader.next < reader.end)
+                r = -EBADMSG;
+        /* A key with a NUL is a failure of ours, not of the syntax, and YAML would only find it again. */
+        if (r == -EBADMSG)
+                diag_done(&found);
+        else
+                diag_move(diag, &found);
+        if (r < 0)
+                return r;
+        *ret = builder_take(&builder);
+        return 0;
+}

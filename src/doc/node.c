@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The nodes of a document: one pool of memory for each document, a stack of what is open, anchors, merge keys
+ * (https://yaml.org/type/merge.html), duplicate keys, and the limits on depth and nodes. An alias costs as many nodes and as
+ * much depth as what it stands for, although in memory it is shared. */
+#include "doc/node.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdalign.h>
+
+#define MAX_DUPLICATE_WARNINGS 100u
+#define MAX_PATH_KEY           120
+
+typedef struct Chunk { struct Chunk *next; size_t used, size; alignas(max_align_t) char data[]; } Chunk;
+
+static void pool_free(void *pool) {
+        for (Chunk *c = pool, *next; c; c = next) {
+                next = c->next;
+                free(c);
+        }
+}
+
+static void *pool_new(void **pool, size_t size) {
+        Chunk *c = *pool;
+
+        size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+        if (!c || c->size - c->used < size) {
+                size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)2 << 10);
+                Chunk *next = c;
+                c = xcalloc(1, sizeof *c + room);
+                c->next = next;
+                c->size = room;
+                *pool = c;
+        }
+        c->used += size;
+        return c->data + c->used - size;
+}
+
+static const char *pool_text(void **pool, const char *text, size_t n) {
+        char *copy = pool_new(pool, n + 1);
+        if (n > 0)
+                memcpy(copy, text, n);
+        return copy;
+}
+
+static const char *index_key(const void *items, size_t stride, size_t i) {
+        return *(const char *const *)(const void *)((const char *)items + i * stride);
+}
+
+/* The slot of key: holds the position + 1 of the item, or 0 where there is none yet. */
+static uint32_t *index_slot(const Index *x, const void *items, size_t stride, const char *key) {
+        uint32_t hash = 2166136261u;    /* FNV-1a */
+
+        for (const char *c = key; *c; c++)
+                hash = (hash ^ (unsigned char)*c) * 16777619u;
+        for (size_t i = hash & (x->room - 1);; i = (i + 1) & (x->room - 1))
+                if (x->slots[i] == 0 || streq(index_key(items, stride, x->slots[i] - 1), key))
+                        return &x->slots[i];
+}
+
+/* Empties the index and makes it large enough for n items. */
+static void index_reset(Index *x, size_t n) {
+        size_t room = 8;
+        while (room < 2 * n)
+                room *= 2;
+        if (room > x->allocated) {
+                free(x->slots);
+                x->slots = xcalloc(room, sizeof *x->slots);
+                x->allocated = room;
+        } else
+                memset(x->slots, 0, room * sizeof *x->slots);
+        x->room = room;
+}
+
+#define GROW(array, n, room) ({                                                                \
+        if ((n) == (room)) {                                                                   \
+                (room) = 2 * (room) + 8;                                                       \
+                (array) = xrealloc((array), (room), sizeof *(array));                          \
+        }                                                                                      \
+        &(array)[(n)++]; })
+
+/* Ready for the next document of the stream; what can be used again is kept. */
+static void builder_reset(Builder *b) {
+        b->pool = NULL;
+        b->root = NULL;
+        b->n_frames = b->n_pending = b->n_anchors = 0;
+        b->nodes = b->alias_nodes = 0;
+        b->duplicates = 0;
+}
+
+void builder_done(Builder *b) {
+        pool_free(b->pool);
+        free(b->frames);
+        free(b->pending);
+        free(b->anchors);
+        free(b->anchor_index.slots);
+        free(b->member_index.slots);
+        *b = (Builder){};
+}
+
+static Position builder_position(const Builder *b, unsigned line) {
+        return (Position){ .source = b->at.source, .part = b->at.part, .line = line };
+}
+
+/* Keys are shown, values never; what could move a terminal's cursor is not shown either. */
+static void path_add_key(Text *path, const char *key) {
+        if (path->size > 0)
+                text_add(path, ".");
+        for (size_t i = 0; key[i]; i++) {
+                if (i == MAX_PATH_KEY) {
+                        text_add(path, "...");
+                        break;
+                }
+                text_add_bytes(path, (unsigned char)key[i] < 0x20 || key[i] == 0x7f ? "?" : &key[i], 1);
+        }
+}
+
+/* The path of key in the innermost open map. */
+static char *builder_path(const Builder *b, const char *key) {
+        Text path = {};
+        for (size_t i = 0; i + 1 < b->n_frames; i++) {
+                const Frame *f = &b->frames[i];
+                if (f->node->type == NODE_LIST)
+                        text_add(&path, "[%zu]", b->frames[i + 1].first - f->first);
+                else
+                        path_add_key(&path, f->key->text);
+        }
+        path_add_key(&path, key);
+        return text_take(&path);
+}
+
+static int count_nodes(Builder *b, unsigned line, size_t n, bool by_alias) {
+        Position at = builder_position(b, line);
+
+        b->nodes += n;
+        b->alias_nodes += by_alias ? n : 0;
+        if (b->nodes <= DOC_MAX_NODES)
+                return 0;
+        if (b->alias_nodes > 0)
+                return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL, "with its aliases expanded this document passes the "
+                                  "limit of %u nodes here; use fewer aliases (*name)", DOC_MAX_NODES);
+        return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                          "this document passes the limit of %u nodes (keys, values, lists and maps) here", DOC_MAX_NODES);
+}
+
+static int check_depth(Builder *b, unsigned line, size_t height) {
+        Position at = builder_position(b, line);
+        if (b->n_frames + height <= DOC_MAX_DEPTH)
+                return 0;
+        return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                          "maps and lists are nested deeper here than the depth limit of %u allows", DOC_MAX_DEPTH);
+}
+
+/* The newest anchor of a name counts, also while its node is still open. Returns its number + 1. */
+static size_t anchor_add(Builder *b, const char *name, Node *node) {
+        if (!name)
+                return 0;
+        *GROW(b->anchors, b->n_anchors, b->anchors_room) =
+                (Anchor){ .name = pool_text(&b->pool, name, strlen(name)), .node = node, .size = 1, .open = node->type != NODE_SCALAR };
+        if (b->n_anchors == 1 || 2 * b->n_anchors > b->anchor_index.room) {
+                index_reset(&b->anchor_index, 2 * b->n_anchors);
+                for (size_t i = 0; i < b->n_anchors; i++)
+                        *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, b->anchors[i].name) = (uint32_t)(i + 1);
+        } else
+                *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) = (uint32_t)b->n_anchors;
+        return b->n_anchors;
+}
+
+/* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
+static int place(Builder *b, Node *node, unsigned line, unsigned height) {
+        Position at = builder_position(b, line);
+        Frame *f;
+
+        if (b->n_frames == 0) {
+                b->root = node;
+                return 0;
+        }
+        f = &b->frames[b->n_frames - 1];
+        if (f->node->type == NODE_MAP && !f->key) {
+                if (node->type != NODE_SCALAR)
+                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                          "a key must be a text, and this one is a %s", node->type == NODE_MAP ? "map" : "list");
+                if (strlen(node->text) != node->n)
+                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "a key has a NUL character in it");
+                f->key = node;
+                return 0;
+        }
+        *GROW(b->pending, b->n_pending, b->pending_room) = (Pending){ .key = TAKE_PTR(f->key), .value = node };
+        f->height = MAX(f->height, height);
+        return 0;
+}
+
+int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size_t n, const char *anchor) {
+        Node *node;
+        int r = count_nodes(b, line, 1, false);
+        if (r < 0)
+                return r;
+        node = pool_new(&b->pool, sizeof *node);
+        *node = (Node){ .type = NODE_SCALAR, .plain = plain, .line = line, .n = n, .text = pool_text(&b->pool, text, n) };
+        anchor_add(b, anchor, node);
+        return place(b, node, line, 0);
+}
+
+int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
+        Node *node;
+        int r = check_depth(b, line, 1);
+        if (r >= 0)
+                r = count_nodes(b, line, 1, false);
+        if (r < 0)
+                return r;
+        node = pool_new(&b->pool, sizeof *node);
+        *node = (Node){ .type = type, .line = line };
+        *GROW(b->frames, b->n_frames, b->frames_room) =
+                (Frame){ .node = node, .first = b->n_pending, .nodes = b->nodes - 1, .anchor = anchor_add(b, anchor, node) };
+        return 0;
+}
+
+int builder_alias(Builder *b, unsigned line, const char *name) {
+        Position at = builder_position(b, line);
+        size_t i = b->n_anchors > 0 ? *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) : 0;
+        const Anchor *a;
+        int r;
+
+        if (i == 0)
+                return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "an alias (*name) without an anchor (&name) before it");
+        a = &b->anchors[i - 1];
+        if (a->open)
+                return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                  "an alias (*name) stands inside the very node that its anchor names");
+        r = check_depth(b, line, a->height);
+        if (r >= 0)
+                r = count_nodes(b, line, a->size, true);
+        if (r < 0)
+                return r;
+        return place(b, a->node, line, a->height);
+}
+
+static bool is_merge_key(const Node *key) {
+        return key->plain && streq(key->text, "<<");
+}
+
+static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
+        Position at = builder_position(b, key->line);
+        _cleanup_(freep) char *path = NULL;
+
+        if (++b->duplicates > MAX_DUPLICATE_WARNINGS)
+                return;
+        path = builder_path(b, key->text);
+        diag_warn(b->diag, "duplicate-key", &at, path, "this key stands on line %u already; only the last one counts%s", first,
+                  b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
+}
+
+/* Members of from that node does not have yet. */
+static void merge_map(Builder *b, Node *node, const Node *from) {
+        for (size_t i = 0; i < from->n; i++) {
+                uint32_t *slot = index_slot(&b->member_index, node->members, sizeof *node->members, from->members[i].key);
+                if (*slot > 0)
+                        continue;
+                node->members[node->n++] = from->members[i];
+                *slot = (uint32_t)node->n;
+        }
+}
+
+static int merge_value(Builder *b, Node *node, const Node *value, unsigned line) {
+        Position at = builder_position(b, line);
+        bool list = value->type == NODE_LIST;
+
+        for (size_t i = 0; i < (list ? value->n : 1); i++) {
+                const Node *from = list ? value->items[i] : value;
+                if (from->type != NODE_MAP)
+                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                          "the merge key << wants a map or a list of maps");
+                merge_map(b, node, from);
+        }
+        return 0;
+}
+
+/* How many members a merge key can bring at most. */
+static size_t merge_size(const Node *value) {
+        size_t n = 0;
+        if (value->type == NODE_MAP)
+                return value->n;
+        for (size_t i = 0; value->type == NODE_LIST && i < value->n; i++)
+                n += value->items[i]->type == NODE_MAP ? value->items[i]->n : 0;
+        return n;
+}
+
+static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n) {
+        const Pending *merge = NULL;
+        size_t room = n;
+
+        for (size_t i = 0; i < n; i++)
+                room += is_merge_key(pending[i].key) ? merge_size(pending[i].value) : 0;
+        index_reset(&b->member_index, room);
+        node->members = pool_new(&b->pool, room * sizeof *node->members);
+        for (size_t i = 0; i < n; i++) {
+                const Node *key = pending[i].key;
+                uint32_t *slot;
+                if (is_merge_key(key)) {
+                        if (merge)
+                                warn_duplicate(b, key, merge->key->line);
+                        merge = &pending[i];
+                        continue;
+                }
+                slot = index_slot(&b->member_index, node->members, sizeof *node->members, key->text);
+                if (*slot > 0)
+                        warn_duplicate(b, key, node->members[*slot - 1].line);
+                else
+                        *slot = (uint32_t)++node->n;
+                node->members[*slot - 1] = (Member){ .key = key->text, .line = key->line, .value = pending[i].value };
+        }
+        return merge ? merge_value(b, node, merge->value, merge->key->line) : 0;
+}
+
+static void complete_list(Builder *b, Node *node, const Pending *pending, size_t n) {
+        node->items = pool_new(&b->pool, n * sizeof *node->items);
+        node->n = n;
+        for (size_t i = 0; i < n; i++)
+                node->items[i] = pending[i].value;
+}
+
+int builder_close(Builder *b) {
+        Frame f = b->frames[b->n_frames - 1];
+        size_t n = b->n_pending - f.first;
+        const Pending *pending = n > 0 ? b->pending + f.first : NULL;
+
+        if (f.node->type == NODE_MAP) {
+                int r = complete_map(b, f.node, pending, n);
+                if (r < 0)
+                        return r;
+        } else
+                complete_list(b, f.node, pending, n);
+        if (f.anchor > 0) {
+                Anchor *a = &b->anchors[f.anchor - 1];
+                a->size = b->nodes - f.nodes;
+                a->height = f.height + 1;
+                a->open = false;
+        }
+        b->n_pending = f.first;
+        b->n_frames--;
+        return place(b, f.node, f.node->line, f.height + 1);
+}
+
+Document builder_take(Builder *b) {
+        Document d = { .at = b->at, .root = b->root, .pool = b->pool };
+        if (d.root)
+                d.at.line = d.root->line;
+        builder_reset(b);
+        return d;
+}
+
+void documents_add(Documents *d, Document item) {
+        if ((d->n & (d->n + 1)) == 0)
+                d->items = xrealloc(d->items, 2 * d->n + 1, sizeof *d->items);
+        d->items[d->n++] = item;
+}
+
+void documents_done(Documents *d) {
+        for (size_t i = 0; i < d->n; i++)
+                pool_free(d->items[i].pool);
+        free(d->items);
+        *d = (Documents){};
+}
+
+const Node *node_get(const Node *map, const char *key) {
+        if (!map || map->type != NODE_MAP)
+                return NULL;
+        for (size_t i = 0; i < map->n; i++)
+                if (streq(map->members[i].key, key))
+                        return map->members[i].value;
+        return NULL;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a plain scalar
+ * (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that way. Dates stay text. */
+#include "doc/node.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+
+static const char *const true_words[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON" };
+static const char *const false_words[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF" };
+static const char *const special_floats[] = { ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF" };
+
+static bool one_of(const char *text, const char *const *words, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(text, words[i]))
+                        return true;
+        return false;
+}
+
+/* 0x1F, 0o17, 017 and 0b11 as Go's ParseInt with base 0 takes them: the digits behind the prefix, and their base. */
+static const char *number_base(const char *s, unsigned *ret) {
+        static const struct { char letter; unsigned base; } prefixes[] = { { 'x', 16 }, { 'o', 8 }, { 'b', 2 } };
+
+        *ret = 10;
+        if (s[0] != '0' || s[1] == '\0')
+                return s;
+        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+                if ((s[1] | 0x20) == prefixes[i].letter) {
+                        *ret = prefixes[i].base;
+                        return s + 2;
+                }
+        *ret = 8;
+        return s + 1;
+}
+
+/* -ERANGE when 64 bits are too few, -EINVAL when it is no integer. */
+static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
+        const char *d;
+        uint64_t value = 0;
+        unsigned base;
+
+        *ret_negative = *s == '-';
+        d = number_base(s + (*s == '-' || *s == '+'), &base);
+        if (*d == '\0')
+                return -EINVAL;
+        for (; *d; d++) {
+                unsigned digit = isdigit((unsigned char)*d) ? (unsigned)(*d - '0') : isalpha((unsigned char)*d) ? (unsigned)((*d | 0x20) - 'a') + 10 : 99;
+                if (digit >= base)
+                        return -EINVAL;
+                if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+                        return -ERANGE;
+        }
+        *ret = value;
+        return 0;
+}
+
+/* [-+]? (.digits | digits [.digits*]) [exponent], and nothing that strtod() would take besides. */
+static bool is_decimal(const char *s) {
+        size_t whole, fraction = 0;
+
+        s += *s == '-' || *s == '+';
+        for (whole = 0; isdigit((unsigned char)*s); s++)
+                whole++;
+        if (*s == '.')
+                for (s++; isdigit((unsigned char)*s); s++)
+                        fraction++;
+        if (whole + fraction == 0)
+                return false;
+        if (*s == 'e' || *s == 'E') {
+                s++;
+                s += *s == '-' || *s == '+';
+                if (!isdigit((unsigned char)*s))
+                        return false;
+                while (isdigit((unsigned char)*s))
+                        s++;
+        }
+        return *s == '\0';
+}
+
+static json_t *resolve_float(const char *s) {
+        double value;
+        if (!is_decimal(s))
+                return NULL;
+        value = strtod(s, NULL);        /* the program never calls setlocale(): the point is a point */
+        return isfinite(value) ? json_real(value) : NULL;
+}
+
+static json_t *resolve_plain_number(const char *s) {
+        uint64_t value;
+        bool negative;
+
+        if (parse_integer(s, &negative, &value) < 0)
+                return resolve_float(s);
+        if (value <= (uint64_t)INT64_MAX + negative)
+                return json_integer(negative ? (json_int_t)(0 - value) : (json_int_t)value);
+        /* Go has unsigned integers, JSON's readers mostly do not. */
+        return negative ? resolve_float(s) : json_real((double)value);
+}
+
+/* A number, or NULL. Its digits may be grouped by underscores. */
+static json_t *resolve_number(const char *text) {
+        _cleanup_(freep) char *plain = NULL;
+        char *to;
+
+        if (text[0] == '.')
+                return resolve_float(text);
+        if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+')
+                return NULL;
+        plain = to = xcalloc(strlen(text) + 1, 1);
+        for (const char *from = text; *from; from++)
+                if (*from != '_')
+                        *to++ = *from;
+        return resolve_plain_number(plain);
+}
+
+static json_t *text_to_json(const Node *scalar) {
+        return json_stringn(scalar->text, scalar->n);
+}
+
+int yaml_resolve(const Node *scalar, json_t **ret) {
+        json_t *value = NULL;
+
+        if (scalar->type != NODE_SCALAR)
+                return -EINVAL;
+        if (!scalar->plain || strlen(scalar->text) != scalar->n)
+                value = text_to_json(scalar);
+        else if (node_is_null(scalar))
+                value = json_null();
+        else if (one_of(scalar->text, true_words, ARRAY_SIZE(true_words)))
+                value = json_true();
+        else if (one_of(scalar->text, false_words, ARRAY_SIZE(false_words)))
+                value = json_false();
+        else if (!one_of(scalar->text, special_floats, ARRAY_SIZE(special_floats)))
+                value = resolve_number(scalar->text) ?: text_to_json(scalar);
+        if (!value)
+                return -EINVAL;
+        *ret = value;
+        return 0;
+}
+
+static int list_to_json(const Node *node, json_t **ret) {
+        json_auto_t *list = json_array();
+        for (size_t i = 0; i < node->n; i++) {
+                json_t *item;
+                int r = yaml_to_json(node->items[i], &item);
+                if (r < 0)
+                        return r;
+                json_array_append_new(list, item);
+        }
+        *ret = TAKE_PTR(list);
+        return 0;
+}
+
+static int map_to_json(const Node *node, json_t **ret) {
+        json_auto_t *map = json_object();
+        for (size_t i = 0; i < node->n; i++) {
+                json_t *value;
+                int r = yaml_to_json(node->members[i].value, &value);
+                if (r < 0)
+                        return r;
+                json_object_set_new(map, node->members[i].key, value);
+        }
+        *ret = TAKE_PTR(map);
+        return 0;
+}
+
+/* Recursion is bounded by the depth limit of documents. */
+int yaml_to_json(const Node *node, json_t **ret) {
+        switch (node->type) {
+        case NODE_LIST:
+                return list_to_json(node, ret);
+        case NODE_MAP:
+                return map_to_json(node, ret);
+        default:
+                return yaml_resolve(node, ret);
+        }
+}

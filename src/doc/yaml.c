@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. libyaml's events carry exact lines
+ * and need no recursion. libyaml is stricter about tabs than rule D5 in three harmless places, see Feed. */
+#include "doc/node.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <yaml.h>
+
+/* Gives libyaml the text line by line, so that its state at the beginning of each line is known here. Tabs in front of a line
+ * become blanks where they cannot indent block structure: inside flow collections (libyaml refuses them behind a plain scalar
+ * that ends the line before), and before a comment or an empty rest, unless that may be the text of a block scalar. */
+typedef struct Feed {
+        const char *next, *end;
+        yaml_parser_t *parser;
+        bool in_line;                   /* next is not the beginning of a line */
+        bool in_block;                  /* a block scalar may be open … */
+        size_t block_indent;            /* … whose header's line has that many blanks in front */
+} Feed;
+
+static size_t line_length(const char *s, const char *end) {
+        const char *newline = memchr(s, '\n', (size_t)(end - s));
+        return (size_t)((newline ? newline + 1 : end) - s);
+}
+
+/* Does this text end in the header of a block scalar: | or >, maybe with indicators? */
+static bool ends_in_block_header(const char *s, size_t n) {
+        while (n > 0 && isspace((unsigned char)s[n - 1]))
+                n--;
+        for (size_t i = 0; i < 2 && n > 0 && (s[n - 1] == '+' || s[n - 1] == '-' || isdigit((unsigned char)s[n - 1])); i++)
+                n--;
+        return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
+}
+
+/* Rather one time too often than too seldom: every # behind a blank may begin the comment behind the header. */
+static bool may_open_block(const char *s, size_t n) {
+        for (size_t i = 1; i < n; i++)
+                if (s[i] == '#' && isblank((unsigned char)s[i - 1]) && ends_in_block_header(s, i))
+                        return true;
+        return ends_in_block_header(s, n);
+}
+
+/* libyaml looks up to three characters ahead before it asks for more, and closing brackets among them still count as open. */
+static bool inside_flow(const yaml_parser_t *p) {
+        int level = p->flow_level;
+        for (size_t i = 0; i < p->unread && p->buffer.pointer + i < p->buffer.last; i++)
+                if (p->buffer.pointer[i] == ']' || p->buffer.pointer[i] == '}')
+                        level--;
+        return level > 0;
+}
+
+static bool tabs_are_harmless(Feed *f, const char *line, size_t n) {
+        size_t blanks = 0, spaces = 0;
+        bool empty;
+
+        while (spaces < n && line[spaces] == ' ')
+                spaces++;
+        for (blanks = spaces; blanks < n && isblank((unsigned char)line[blanks]);)
+                blanks++;
+        empty = blanks == n || line[blanks] == '\n' || line[blanks] == '\r';
+        if (f->in_block && !empty && spaces <= f->block_indent)
+                f->in_block = false;
+        if (f->in_block)
+                return false;
+        if (inside_flow(f->parser))
+                return true;
+        if (may_open_block(line, n)) {
+                f->in_block = true;
+                f->block_indent = spaces;
+        }
+        return empty || line[blanks] == '#';
+}
+
+static int feed_read(void *userdata, unsigned char *buffer, size_t room, size_t *ret_size) {
+        Feed *f = userdata;
+        size_t n = line_length(f->next, f->end);
+        bool replace = !f->in_line && n > 0 && tabs_are_harmless(f, f->next, n);
+
+        f->in_line = n > room;
+        n = MIN(n, room);
+        if (n > 0)
+                memcpy(buffer, f->next, n);
+        for (size_t i = 0; replace && i < n && isblank((unsigned char)buffer[i]); i++)
+                buffer[i] = ' ';
+        f->next += n;
+        *ret_size = n;
+        return 1;
+}
+
+static bool blank_with_tab(const char *line, const char *end) {
+        for (; line < end && isblank((unsigned char)*line); line++)
+                if (*line == '\t')
+                        return true;
+        return false;
+}
+
+/* Does a tab stand in front of this line, counted from 0? */
+static bool tab_indents(const Blob *blob, size_t line) {
+        const char *s = blob->data, *end = blob->data + blob->size;
+        for (; line > 0 && s < end; line--)
+                s += line_length(s, end);
+        return blank_with_tab(s, end);
+}
+
+static unsigned line_at_offset(const Blob *blob, size_t offset) {
+        unsigned line = 0;
+        for (size_t i = 0; i < MIN(offset, blob->size); i++)
+                line += blob->data[i] == '\n';
+        return line;
+}
+
+static unsigned source_line(const Blob *blob, size_t line) {
+        return MAX(blob->at.line, 1u) + (unsigned)line;
+}
+
+/* libyaml's own sentences are fixed texts: they show nothing of the input. */
+static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
+        Position at = blob->at;
+        size_t line = p->problem_mark.line;
+
+        if (p->error == YAML_READER_ERROR) {
+                at.line = source_line(blob, line_at_offset(blob, start + p->problem_offset));
+                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", p->problem ?: "unreadable text");
+        }
+        at.line = source_line(blob, line);
+        if (tab_indents(blob, line))
+                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                  "not YAML: a tab stands where only blanks can indent; use blanks");
+        if (!p->context)
+                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", p->problem ?: "unknown problem");
+        return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s (%s that begins on line %u)",
+                          p->problem ?: "unknown problem", p->context, source_line(blob, p->context_mark.line));
+}
+
+/* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it as text behind
+ * any tag that it does not know, too. */
+static bool is_plain(const yaml_event_t *e) {
+        static const char *const resolved[] = { YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG, "tag:yaml.org,2002:merge" };
+        const char *tag = (const char *)e->data.scalar.tag;
+
+        if (!tag)
+                return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+        for (size_t i = 0; i < ARRAY_SIZE(resolved); i++)
+                if (streq(tag, resolved[i]))
+                        return true;
+        return false;
+}
+
+bool node_is_null(const Node *n) {
+        static const char *const words[] = { "", "~", "null", "Null", "NULL" };
+        for (size_t i = 0; n->type == NODE_SCALAR && n->plain && i < ARRAY_SIZE(words); i++)
+                if (streq(n->text, words[i]) && strlen(n->text) == n->n)
+                        return true;
+        return false;
+}
+
+static void finish_document(Builder *b, Documents *documents) {
+        if (b->root && !node_is_null(b->root)) {
+                documents_add(documents, builder_take(b));
+                return;
+        }
+        Documents empty = {};
+        documents_add(&empty, builder_take(b));
+        documents_done(&empty);
+}
+
+static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Documents *documents) {
+        unsigned line = source_line(blob, e->start_mark.line);
+
+        switch (e->type) {
+        case YAML_SCALAR_EVENT:
+                return builder_scalar(b, line, is_plain(e), (const char *)e->data.scalar.value, e->data.scalar.length,
+                                      (const char *)e->data.scalar.anchor);
+        case YAML_SEQUENCE_START_EVENT:
+                return builder_open(b, NODE_LIST, line, (const char *)e->data.sequence_start.anchor);
+        case YAML_MAPPING_START_EVENT:
+                return builder_open(b, NODE_MAP, line, (const char *)e->data.mapping_start.anchor);
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+                return builder_close(b);
+        case YAML_ALIAS_EVENT:
+                return builder_alias(b, line, (const char *)e->data.alias.anchor);
+        case YAML_DOCUMENT_END_EVENT:
+                finish_document(b, documents);
+                return 0;
+        default:
+                return 0;
+        }
+}
+
+static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, Documents *documents, Diag *diag) {
+        _cleanup_(builder_done) Builder b = { .at = blob->at, .diag = diag };
+
+        for (;;) {
+                yaml_event_t e;
+                bool last;
+                int r;
+                if (!yaml_parser_parse(parser, &e))
+                        return syntax_error(parser, blob, start, diag);
+                last = e.type == YAML_STREAM_END_EVENT;
+                r = handle_event(&b, blob, &e, documents);
+                yaml_event_delete(&e);
+                if (r < 0 || last)
+                        return r;
+        }
+}
+
+static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents, Diag *diag) {
+        yaml_parser_t parser;
+        Feed feed = { .next = blob->data + start, .end = blob->data + blob->size, .parser = &parser };
+        bool utf16 = blob->size >= 2 && (memcmp(blob->data, "\xff\xfe", 2) == 0 || memcmp(blob->data, "\xfe\xff", 2) == 0);
+        int r;
+
+        if (!yaml_parser_initialize(&parser))
+                return diag_error(diag, -ENOMEM, CAUSE_INTERNAL, &blob->at, NULL, "no memory for the YAML parser");
+        if (utf16)
+                yaml_parser_set_input_string(&parser, (const unsigned char *)blob->data, blob->size);
+        else {
+                yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+                yaml_parser_set_input(&parser, feed_read, &feed);
+        }
+        r = parse_events(&parser, blob, start, documents, diag);
+        yaml_parser_delete(&parser);
+        return r;
+}
+
+/* The beginning of a JSON text, where a list or an object begins it. */
+static bool looks_like_json(const char *s, const char *end) {
+        while (s < end && (isblank((unsigned char)*s) || *s == '\r' || *s == '\n'))
+                s++;
+        return s < end && (*s == '{' || *s == '[');
+}
+
+int yaml_parse(const Blob *blob, Documents *ret, Diag *diag) {
+        _cleanup_(documents_done) Documents documents = {};
+        size_t start = blob->size >= 3 && memcmp(blob->data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        int r = -EBADMSG;
+
+        if (looks_like_json(blob->data + start, blob->data + blob->size)) {
+                Document d;
+                r = json_text_parse(blob, start, &d, diag);
+                if (r >= 0)
+                        documents_add(&documents, d);
+        }
+        if (r == -EBADMSG)
+                r = yaml_text_parse(blob, start, &documents, diag);
+        if (r < 0)
+                return r;
+        *ret = documents;
+        documents = (Documents){};
+        return 0;
+}
