@@ -40,7 +40,7 @@ TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
-HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))
+HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))    # programs that tests/check/*.sh call
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 ifneq ($(V),1)
 Q            := @
@@ -106,9 +106,10 @@ check-boot: $(O)/nodestrap               # containers first, then the machines t
 	$(Q)tests/run.sh $(sort $(wildcard tests/boot/*.sh)) $(sort $(wildcard tests/vm/*.sh))
 check-all:
 	$(Q)tests/all.sh
-bench: $(O)/nodestrap $(O)/tests/bench/floor
-	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --floor $(O)/tests/bench/floor
-$(O)/tests/bench/floor: $(O)/tests/bench/floor.o
+BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
+bench: $(O)/nodestrap $(BENCH)
+	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
+$(BENCH): %: %.o
 	$(call say,LD,$@)$(LINK)
 demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack
 	$(Q)$(O)/nodestrap plan -c file://conf/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \

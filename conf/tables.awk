@@ -22,11 +22,11 @@ table == "eni-limits" {
         }
 }
 table == "instance-types" {
-        fields(11)
+        fields(12)
         ordered($1)
         if (n == 1) print "const InstanceType instance_types[] = {"
-        print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " word($4) ", " word($5) ", " number($6, -1) ", " \
-              number($7, -1) ", " number($8, -1) ", " number($9, 0) ", " word($10) ", " word($11) " },"
+        print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
+              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) " },"
 }
 table == "partitions" {
         fields(3)

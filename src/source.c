@@ -18,7 +18,7 @@ bool source_is_imds(const char *uri) {
         return startswith(uri, "imds://");
 }
 
-/* Messages name a source long after the list of URIs was walked; names that were made here are kept as long as the program runs. */
+/* Messages name a source long after the list of URIs was walked; names made here are kept as long as the program runs. */
 static const char *keep_name(const char *name) {
         static struct Kept { struct Kept *next; char text[]; } *kept;
         size_t size = strlen(name) + 1;
@@ -108,7 +108,8 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
 static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, Diag *diag) {
         if (streq(uri, "imds://user-data"))
                 return imds ? read_user_data(imds, ret, diag)
-                            : diag_error(diag, -ENOTCONN, CAUSE_SOURCE, NULL, NULL, "%s: the metadata service is not asked in this mode", uri);
+                            : diag_error(diag, -ENOTCONN, CAUSE_SOURCE, NULL, NULL,
+                                         "%s: the metadata service is not asked in this mode", uri);
         if (startswith(uri, "file://") && uri[strlen("file://")])
                 return read_path(root, uri + strlen("file://"), ret, diag);
         return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL,

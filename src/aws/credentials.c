@@ -59,30 +59,38 @@ static int get_patiently(Imds *imds, const char *path, char **ret, size_t *ret_s
                         return r;
                 if (n == 9)
                         return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL,
-                                          "the metadata service has no credentials of a role for this instance: it was launched without an "
-                                          "instance profile, or the profile has no role");
+                                          "the metadata service has no credentials of a role for this instance: it was launched "
+                                          "without an instance profile, or the profile has no role");
                 sleep_usec(backoff_usec(n, 100 * USEC_PER_MSEC, 2 * USEC_PER_SEC));
         }
 }
 
-static int parse_role(const char *text, size_t size, Credentials *ret, Diag *diag) {
-        json_error_t e;
-        const char *code = NULL, *id = NULL, *secret = NULL, *token = NULL;
-        json_t *o = json_loadb(text, size, 0, &e);
-        int r = 0;
+/* A copy of the member, or NULL where there is none that could go into a request. */
+static char *copy_member(const json_t *object, const char *name) {
+        const char *value = json_string_value(json_object_get(object, name));
+        return value && *value && is_plain(value) ? xstrdup(value) : NULL;
+}
 
-        if (o)
-                (void)json_unpack(o, "{s?s, s?s, s?s, s?s}", "Code", &code, "AccessKeyId", &id, "SecretAccessKey", &secret, "Token", &token);
-        if (!o || (code && !streq(code, "Success")) || !id || !secret || !*id || !*secret || !is_plain(id) || (token && !is_plain(token)))
-                r = diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
-                               "the metadata service does not hand out credentials of this instance's role (%s); look at the role's trust "
-                               "policy: ec2.amazonaws.com must be allowed to assume it",
-                               !o ? "its answer is not JSON" : code && !streq(code, "Success") ? "its answer has another Code than Success" :
-                               "its answer lacks AccessKeyId or SecretAccessKey");
-        else
-                *ret = (Credentials){ .key_id = xstrdup(id), .secret = xstrdup(secret), .token = token && *token ? xstrdup(token) : NULL };
+static int parse_role(const char *text, size_t size, Credentials *ret, Diag *diag) {
+        json_t *o = json_loadb(text, size, 0, NULL);
+        _cleanup_(freep) char *code = copy_member(o, "Code");
+        Credentials c = {
+                .key_id = copy_member(o, "AccessKeyId"),
+                .secret = copy_member(o, "SecretAccessKey"),
+                .token = copy_member(o, "Token"),
+        };
+        const char *why = !o ? "its answer is not JSON"
+                        : code && !streq(code, "Success") ? "its answer has another Code than Success"
+                        : !c.key_id || !c.secret ? "its answer lacks AccessKeyId or SecretAccessKey" : NULL;
         json_decref(o);
-        return r;
+        if (!why) {
+                *ret = c;
+                return 0;
+        }
+        credentials_done(&c);
+        return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
+                          "the metadata service does not hand out credentials of this instance's role: %s; look at the role's trust "
+                          "policy, ec2.amazonaws.com must be allowed to assume it", why);
 }
 
 int credentials_get(Imds *imds, Credentials *ret, Diag *diag) {
@@ -96,7 +104,8 @@ int credentials_get(Imds *imds, Credentials *ret, Diag *diag) {
                 return r;
         role[strcspn(role, "\r\n")] = 0;
         if (!*role || !is_plain(role) || strpbrk(role, "/?#"))
-                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL, "the metadata service names no role under " ROLES);
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
+                                  "the metadata service names no role under " ROLES);
         _cleanup_(freep) char *path = xasprintf(ROLES "%s", role);
         r = get_patiently(imds, path, &text, &size, diag);
         if (r < 0)

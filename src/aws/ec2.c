@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two questions to the EC2 Query API → a name and two numbers. libcurl only carries the bytes (TLS, proxies); it comes by dlopen
- * when EC2 is really asked, since it brings some thirty libraries. What EC2 itself refuses is final; everything else, and what
- * EC2 calls temporary, is tried again.
+ * Two questions to the EC2 Query API → a name and two numbers. What EC2 itself refuses is final; everything else, and what EC2
+ * calls temporary, is tried again. A clock that is off by more than EC2 allows is put right for the signature alone.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html */
 #include "aws/internal.h"
 
@@ -9,8 +8,6 @@
 #include "base/time.h"
 #include "doc/doc.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,38 +23,12 @@
 #define LIMITS_USEC   (20 * USEC_PER_SEC)
 #define CLOCK_SKEW    240                       /* seconds; EC2 itself accepts about five minutes */
 
-typedef struct Curl {
-        __typeof__(&curl_easy_init) init;
-        __typeof__(&curl_easy_setopt) setopt;
-        __typeof__(&curl_easy_perform) perform;
-        __typeof__(&curl_easy_getinfo) getinfo;
-        __typeof__(&curl_easy_strerror) strerror;
-        __typeof__(&curl_getdate) getdate;
-        __typeof__(&curl_slist_append) append;
-        __typeof__(&curl_slist_free_all) free_all;
-} Curl;
-
-static const struct { const char *name; size_t offset; } symbols[] = {
-        { "curl_easy_init",      offsetof(Curl, init)     },
-        { "curl_easy_setopt",    offsetof(Curl, setopt)   },
-        { "curl_easy_perform",   offsetof(Curl, perform)  },
-        { "curl_easy_getinfo",   offsetof(Curl, getinfo)  },
-        { "curl_easy_strerror",  offsetof(Curl, strerror) },
-        { "curl_getdate",        offsetof(Curl, getdate)  },
-        { "curl_slist_append",   offsetof(Curl, append)   },
-        { "curl_slist_free_all", offsetof(Curl, free_all) },
-};
-
-/* One connection, one set of credentials and one idea of the time for all calls of this process. */
+/* One set of credentials and one idea of the time for all calls of this process. */
 static struct {
-        Curl curl;
-        CURL *easy;
         Credentials credentials;
         int64_t clock_ahead;            /* seconds by which EC2's clock is ahead of ours, once that is known to matter */
         unsigned requests;
 } session;
-
-typedef struct Reply { long status; Text body; int64_t date; } Reply;   /* date: 0 where it was not said */
 
 /* Looks for what was asked for: 1 found, 0 not there (yet), -EBADMSG not an answer at all. */
 typedef int (*Accept)(const Text *body, void *ret);
@@ -82,131 +53,31 @@ unsigned ec2_requests(void) {
         return session.requests;
 }
 
-/* ---- transport ---- */
-static int load_curl(Diag *diag) {
-        if (session.easy)
-                return 0;
-        void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
-        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy((char *)&session.curl + symbols[i].offset, &address, sizeof address);
-                if (!address)
-                        library = NULL;
-        }
-        if (library)
-                session.easy = session.curl.init();
-        if (!session.easy)
-                return diag_error(diag, -ELIBACC, CAUSE_EC2, NULL, NULL,
-                                  "libcurl.so.4, which carries requests to EC2, cannot be loaded: %s", dlerror() ?: "it does not start");
-        return 0;
-}
-
-static size_t take_body(char *data, size_t one, size_t size, void *user) {
-        Text *body = user;
-        if (body->size + one * size > HTTP_MAX_BODY)
-                return 0;               /* ends the transfer with an error */
-        text_add_bytes(body, data, one * size);
-        return one * size;
-}
-
-static size_t take_header(char *data, size_t one, size_t size, void *user) {
-        Reply *reply = user;
-        _cleanup_(freep) char *line = xstrndup(data, one * size);
-        if (strncasecmp(line, "date:", 5) == 0) {
-                time_t t = session.curl.getdate(line + 5, NULL);
-                reply->date = t > 0 ? t : 0;
-        }
-        return one * size;
-}
-
-/* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let strangers set it. */
-static void set_proxy(const Url *url) {
-        const char *proxy = getenv("HTTP_PROXY");
-        if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))
-                session.curl.setopt(session.easy, CURLOPT_NOPROXY, "*");
-        else if (!url->https && proxy && *proxy && !getenv("http_proxy"))
-                session.curl.setopt(session.easy, CURLOPT_PROXY, proxy);
-}
-
-static void set_options(const Call *c, const char *form, uint64_t limit_usec, char *error, Reply *reply) {
-        const Curl *curl = &session.curl;
-        CURL *e = session.easy;
-        const char *bundle = getenv("AWS_CA_BUNDLE");
-        _cleanup_(freep) char *address = xasprintf("http%s://%s%s", c->url.https ? "s" : "", c->url.authority, *c->url.path ? c->url.path : "/");
-        long limit = (long)(limit_usec / USEC_PER_MSEC);
-
-        curl->setopt(e, CURLOPT_URL, address);
-        curl->setopt(e, CURLOPT_POSTFIELDSIZE, (long)strlen(form));
-        curl->setopt(e, CURLOPT_POSTFIELDS, form);
-        curl->setopt(e, CURLOPT_TIMEOUT_MS, limit);
-        curl->setopt(e, CURLOPT_CONNECTTIMEOUT_MS, limit);
-        curl->setopt(e, CURLOPT_NOSIGNAL, 1L);
-        curl->setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-        curl->setopt(e, CURLOPT_USERAGENT, "nodestrap/" VERSION);
-        curl->setopt(e, CURLOPT_ERRORBUFFER, error);
-        curl->setopt(e, CURLOPT_WRITEFUNCTION, take_body);
-        curl->setopt(e, CURLOPT_WRITEDATA, &reply->body);
-        curl->setopt(e, CURLOPT_HEADERFUNCTION, take_header);
-        curl->setopt(e, CURLOPT_HEADERDATA, reply);
-        if (bundle && *bundle)
-                curl->setopt(e, CURLOPT_CAINFO, bundle);
-        set_proxy(&c->url);
-}
-
-static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value) {
-        _cleanup_(freep) char *line = xasprintf("%s: %s", name, value);
-        struct curl_slist *longer = session.curl.append(list, line);
-        explicit_bzero(line, strlen(line));
-        return longer ?: list;
-}
-
-static struct curl_slist *make_headers(const Call *c, const char *form) {
-        char date[17];
+/* ---- a request ---- */
+/* VERDICT_GOOD for any HTTP response at all. */
+static Verdict perform(Call *c, const char *form, uint64_t limit_usec, HttpsReply *reply) {
+        char date[17], *why = NULL;
         sigv4_date(time(NULL) + session.clock_ahead, date);
-        const char *const signed_headers[][2] = {
+        const char *headers[][2] = {
                 { "content-type",         "application/x-www-form-urlencoded; charset=utf-8" },
                 { "host",                 c->url.authority },
                 { "x-amz-date",           date },
                 { "x-amz-security-token", session.credentials.token },
+                { NULL, NULL },
         };
+        size_t n = session.credentials.token ? 4 : 3;
         SignedRequest request = {
-                .method = "POST", .path = *c->url.path ? c->url.path : "/", .query = "",
-                .headers = signed_headers, .n_headers = ARRAY_SIZE(signed_headers) - !session.credentials.token,
+                .method = "POST", .path = *c->url.path ? c->url.path : "/", .query = "", .headers = headers, .n_headers = n,
                 .body = form, .body_size = strlen(form), .region = c->region, .service = "ec2", .date = date,
         };
         _cleanup_(freep) char *authorization = sigv4_authorization(&request, &session.credentials);
-        struct curl_slist *list = add_header(NULL, "Authorization", authorization);
-        for (size_t i = 0; i < request.n_headers; i++)
-                list = add_header(list, signed_headers[i][0], signed_headers[i][1]);
-        return list;
-}
-
-static void describe_transport(Call *c, CURLcode code, const char *error) {
-        const char *text = *error ? error : session.curl.strerror(code);
-        char today[17];
-        sigv4_date(time(NULL), today);
-        free(c->why);
-        if (code == CURLE_PEER_FAILED_VERIFICATION)     /* before NTP, every certificate may seem to be of the future */
-                c->why = xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);
-        else
-                c->why = xstrdup(text);
-}
-
-/* VERDICT_GOOD for any HTTP response at all. */
-static Verdict perform(Call *c, const char *form, uint64_t limit_usec, Reply *reply) {
-        char error[CURL_ERROR_SIZE] = "";
-        struct curl_slist *headers = make_headers(c, form);
-        set_options(c, form, limit_usec, error, reply);
-        session.curl.setopt(session.easy, CURLOPT_HTTPHEADER, headers);
+        headers[n][0] = "authorization";
+        headers[n][1] = authorization;
         session.requests++;
-        CURLcode code = session.curl.perform(session.easy);
-        session.curl.getinfo(session.easy, CURLINFO_RESPONSE_CODE, &reply->status);
-        session.curl.setopt(session.easy, CURLOPT_ERRORBUFFER, NULL);
-        session.curl.setopt(session.easy, CURLOPT_HTTPHEADER, NULL);
-        session.curl.free_all(headers);
-        if (code == CURLE_OK)
+        if (https_post(&c->url, headers, n + 1, form, limit_usec, reply, &why) >= 0)
                 return VERDICT_GOOD;
-        describe_transport(c, code, error);
+        free(c->why);
+        c->why = why;
         return VERDICT_AGAIN;
 }
 
@@ -256,7 +127,7 @@ static char *word_at(const Text *body, const char *path) {
 }
 
 /* Signs with EC2's time from now on, where that can be why it refused. */
-static bool correct_clock(Call *c, const Reply *reply) {
+static bool correct_clock(Call *c, const HttpsReply *reply) {
         int64_t ahead = reply->date - (int64_t)time(NULL), wrong = ahead - session.clock_ahead;
         if (c->clock_corrected || reply->date == 0 || (wrong < CLOCK_SKEW && wrong > -CLOCK_SKEW))
                 return false;
@@ -278,16 +149,16 @@ static bool renew_credentials(Call *c, Diag *diag) {
         return true;
 }
 
-static void report_refusal(const Call *c, CodeKind kind, const Reply *reply, const char *code, Diag *diag) {
+static void report_refusal(const Call *c, CodeKind kind, const HttpsReply *reply, const char *code, Diag *diag) {
         _cleanup_(freep) char *id = word_at(&reply->body, "Response/RequestID"), *advice = NULL;
         int64_t ahead = reply->date ? reply->date - (int64_t)time(NULL) : 0;
         if (kind == CODE_UNAUTHORIZED)
-                advice = xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy has it), or a service "
-                                   "control policy or the policy of the VPC endpoint denies it", c->action);
+                advice = xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy has it), or a "
+                                   "service control policy or the policy of the VPC endpoint denies it", c->action);
         else if (kind == CODE_EXPIRED)
                 advice = xstrdup("the credentials have expired, also after they were fetched again");
         else if (kind == CODE_SIGNATURE)
-                advice = xasprintf("it does not accept the credentials or the signature; the clock of this machine is %lld s %s EC2's",
+                advice = xasprintf("it does not accept the credentials or the signature; the clock here is %lld s %s EC2's",
                                    (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind");
         else
                 advice = xstrdup("it will not help to ask again");
@@ -295,7 +166,7 @@ static void report_refusal(const Call *c, CodeKind kind, const Reply *reply, con
                    c->action, code, reply->status, id ?: "without id", advice);
 }
 
-static Verdict judge_error(Call *c, const Reply *reply, Diag *diag) {
+static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
         _cleanup_(freep) char *code = word_at(&reply->body, "Response/Errors/Error/Code");
         CodeKind kind = code ? code_kind(code) : CODE_TEMPORARY;
 
@@ -316,7 +187,7 @@ static Verdict judge_error(Call *c, const Reply *reply, Diag *diag) {
 
 static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag) {
         _cleanup_(freep) char *unused = NULL;
-        Reply reply = {};
+        HttpsReply reply = {};
         /* The last attempt, at the end of the time, gets a second too. */
         Verdict v = perform(c, form, MIN(MAX(left_usec, USEC_PER_SEC), ATTEMPT_USEC), &reply);
         if (v == VERDICT_GOOD && reply.status != 200)
@@ -359,8 +230,9 @@ static unsigned max_attempts(unsigned limit) {
 
 static int report_exhaustion(const Call *c, unsigned attempts, uint64_t usec, Diag *diag) {
         return diag_error(diag, -ETIMEDOUT, CAUSE_EC2, NULL, NULL,
-                          "no usable answer from EC2 at %s to %s, %u requests in %llu s; the last one: %s. Check the way to the EC2 API: NAT "
-                          "gateway or VPC endpoint, security groups, HTTPS_PROXY and NO_PROXY", c->url.authority, c->action, attempts,
+                          "no usable answer from EC2 at %s to %s, %u requests in %llu s; the last one: %s. Check the way to the "
+                          "EC2 API: NAT gateway or VPC endpoint, security groups, HTTPS_PROXY and NO_PROXY",
+                          c->url.authority, c->action, attempts,
                           (unsigned long long)((usec + USEC_PER_SEC / 2) / USEC_PER_SEC), c->why);
 }
 
@@ -389,7 +261,7 @@ static int call(Call *c, Diag *diag) {
         if (r >= 0 && !session.credentials.key_id)
                 r = credentials_get(c->ec2->imds, &session.credentials, diag);
         if (r >= 0)
-                r = load_curl(diag);
+                r = https_load(diag);
         if (r >= 0)
                 r = call_until(c, form, diag);
         url_done(&c->url);
@@ -402,9 +274,11 @@ static bool is_word(const char *s) {
         return *s && !s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")];
 }
 
+#define PRIVATE_NAME "DescribeInstancesResponse/reservationSet/item/instancesSet/item/privateDnsName"
+
 static int accept_name(const Text *body, void *ret) {
         _cleanup_(strv_freep) char **names = NULL;
-        int r = xml_texts(body->data, body->size, "DescribeInstancesResponse/reservationSet/item/instancesSet/item/privateDnsName", &names);
+        int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
         if (r < 0 || !names || !names[0][0])
                 return r;
         *(char **)ret = str_strip(names[0]);
@@ -414,7 +288,8 @@ static int accept_name(const Text *body, void *ret) {
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _cleanup_(freep) char *form = xasprintf("InstanceId.1=%s", instance_id);
         Call c = {
-                .ec2 = ec2, .action = "DescribeInstances", .form = form, .attempts = max_attempts(UINT_MAX), .total_usec = TOTAL_USEC,
+                .ec2 = ec2, .action = "DescribeInstances", .form = form,
+                .attempts = max_attempts(UINT_MAX), .total_usec = TOTAL_USEC,
                 .accept = accept_name, .ret = ret, .missing = "the instance has no private DNS name (yet)",
         };
         if (!is_word(instance_id))
@@ -451,7 +326,8 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
         _cleanup_(freep) char *form = xasprintf("InstanceType.1=%s", instance_type);
         uint64_t limits[2] = {};
         Call c = {
-                .ec2 = ec2, .action = "DescribeInstanceTypes", .form = form, .attempts = max_attempts(LIMITS_ATTEMPTS), .total_usec = LIMITS_USEC,
+                .ec2 = ec2, .action = "DescribeInstanceTypes", .form = form,
+                .attempts = max_attempts(LIMITS_ATTEMPTS), .total_usec = LIMITS_USEC,
                 .accept = accept_limits, .ret = limits, .missing = "an answer without limits of network interfaces",
         };
         if (!is_word(instance_type))

@@ -312,8 +312,8 @@ static int split_authority(const char *authority, const char *default_port, char
                 port = end + 1;
         } else
                 port = end = authority + strcspn(authority, ":");
-        uint64_t number = 0;
-        if (end == host || (*port && *port != ':') || (*port && (parse_u64(port + 1, &number) < 0 || number < 1 || number > 65535)))
+        uint64_t number = 80;
+        if (end == host || (*port && (*port != ':' || parse_u64(port + 1, &number) < 0)) || number < 1 || number > 65535)
                 return -EINVAL;
         *ret_host = xstrndup(host, (size_t)(end - host));
         *ret_port = xstrdup(*port ? port + 1 : default_port);

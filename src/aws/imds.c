@@ -113,8 +113,9 @@ static int imds_request(Imds *i, const char *method, const char *path, const cha
         _cleanup_(text_done) Text request = {};
         uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
 
-        text_add(&request, "%s %s/latest/%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n",
-                 method, i->url.path, path, i->url.authority, header, value, streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
+        text_add(&request, "%s %s/latest/%s HTTP/1.1\r\nHost: %s\r\n", method, i->url.path, path, i->url.authority);
+        text_add(&request, "User-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n", header, value,
+                 streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
         i->requests++;
         /* The last attempt, at the end of the budget, gets a second too. */
         int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), ret);
@@ -140,7 +141,8 @@ static const char *describe_errno(int r) {
 
 static char *describe_status(unsigned status) {
         if (status >= 300 && status < 400)
-                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the metadata service answers there", status);
+                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the metadata service answers",
+                                 status);
         if (status == 403)
                 return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of this instance");
         return xasprintf("HTTP %u", status);
@@ -217,11 +219,11 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
 
 static int report_failure(const Imds *i, int r, const char *path, unsigned requests, uint64_t usec, const char *why, Diag *diag) {
         if (r == -EFBIG)
-                return diag_error(diag, r, CAUSE_LIMIT, NULL, NULL, "/latest/%s of the instance metadata is past the limit of %u MiB",
-                                  path, HTTP_MAX_BODY >> 20);
+                return diag_error(diag, r, CAUSE_LIMIT, NULL, NULL,
+                                  "/latest/%s of the instance metadata is past the limit of %u MiB", path, HTTP_MAX_BODY >> 20);
         return diag_error(diag, r, CAUSE_IMDS, NULL, NULL,
-                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %llu s; the last "
-                          "one: %s. Check the network of this instance and its metadata options", i->url.authority, path, requests,
+                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %llu s; the "
+                          "last one: %s. Check the network of this instance and its metadata options", i->url.authority, path, requests,
                           (unsigned long long)((usec + USEC_PER_SEC / 2) / USEC_PER_SEC), why);
 }
 
@@ -244,8 +246,9 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         /* Only the time spent here counts: the budget is not used up by others' waiting between two gets. */
         uint64_t spent = now_usec() - begin;
         i->spent_usec += spent;
-        log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path, r > 0 ? "answered" : r == -ENOENT ? "not there" : "failed",
-                  i->requests - requests, (unsigned long long)(spent / USEC_PER_MSEC));
+        log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path,
+                  r > 0 ? "answered" : r == -ENOENT ? "not there" : "failed", i->requests - requests,
+                  (unsigned long long)(spent / USEC_PER_MSEC));
         if (r == -ENOENT) {
                 remember(i, path, NULL);
                 return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What imds.c, ec2.c and credentials.c share among themselves: one HTTP exchange, the wait between attempts, a signature. */
+/* What imds.c, ec2.c and credentials.c share among themselves: HTTP, the wait between attempts, a signature. */
 #include "aws/aws.h"
 #include "base/str.h"
 
@@ -19,7 +19,8 @@ void url_done(Url *u);
 
 /* Bytes of an HTTP/1.x response, as they come, → status and body. All zero at first. */
 typedef enum HttpState {
-        HTTP_STATUS, HTTP_HEADER, HTTP_BODY, HTTP_CHUNK_SIZE, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_UNTIL_CLOSE, HTTP_DONE,
+        HTTP_STATUS, HTTP_HEADER, HTTP_BODY, HTTP_CHUNK_SIZE, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_UNTIL_CLOSE,
+        HTTP_DONE,
 } HttpState;
 typedef struct HttpResponse {
         HttpState state;
@@ -37,8 +38,15 @@ _must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
 void http_response_done(HttpResponse *p);
 
 /* Sends a request to where url points and reads the response. *fd is the connection, kept open from call to call as far as the
- * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or what http_feed() says. */
+ * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or http_feed(). */
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec, HttpResponse *ret);
+
+/* The other carrier, for EC2: libcurl, loaded by the first call. A response of any status is a success; else -EIO, and *ret_why,
+ * the caller's, says what happened. */
+typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;        /* date: 0 where the peer did not say */
+_must_check_ _nonnull_ int https_load(Diag *diag);
+_must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
+                                      uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
 /* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
  * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */

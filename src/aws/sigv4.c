@@ -83,5 +83,6 @@ char *sigv4_authorization(const SignedRequest *q, const Credentials *credentials
         char signature[65];
         sigv4_signature(q, credentials->secret, canonical, signature);
         explicit_bzero(canonical, strlen(canonical));   /* the session token is a header */
-        return xasprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s", credentials->key_id, scope, names, signature);
+        return xasprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s", credentials->key_id, scope, names,
+                         signature);
 }

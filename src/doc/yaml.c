@@ -104,11 +104,20 @@ static bool tab_indents(const Blob *blob, size_t line) {
         return blank_with_tab(s, end);
 }
 
-static unsigned line_at_offset(const Blob *blob, size_t offset) {
-        unsigned line = 0;
+/* The line of the blob, from 0, that offset is in. */
+static size_t line_at_offset(const Blob *blob, size_t offset) {
+        size_t line = 0;
         for (size_t i = 0; i < MIN(offset, blob->size); i++)
                 line += blob->data[i] == '\n';
         return line;
+}
+
+/* libyaml counts one line more at the end of the text; people look for the last one that has something in it. */
+static size_t last_line(const Blob *blob) {
+        size_t n = blob->size;
+        while (n > 0 && isspace((unsigned char)blob->data[n - 1]))
+                n--;
+        return line_at_offset(blob, n);
 }
 
 static unsigned source_line(const Blob *blob, size_t line) {
@@ -118,20 +127,19 @@ static unsigned source_line(const Blob *blob, size_t line) {
 /* libyaml's own sentences are fixed texts: they show nothing of the input. */
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
-        size_t line = p->problem_mark.line;
+        const char *problem = p->problem ?: "unknown problem";
+        size_t last = last_line(blob), line = MIN(p->problem_mark.line, last), context = MIN(p->context_mark.line, last);
 
-        if (p->error == YAML_READER_ERROR) {
-                at.line = source_line(blob, line_at_offset(blob, start + p->problem_offset));
-                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", p->problem ?: "unreadable text");
-        }
+        if (p->error == YAML_READER_ERROR)
+                line = line_at_offset(blob, start + p->problem_offset);
         at.line = source_line(blob, line);
-        if (tab_indents(blob, line))
+        if (strstr(problem, "tab character") || (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
                 return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
                                   "not YAML: a tab stands where only blanks can indent; use blanks");
-        if (!p->context)
-                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", p->problem ?: "unknown problem");
+        if (p->error == YAML_READER_ERROR || !p->context || context == line)
+                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", problem);
         return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s (%s that begins on line %u)",
-                          p->problem ?: "unknown problem", p->context, source_line(blob, p->context_mark.line));
+                          problem, p->context, source_line(blob, context));
 }
 
 /* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it as text behind

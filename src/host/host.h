@@ -27,7 +27,7 @@ typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 /* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
 typedef struct InstanceType {
         const char *name;
-        unsigned vcpus, gpus;
+        unsigned vcpus, memory_gib, gpus;
         const char *gpu_model;          /* "nvidia-h100-80gb", "aws-…", NULL */
         const char *gpu_pci;            /* "10de:2330", alternatives behind '|' */
         int network_cards, max_efa;     /* -1: not known */
@@ -57,7 +57,7 @@ typedef struct Host {
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         unsigned cpus;
-        uint64_t memory_bytes;          /* MemTotal; 0 in a model */
+        uint64_t memory_bytes;          /* MemTotal; in a model the table's, or 0: not known */
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
         Disk *disks; size_t n_disks;

@@ -139,6 +139,8 @@ static json_t *expected_json(const InstanceType *t) {
         json_t *o = json_object();
         if (t->vcpus)
                 set_number(o, "vcpus", t->vcpus);
+        if (t->memory_gib)
+                set_number(o, "memoryGib", t->memory_gib);
         if (t->gpus)
                 set_number(o, "gpus", t->gpus);
         set_string(o, "gpuModel", t->gpu_model);

@@ -119,10 +119,11 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "cpus");
         if (h->cpus == 0)
                 h->cpus = 1;
-        assume(h, "memoryBytes");       /* not known to any table: 0 */
+        h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
+        assume(h, "memoryBytes");       /* what the kernel keeps for itself is not taken off */
         assume(h, "numaNodes");
         h->nodes = xcalloc(1, sizeof *h->nodes);
-        h->nodes[h->n_nodes++] = (NumaNode){ .cpus = h->cpus };
+        h->nodes[h->n_nodes++] = (NumaNode){ .cpus = h->cpus, .memory_bytes = h->memory_bytes };
         h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
         if (!t || !t->arch)
                 assume(h, "arch");

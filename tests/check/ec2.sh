@@ -6,7 +6,7 @@ tool=${HELPERS:-build/tests/helpers}/aws-tool
 [ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }
 NAME=ip-10-0-0-10.us-west-2.compute.internal
 run() { "$tool" "$@" >"$tmp/out" 2>"$tmp/err"; }
-fails() { ! run "$@"; }
+fails() { run "$@"; failed; }
 mock2() { mock --ec2-listen 127.0.0.1:0 "$@"; }
 
 mock2

@@ -33,6 +33,8 @@ ok() {
 done_testing() { echo "1..$count"; }
 # What the last command under test left: equal TEXT, says WORDS, lacks WORDS, sent NUMBER PATTERN.
 equal() { [ "$(cat "$tmp/out")" = "$1" ] || { cat "$tmp/out" "$tmp/err"; false; }; }
+# A failure that is told: exit 1 and no report of a sanitizer.
+failed() { [ $? = 1 ] && ! grep -F Sanitizer "$tmp/err"; }
 says() { grep -qF -- "$1" "$tmp/err" || { cat "$tmp/err"; false; }; }
 lacks() { ! grep -rF -- "$1" "$tmp/out" "$tmp/err"; }
 sent() { [ "$(requests "$2")" = "$1" ] || { cat "$tmp/log"; false; }; }

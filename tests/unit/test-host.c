@@ -80,7 +80,7 @@ static void run_done(Run *r) {
 }
 
 static void run_open(Run *r, const char *fixture) {
-        strcpy(r->dir, "/tmp/test-host-XXXXXX");
+        strcpy(r->dir, P_tmpdir "/test-host-XXXXXX");
         ASSERT_TRUE(mkdtemp(r->dir));
         run_program((char *[]){ (char *)"tests/fixtures/expand.sh", (char *)fixture, r->dir, NULL });
         ASSERT_OK(root_new(r->dir, &r->root));
@@ -611,6 +611,7 @@ TEST(model_of_a_gb200) {
         ASSERT_TRUE(!strv_contains(h->assumed, "instance.type"));
         ASSERT_STREQ(h->arch, "aarch64");
         ASSERT_EQ(h->cpus, 144);
+        ASSERT_EQ(h->memory_bytes, 960ULL << 30);
         ASSERT_EQ(h->disks[1].bytes, 7500000000000ULL);
         ASSERT_EQ(count_driver(h, "efa"), 4);
         ASSERT_TRUE(h->nvidia_runtime);

@@ -62,6 +62,7 @@ TEST(instance_types_are_sorted_and_found) {
 TEST(p5) {
         const InstanceType *t = instance_type_find("p5.48xlarge");
         ASSERT_EQ(t->vcpus, 192);
+        ASSERT_EQ(t->memory_gib, 2048);
         ASSERT_EQ(t->gpus, 8);
         ASSERT_STREQ(t->gpu_model, "nvidia-h100-80gb");
         ASSERT_STREQ(t->gpu_pci, "10de:2330");

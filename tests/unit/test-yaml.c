@@ -309,7 +309,9 @@ TEST(n2_lines) {
         ASSERT_EQ(p.documents.items[0].at.line, 10);
         ASSERT_EQ(root->members[1].line, 11);
         ASSERT_EQ(root->members[1].value->items[1]->line, 13);
-        ASSERT_REFUSED("a: b\nc: [\n", EBADMSG, CAUSE_SYNTAX, "line 3");
+        ASSERT_REFUSED("a: b\nc: [\n\n", EBADMSG, CAUSE_SYNTAX, "line 2: ");
+        ASSERT_REFUSED("a: b\nc: [", EBADMSG, CAUSE_SYNTAX, "line 2: ");
+        ASSERT_REFUSED("a: \"b\nc: d\ne: f\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: found unexpected end of stream (while scanning a quoted scalar that begins on line 1)");
         ASSERT_REFUSED("a: b\nc: d: e\n", EBADMSG, CAUSE_SYNTAX, "line 2");
         ASSERT_REFUSED("{\"a\": 1,\n \"b\": 2\n \"c\": 3}\n", EBADMSG, CAUSE_SYNTAX, "line 3");
         ASSERT_REFUSED("a: b\nc: d\x01\n", EBADMSG, CAUSE_SYNTAX, "line 2");

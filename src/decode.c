@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which damage is an error: what
+ * is labelled as a NodeConfig, or is clearly meant as one, must decode; any other text is somebody else's (rules M10 and N1). */
+#include "source.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <strings.h>
+
+#define CONTENT_TYPE "application/node.eks.aws"
+
+typedef struct Cut { const char *s, *end; } Cut;
+
+static void skip_blanks(Cut *c) {
+        while (c->s < c->end && isblank((unsigned char)*c->s))
+                c->s++;
+}
+
+static bool skip_text(Cut *c, const char *text) {
+        size_t n = strlen(text);
+        if ((size_t)(c->end - c->s) < n || memcmp(c->s, text, n) != 0)
+                return false;
+        c->s += n;
+        return true;
+}
+
+static void skip_quote(Cut *c) {
+        if (c->s < c->end && (*c->s == '"' || *c->s == '\''))
+                c->s++;
+}
+
+static Cut cut_line(Cut *c) {
+        const char *newline = memchr(c->s, '\n', (size_t)(c->end - c->s));
+        Cut line = { c->s, newline ?: c->end };
+        c->s = newline ? newline + 1 : c->end;
+        if (line.end > line.s && line.end[-1] == '\r')
+                line.end--;
+        return line;
+}
+
+/* KEY: VALUE… with or without quotes around either. */
+static bool is_pair(Cut c, const char *key, const char *value) {
+        skip_quote(&c);
+        if (!skip_text(&c, key))
+                return false;
+        skip_quote(&c);
+        skip_blanks(&c);
+        if (!skip_text(&c, ":"))
+                return false;
+        skip_blanks(&c);
+        skip_quote(&c);
+        return skip_text(&c, value);
+}
+
+static bool is_mark(Cut c) {
+        return is_pair(c, "apiVersion", "node.eks.aws/") || is_pair(c, "kind", "NodeConfig");
+}
+
+/* The first line that holds something in YAML; empty at the end. */
+static Cut first_content(const Blob *b) {
+        Cut c = { b->data, b->data + b->size }, line = { c.end, c.end };
+
+        skip_text(&c, "\xef\xbb\xbf");
+        while (c.s < c.end) {
+                Cut text = line = cut_line(&c);
+                skip_blanks(&text);
+                if (skip_text(&text, "---"))
+                        skip_blanks(&text);
+                if (text.s < text.end && *text.s != '#' && *text.s != '%' && !skip_text(&text, "..."))
+                        return line;
+        }
+        return (Cut){ c.end, c.end };
+}
+
+/* A line that begins with a key. The header of a damaged message looks like one, but no NodeConfig begins that way. */
+static bool is_key_line(Cut line) {
+        const char *colon = memchr(line.s, ':', (size_t)(line.end - line.s));
+        size_t n = colon ? (size_t)(colon - line.s) : 0;
+
+        if (n == 0 || (colon + 1 < line.end && !isblank((unsigned char)colon[1])))
+                return false;
+        if ((n >= 5 && strncasecmp(line.s, "MIME-", 5) == 0) || (n >= 8 && strncasecmp(line.s, "Content-", 8) == 0))
+                return false;
+        while (n > 0 && isblank((unsigned char)line.s[n - 1]))
+                n--;
+        return n > 0 && !memchr(line.s, ' ', n);
+}
+
+/* Bare text that does not parse: did somebody mean it to be a NodeConfig? Then it begins as a map and one of its top-level lines
+ * says so; in JSON, where lines mean nothing, any place will do. */
+static bool is_meant(const Blob *b) {
+        Cut rest = first_content(b), first = rest;
+        size_t indent;
+
+        skip_blanks(&first);
+        indent = (size_t)(first.s - rest.s);
+        rest.end = b->data + b->size;
+        if (first.s < rest.end && *first.s == '{') {
+                for (; rest.s < rest.end; rest.s++)
+                        if ((*rest.s == '"' || *rest.s == '\'') && is_mark(rest))
+                                return true;
+                return false;
+        }
+        if (skip_text(&first, "---"))
+                skip_blanks(&first);
+        if (!is_key_line(first))
+                return false;
+        if (is_mark(first))
+                return true;
+        while (rest.s < rest.end) {
+                Cut line = cut_line(&rest), text = line;
+                skip_blanks(&text);
+                if ((size_t)(text.s - line.s) == indent && is_mark(text))
+                        return true;
+        }
+        return false;
+}
+
+/* What the first line declares the text to be, as cloud-init reads it
+ * (https://cloudinit.readthedocs.io/en/latest/explanation/format.html); NULL when it may be ours. */
+static const char *foreign_kind(const Blob *b) {
+        static const struct { const char *begin, *kind; bool word; } table[] = {
+                { "#!", "a script", false },                         { "## template:", "a template", false },
+                { "#cloud-config", "a cloud-config", true },         { "#cloud-config-archive", "a cloud-config archive", true },
+                { "#cloud-config-jsonp", "a cloud-config patch", true }, { "#cloud-boothook", "a boot hook", true },
+                { "#include", "a list of includes", true },          { "#include-once", "a list of includes", true },
+                { "#part-handler", "a part handler", true },         { "#upstart-job", "an upstart job", true },
+        };
+        Cut c = { b->data, b->data + b->size };
+
+        skip_text(&c, "\xef\xbb\xbf");
+        while (c.s < c.end && isspace((unsigned char)*c.s))
+                c.s++;
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+                size_t n = strlen(table[i].begin);
+                if ((size_t)(c.end - c.s) < n || strncasecmp(c.s, table[i].begin, n) != 0)
+                        continue;
+                if (!table[i].word || c.s + n == c.end || isspace((unsigned char)c.s[n]))
+                        return table[i].kind;
+        }
+        return NULL;
+}
+
+static void documents_move(Documents *to, Documents *from) {
+        to->items = xrealloc(to->items, to->n + from->n, sizeof *to->items);
+        if (from->n > 0)
+                memcpy(to->items + to->n, from->items, from->n * sizeof *from->items);
+        to->n += from->n;
+        from->n = 0;
+        documents_done(from);
+}
+
+/* The error becomes a warning: whatever this is, it is not ours. */
+static void warn_not_yaml(Diag *found, Diag *diag) {
+        for (size_t i = 0; i < found->n; i++) {
+                Diagnostic *item = &found->items[i];
+                char *text;
+                if (item->warning)
+                        continue;
+                text = xasprintf("nothing here says that it is a NodeConfig, so it is not read: %s", item->text);
+                free(item->text);
+                item->text = text;
+                item->warning = true;
+                item->cause = CAUSE_NONE;
+                item->code = xstrdup("not-yaml");
+        }
+        diag_move(diag, found);
+}
+
+/* notes: worth saying only when nothing is found at all. */
+static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
+        const char *kind = foreign_kind(b);
+        Documents documents = {};
+        Diag found = {};
+        int r;
+
+        if (kind) {
+                diag_warn(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
+                          "this is %s by its first line, so it is not read as a NodeConfig", kind);
+                return 0;
+        }
+        r = yaml_parse(b, &documents, &found);
+        if (r < 0 && !is_meant(b)) {
+                warn_not_yaml(&found, diag);
+                return 0;
+        }
+        diag_move(diag, &found);
+        if (r < 0)
+                return r;
+        documents_move(ret, &documents);
+        return 0;
+}
+
+/* A part that is labelled as a NodeConfig holds maps, or it is damaged. */
+static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
+        Documents documents = {};
+        int r = yaml_parse(b, &documents, diag);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < documents.n; i++)
+                if (documents.items[i].root->type != NODE_MAP)
+                        r = diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &documents.items[i].at, NULL,
+                                       "this part is labelled as a NodeConfig, and its text is no map of keys and values");
+        if (r < 0)
+                documents_done(&documents);
+        else
+                documents_move(ret, &documents);
+        return r;
+}
+
+static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
+        _cleanup_(blobs_done) Blobs parts = {};
+        bool is_mime;
+        int r = doc_unpack(b, diag);
+
+        if (r >= 0)
+                r = mime_split(b, CONTENT_TYPE, &parts, &is_mime, diag);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < parts.n; i++) {
+                int k = is_mime ? decode_part(&parts.items[i], ret, diag) : decode_bare(&parts.items[i], ret, diag, notes);
+                r = r < 0 ? r : k;
+        }
+        return r;
+}
+
+int source_decode(Blobs *blobs, Documents *ret, Diag *diag) {
+        _cleanup_(documents_done) Documents documents = {};
+        _cleanup_(diag_done) Diag notes = {};
+        int r = 0;
+
+        for (size_t i = 0; i < blobs->n; i++) {
+                int k = decode_blob(&blobs->items[i], &documents, diag, &notes);
+                r = r < 0 ? r : k;
+        }
+        if (r < 0)
+                return r;
+        if (documents.n == 0)
+                diag_move(diag, &notes);
+        *ret = documents;
+        documents = (Documents){};
+        return 0;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser reads (Python's email
+ * package) and in some points more: user data is written by hand and by templates, and a node that does not boot is the worst
+ * answer to a missing blank line. The letters M and a number are rules of the user data's specification. */
+#include "doc/doc.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <strings.h>
+
+typedef struct Line { const char *text; size_t size; } Line;            /* without its line end */
+typedef struct Cursor { const char *next, *end; unsigned line; } Cursor; /* line: the number of the one at next */
+typedef struct Headers { char *type, *encoding; } Headers;              /* values, unfolded; NULL where absent */
+
+typedef struct Splitter {
+        const char *wanted;             /* the content type that is looked for */
+        Position at;                    /* source alone; part counts the leaves so far */
+        Blobs *parts;
+        Diag *diag;
+        bool warned_epilogue;
+        int r;                          /* the first failure */
+} Splitter;
+
+static void headers_done(Headers *h) {
+        free(h->type);
+        free(h->encoding);
+}
+
+static bool line_peek(const Cursor *c, Line *ret) {
+        const char *newline;
+        if (c->next >= c->end)
+                return false;
+        newline = memchr(c->next, '\n', (size_t)(c->end - c->next));
+        *ret = (Line){ c->next, (size_t)((newline ?: c->end) - c->next) };
+        if (ret->size > 0 && ret->text[ret->size - 1] == '\r')
+                ret->size--;
+        return true;
+}
+
+static void line_skip(Cursor *c) {
+        const char *newline = memchr(c->next, '\n', (size_t)(c->end - c->next));
+        c->next = newline ? newline + 1 : c->end;
+        c->line++;
+}
+
+static size_t blanks(const char *s, size_t size) {
+        size_t n = 0;
+        while (n < size && (s[n] == ' ' || s[n] == '\t'))
+                n++;
+        return n;
+}
+
+static bool line_is_blank(Line l) {
+        return blanks(l.text, l.size) == l.size;
+}
+
+static bool line_starts_with(Line l, const char *prefix) {
+        return l.size >= strlen(prefix) && memcmp(l.text, prefix, strlen(prefix)) == 0;
+}
+
+/* Length of the name when this line is a header, else 0 (M3). The four keys of a NodeConfig look like headers and are none, and
+ * neither is the beginning of a JSON text or of a delimiter. */
+static size_t header_name(Line l) {
+        static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
+        size_t n = 0, quotes;
+
+        if (l.size == 0 || strchr("{[", l.text[0]) || line_starts_with(l, "--"))
+                return 0;
+        while (n < l.size && l.text[n] > ' ' && l.text[n] < 0x7f && l.text[n] != ':')
+                n++;
+        if (n == 0 || n == l.size || l.text[n] != ':')
+                return 0;
+        quotes = n > 2 && (l.text[0] == '"' || l.text[0] == '\'') && l.text[n - 1] == l.text[0];
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (strlen(keys[i]) == n - 2 * quotes && memcmp(l.text + quotes, keys[i], n - 2 * quotes) == 0)
+                        return 0;
+        return n;
+}
+
+/* A header with its folded lines; the value as one line. */
+static char *header_value(Cursor *c, size_t name) {
+        Text value = {};
+        Line l = {};
+
+        if (line_peek(c, &l))
+                text_add_bytes(&value, l.text + name + 1, l.size - name - 1);
+        for (line_skip(c); line_peek(c, &l) && !line_is_blank(l) && blanks(l.text, l.size) > 0; line_skip(c))
+                text_add_bytes(&value, l.text, l.size);
+        return text_take(&value);
+}
+
+/* Up to the empty line, which is skipped, or to the first line that is no header, which is left. Of equal ones the first counts. */
+static void headers_read(Cursor *c, Headers *ret) {
+        Line l;
+
+        while (line_peek(c, &l)) {
+                size_t name = header_name(l);
+                _cleanup_(freep) char *value = NULL;
+                if (line_is_blank(l)) {
+                        line_skip(c);
+                        return;
+                }
+                if (name == 0)
+                        return;
+                value = header_value(c, name);
+                if (!ret->type && name == strlen("Content-Type") && strncasecmp(l.text, "Content-Type", name) == 0)
+                        ret->type = str_strip(value);
+                if (!ret->encoding && name == strlen("Content-Transfer-Encoding") && strncasecmp(l.text, "Content-Transfer-Encoding", name) == 0)
+                        ret->encoding = str_strip(value);
+        }
+}
+
+/* Is the value, up to its parameters, this word? */
+static bool value_is(const char *value, const char *word) {
+        size_t n = value ? strcspn(value, "; \t") : 0;
+        return n == strlen(word) && strncasecmp(value, word, n) == 0;
+}
+
+static bool is_multipart(const Headers *h) {
+        return h->type && strncasecmp(h->type, "multipart/", strlen("multipart/")) == 0;
+}
+
+/* Behind an opening quote: up to the closing one, backslashes undone. NULL where nothing closes it. */
+static char *quoted_value(const char **p) {
+        Text t = {};
+        for (const char *s = *p; *s; s++) {
+                if (*s == '"') {
+                        *p = s + 1;
+                        return text_take(&t);
+                }
+                if (*s == '\\' && s[1])
+                        s++;
+                text_add_bytes(&t, s, 1);
+        }
+        text_done(&t);
+        return NULL;
+}
+
+/* The boundary parameter (M4), without blanks at its end, which cannot be part of it (RFC 2046, 5.1.1). NULL: none, or empty. */
+static char *boundary_of(const char *type) {
+        const char *p = type + strcspn(type, "; \t");
+
+        while (*(p += strspn(p, "; \t"))) {
+                const char *name = p, *rest;
+                size_t n = strcspn(p, "=; \t");
+                _cleanup_(freep) char *value = NULL;
+                p += n;
+                p += strspn(p, " \t");
+                if (*p != '=')
+                        continue;
+                p++;
+                p += strspn(p, " \t");
+                rest = p + 1;
+                if (*p == '"' && (value = quoted_value(&rest)))
+                        p = rest;
+                else {
+                        value = xstrndup(p, strcspn(p, "; \t"));
+                        p += strlen(value);
+                }
+                if (n != strlen("boundary") || strncasecmp(name, "boundary", n) != 0)
+                        continue;
+                for (n = strlen(value); n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t'); n--)
+                        value[n - 1] = '\0';
+                return *value ? TAKE_PTR(value) : NULL;
+        }
+        return NULL;
+}
+
+typedef enum Delimiter { DELIMITER_NONE, DELIMITER_OPEN, DELIMITER_CLOSE } Delimiter;
+
+static Delimiter delimiter_of(Line l, const char *boundary, size_t n) {
+        if (l.size < n + 2 || l.text[0] != '-' || l.text[1] != '-' || memcmp(l.text + 2, boundary, n) != 0)
+                return DELIMITER_NONE;
+        l.text += n + 2;
+        l.size -= n + 2;
+        return line_starts_with(l, "--") ? DELIMITER_CLOSE : line_is_blank(l) ? DELIMITER_OPEN : DELIMITER_NONE;
+}
+
+static int hex_value(char c) {
+        return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
+}
+
+/* One line without its line end. True when it goes on in the next one. What is malformed stays as it stands (RFC 2045, 6.7). */
+static bool add_quoted_printable(Text *out, const char *s, size_t n) {
+        while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
+                n--;
+        for (size_t i = 0; i < n; i++) {
+                int high = i + 2 < n ? hex_value(s[i + 1]) : -1, low = i + 2 < n ? hex_value(s[i + 2]) : -1;
+                char byte;
+                if (s[i] != '=' || (i + 1 < n && (high < 0 || low < 0))) {
+                        text_add_bytes(out, &s[i], 1);
+                        continue;
+                }
+                if (i + 1 == n)
+                        return true;
+                byte = (char)(high << 4 | low);
+                text_add_bytes(out, &byte, 1);
+                i += 2;
+        }
+        return false;
+}
+
+static void undo_quoted_printable(Blob *part) {
+        Cursor c = { part->data, part->data + part->size, 1 };
+        Text out = {};
+        Line l;
+
+        while (line_peek(&c, &l)) {
+                bool goes_on = add_quoted_printable(&out, l.text, l.size);
+                line_skip(&c);
+                if (!goes_on)
+                        text_add_bytes(&out, l.text + l.size, (size_t)(c.next - l.text) - l.size);
+        }
+        free(part->data);
+        part->size = out.size;
+        part->data = text_take(&out);
+        part->at.line = 1;
+}
+
+/* A part that says base64 may have blanks in it; without them its content shows whether it really is. */
+static void strip_base64_blanks(Blob *part) {
+        _cleanup_(freep) char *text = xcalloc(part->size + 1, 1), *ignored = NULL;
+        size_t n = 0, size;
+
+        for (size_t i = 0; i < part->size; i++)
+                if (part->data[i] != ' ' && part->data[i] != '\t')
+                        text[n++] = part->data[i];
+        if (base64_decode(text, n, true, &ignored, &size) < 0)
+                return;
+        free(part->data);
+        part->data = TAKE_PTR(text);
+        part->size = n;
+}
+
+/* The body of a part of the type that is looked for. */
+static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
+        Position at = { s->at.source, s->at.part, body->line };
+        size_t size = (size_t)(body->end - body->next);
+        Blob *part;
+        int r;
+
+        blobs_add(s->parts, at, xmemdup(body->next, size), size);
+        part = &s->parts->items[s->parts->n - 1];
+        if (value_is(h->encoding, "quoted-printable"))
+                undo_quoted_printable(part);
+        else if (value_is(h->encoding, "base64"))
+                strip_base64_blanks(part);
+        r = doc_unpack(part, s->diag);
+        if (r < 0 && s->r >= 0)
+                s->r = r;
+}
+
+/* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word (M11). */
+static void check_epilogue(Splitter *s, Cursor c) {
+        Line l;
+
+        for (; !s->warned_epilogue && line_peek(&c, &l); line_skip(&c)) {
+                Position at = { s->at.source, 0, c.line };
+                if (line_starts_with(l, "apiVersion: node.eks.aws/"))
+                        s->warned_epilogue = true;
+                else if (header_name(l) == strlen("Content-Type") && strncasecmp(l.text, "Content-Type", strlen("Content-Type")) == 0) {
+                        size_t n = strlen("Content-Type:"), m = strlen(s->wanted);
+                        n += blanks(l.text + n, l.size - n);
+                        s->warned_epilogue = l.size - n >= m && strncasecmp(l.text + n, s->wanted, m) == 0;
+                }
+                if (s->warned_epilogue)
+                        diag_warn(s->diag, "config-after-closing-boundary", &at, NULL,
+                                  "this looks like a NodeConfig, but it stands behind the closing delimiter of the message, where "
+                                  "nothing is read; move it in front of that line");
+        }
+}
+
+static void walk(Splitter *s, Cursor c, unsigned depth);
+
+static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned depth) {
+        Cursor part = {};               /* of the open part; line is 0 while none is */
+        size_t n = strlen(boundary);
+        unsigned first = c.line;
+        bool any = false;
+        Line l;
+
+        while (line_peek(&c, &l)) {
+                Delimiter kind = delimiter_of(l, boundary, n);
+                const char *begin = c.next;
+                line_skip(&c);
+                if (kind == DELIMITER_NONE)
+                        continue;
+                if (part.line > 0) {
+                        /* The line end in front of a delimiter belongs to it (M5). */
+                        part.end = begin > part.next ? begin - 1 : begin;
+                        if (part.end > part.next && part.end[-1] == '\r')
+                                part.end--;
+                        walk(s, part, depth);
+                }
+                any = any || kind == DELIMITER_OPEN;
+                part = (Cursor){ c.next, c.end, kind == DELIMITER_OPEN ? c.line : 0 };
+                if (kind == DELIMITER_CLOSE) {
+                        check_epilogue(s, c);
+                        break;
+                }
+        }
+        if (part.line > 0)
+                walk(s, part, depth);
+        if (!any) {
+                Position at = { s->at.source, 0, first };
+                diag_warn(s->diag, "no-parts", &at, NULL, "the boundary that this multipart declares never appears, so it has no parts; "
+                          "a part begins with a line of -- and the boundary alone");
+        }
+}
+
+static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned depth, unsigned line) {
+        Position at = { s->at.source, 0, line };
+        _cleanup_(freep) char *boundary = boundary_of(type);
+
+        if (depth > DOC_MAX_MIME) {
+                int r = diag_error(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                                   "multiparts are nested deeper here than the limit of %u", DOC_MAX_MIME);
+                s->r = s->r < 0 ? s->r : r;
+        } else if (boundary)
+                walk_parts(s, body, boundary, depth + 1);
+        else
+                diag_warn(s->diag, "no-parts", &at, NULL,
+                          "this multipart declares no boundary, so it has no parts; its Content-Type needs boundary=\"...\"");
+}
+
+/* One entity: headers and a body. depth counts multiparts, from 1. */
+static void walk(Splitter *s, Cursor c, unsigned depth) {
+        _cleanup_(headers_done) Headers h = {};
+        unsigned line = c.line;
+
+        headers_read(&c, &h);
+        if (is_multipart(&h)) {
+                walk_multipart(s, c, h.type, depth, line);
+                return;
+        }
+        s->at.part++;
+        if (value_is(h.type, s->wanted))
+                add_part(s, &c, &h);
+}
+
+/* Blanks and tabs that all lines with text start with: what a heredoc leaves in front of them (M2). */
+static size_t common_indent(Cursor c) {
+        const char *first = NULL;
+        size_t n = 0;
+        Line l;
+
+        for (; line_peek(&c, &l); line_skip(&c)) {
+                size_t same = 0;
+                if (line_is_blank(l))
+                        continue;
+                if (!first) {
+                        first = l.text;
+                        n = blanks(l.text, l.size);
+                }
+                while (same < n && same < l.size && l.text[same] == first[same])
+                        same++;
+                n = same;
+                if (n == 0)
+                        break;
+        }
+        return n;
+}
+
+/* The same lines without the first n bytes of each; a line of blanks alone may be shorter. */
+static char *without_indent(Cursor c, size_t n, size_t *ret_size) {
+        Text out = {};
+        Line l;
+
+        while (line_peek(&c, &l)) {
+                size_t skip = MIN(n, l.size);
+                line_skip(&c);
+                text_add_bytes(&out, l.text + skip, (size_t)(c.next - l.text) - skip);
+        }
+        *ret_size = out.size;
+        return text_take(&out);
+}
+
+/* Moves to the first header: over blank lines, blanks and a mailbox line. */
+static void skip_to_headers(Cursor *c) {
+        Line l;
+
+        for (; line_peek(c, &l); line_skip(c)) {
+                size_t n = blanks(l.text, l.size);
+                if (n < l.size && !(l.size - n >= 5 && memcmp(l.text + n, "From ", 5) == 0)) {
+                        c->next += n;
+                        return;
+                }
+        }
+}
+
+int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *ret_is_mime, Diag *diag) {
+        static const char mark[] = "\xef\xbb\xbf";
+        Cursor c = { message->data, message->data + message->size, MAX(message->at.line, 1u) }, header;
+        _cleanup_(freep) char *dedented = NULL;
+        _cleanup_(headers_done) Headers h = {};
+        Blobs parts = {};
+        Splitter s = { .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts, .diag = diag };
+        size_t indent, size;
+
+        if (message->size >= 3 && memcmp(c.next, mark, 3) == 0)
+                c.next += 3;
+        indent = common_indent(c);
+        if (indent > 0) {
+                dedented = without_indent(c, indent, &size);
+                c.next = dedented;
+                c.end = dedented + size;
+        }
+        skip_to_headers(&c);
+        header = c;
+        headers_read(&header, &h);
+        *ret_is_mime = is_multipart(&h) || value_is(h.type, content_type);
+        if (!*ret_is_mime) {
+                blobs_add(ret, message->at, xmemdup(message->data, message->size), message->size);
+                return 0;
+        }
+        walk(&s, c, 1);
+        if (s.r < 0) {
+                blobs_done(&parts);
+                return s.r;
+        }
+        *ret = parts;
+        return 0;
+}
