@@ -25,6 +25,8 @@ static const Executor executors[_ACTION_MAX] = {
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
+        [ACTION_PULL_IMAGE]     = { "pull-image",     true, .check = image_check, .start = image_start, .waiting = image_waiting,
+                                    .release = image_release },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
@@ -346,13 +348,17 @@ static Task *task_find(Apply *a, const char *id, size_t before) {
 static int task_link(Apply *a, size_t i) {
         Task *t = &a->tasks[i];
         size_t n = strv_length(t->action->after);
-        t->after = xcalloc(n, sizeof *t->after);
-        for (t->n_after = 0; t->n_after < n; t->n_after++) {
+        t->after = xcalloc(n + i, sizeof *t->after);
+        for (; t->n_after < n; t->n_after++) {
                 const char *id = t->action->after[t->n_after];
                 t->after[t->n_after] = task_find(a, id, i);
                 if (!t->after[t->n_after])
                         return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
         }
+        /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
+        for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
+                if (task_executor(&a->tasks[k])->stage)
+                        t->after[t->n_after++] = &a->tasks[k];
         return 0;
 }
 
@@ -364,7 +370,7 @@ static int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
         }
-        for (size_t i = 0; i < a->n; i++) {
+        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
                 int r = task_link(a, i);
                 if (r < 0)
                         return r;
@@ -411,6 +417,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                 return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
         r = apply_run(&a);
         signals_look(&a);       /* one that came after the last action must not end us before the report is written */
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */
+                sigprocmask(SIG_SETMASK, &before, NULL);
         return r < 0 ? r : results_first_failure(ret) ? -EIO : 0;
 }

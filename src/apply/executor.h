@@ -78,6 +78,10 @@ _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
 
+/* What a unit, or the manager ("systemd"), was last started with stands in a file of its name; "changed" fits nothing. */
+#define STARTED_DIR APPLY_RUN_DIR "/started"
+#define MANAGER_RECORD STARTED_DIR "/systemd"
+
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);
 _must_check_ _nonnull_ int unit_start(Task *t);
@@ -87,6 +91,12 @@ _malloc_ _nonnull_ char *unit_waiting(Task *t);
 _nonnull_ void unit_cancel(Task *t);
 _nonnull_ void unit_release(Task *t);
 Bus *bus_free(Bus *b);
+
+/* image.c */
+_must_check_ _nonnull_ int image_check(Task *t);
+_must_check_ _nonnull_ int image_start(Task *t);
+_malloc_ _nonnull_ char *image_waiting(Task *t);
+_nonnull_ void image_release(Task *t);
 
 /* journal.c: the last max lines the unit left since that instant (CLOCK_MONOTONIC), oldest first, one printable line each; what
  * systemd said about it where it said nothing itself; NULL where there are none. */

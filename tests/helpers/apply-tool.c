@@ -37,7 +37,7 @@ static void option_set(Action *a, char *word) {
 }
 
 static void line_read(Plan *p, char *line) {
-        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", NULL };
+        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", NULL };
         char *content = strstr(line, " content="), *type, *target, *word;
         if (content) {
                 *content = 0;
@@ -53,6 +53,8 @@ static void line_read(Plan *p, char *line) {
         while ((word = strsep(&line, " ")))
                 option_set(a, word);
         content_set(a, content ?: "");
+        if (a->type == ACTION_WRITE_FILE)
+                strv_add(&p->owned, a->target);
 }
 
 static void plan_done(Plan *p) {
@@ -63,6 +65,7 @@ static void plan_done(Plan *p) {
                 strv_free(p->actions[i].after);
         }
         free(p->actions);
+        strv_free(p->owned);
 }
 
 int main(int argc, char **argv) {
