@@ -250,11 +250,11 @@ static void task_begin(Task *t) {
         t->result->begin_usec = now_usec();
         t->state = TASK_RUNNING;
         t->apply->in_flight++;
-        if (task_arm(t) < 0)
-                return;
         int r = e->check(t);
-        if (r >= 0 && r != CHECK_LATER)
-                task_checked(t, r == CHECK_NEEDED);
+        if (r == CHECK_DONE_ALREADY)
+                task_end(t, OUTCOME_UNCHANGED);
+        else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)        /* the timer comes first: it brings the loop with it */
+                task_checked(t, true);
 }
 
 static bool tasks_begin_ready(Apply *a) {

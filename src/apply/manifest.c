@@ -67,9 +67,10 @@ static json_t *entry_new(const Action *a) {
 static bool files_have(const json_t *files, const char *path) {
         const json_t *entry;
         size_t i;
-        json_array_foreach(files, i, entry)
+        json_array_foreach(files, i, entry) {
                 if (streq(entry_text(entry, "path"), path))
                         return true;
+        }
         return false;
 }
 
