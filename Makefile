@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make lint | make bench | make install DESTDIR=…
+# make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
+# make deps-test | make lint | make check-boot | make package | make check-all (everything that CI runs)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
+mandir       ?= $(prefix)/share/man
+completiondir ?= $(prefix)/share/bash-completion/completions
 PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
@@ -28,7 +31,7 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
@@ -37,6 +40,7 @@ TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
+HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))    # programs that tests/check/*.sh call
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 ifneq ($(V),1)
 Q            := @
@@ -44,13 +48,13 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all check fuzz install clean sizes pure lint deps deps-test
+.PHONY: all demo check check-boot check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
-$(TESTS): %: %.o $(LIB)
+$(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
-$(O)/nodestrap $(TESTS) $(FUZZ):
+$(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
@@ -61,8 +65,9 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
-check: $(TESTS) $(FUZZ) $(O)/nodestrap pure
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
+check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
+test-programs: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
@@ -73,7 +78,43 @@ fuzz: $(O)/tests/fuzz/$(F).o $(LIB)      # make fuzz CC=clang O=build-fuzz F=fuz
 sizes:                                   # the ten longest functions, then count, median, p90
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
+BINARY       ?= $(O)/nodestrap
+install: $(BINARY)                       # LINKS=1: also under nodeadm's names, which the package offers through alternatives
+	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service
+	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
+	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
+	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
+	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
+ifdef LINKS
+	for n in nodeadm nodeadm-internal; do ln -sf nodestrap $(DESTDIR)$(bindir)/$$n; done
+endif
+
+APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
+deps:                                    # what `make` needs
+	$(APT) gcc libc6-dev pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev
+deps-test: deps                          # what the tests, the package and the boots need
+	$(APT) clang clang-tidy clang-format cppcheck shellcheck valgrind universal-ctags python3 python3-jsonschema containerd \
+	  build-essential debhelper lintian bash-completion man-db systemd
+	tests/tools/vmboot.sh --deps
+
+lint:                                    # clang-tidy, cppcheck, shellcheck
+	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run.sh tests/lint.sh
+package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
+	$(Q)tests/run.sh tests/package.sh
+check-boot: $(O)/nodestrap               # containers first, then the machines that start from power-on
+	$(Q)tests/run.sh $(sort $(wildcard tests/boot/*.sh)) $(sort $(wildcard tests/vm/*.sh))
+check-all:
+	$(Q)tests/all.sh
+BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
+bench: $(O)/nodestrap $(BENCH)
+	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
+$(BENCH): %: %.o
+	$(call say,LD,$@)$(LINK)
+demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack
+	$(Q)$(O)/nodestrap plan -c file://conf/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
+	  --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TESTS:=.d) $(FUZZ:=.d)
+-include $(OBJS:.o=.d) $(TABLES:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
 .SECONDARY:

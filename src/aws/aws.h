@@ -3,6 +3,7 @@
 /* The two services we ask: the instance metadata service (plain HTTP, our own small client) and the EC2 API (libcurl). */
 #include "base/error.h"
 #include "base/root.h"
+#include <jansson.h>
 
 /* One connection, one token, one budget for a whole phase. IMDSv2 only; never through a proxy, never following a redirect.
  * Base: AWS_EC2_METADATA_SERVICE_ENDPOINT, else http://169.254.169.254, with AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6
@@ -16,6 +17,10 @@ DEFINE_CLEANUP(Imds *, imds_free)
  * seen last. ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
+/* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls the answers of another
+ * one asks for nothing that stands there. The first takes a reference; the second belongs to i and is NULL before any answer. */
+_nonnull(1) void imds_recall(Imds *i, json_t *answers);
+json_t *imds_answers(const Imds *i);
 
 typedef struct Credentials { char *key_id, *secret, *token; } Credentials;
 void credentials_done(Credentials *c);

@@ -88,7 +88,7 @@ typedef struct Nvidia {
         Clocks clocks;
 } Nvidia;
 
-typedef struct FeatureGates { bool instance_id_node_name, fast_image_pull, memory_limit_max_pods; } FeatureGates;
+typedef struct FeatureGates { bool instance_id_node_name, fast_image_pull; } FeatureGates;
 
 typedef struct Config {
         Cluster cluster;

@@ -3,6 +3,7 @@
 /* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no NodeConfig. */
 #include "base/error.h"
 #include "base/macro.h"
+#include "base/str.h"
 #include <jansson.h>
 
 /* Limits on every input (contract, section 2). */
@@ -58,10 +59,20 @@ _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
 
+/* ---- characters ---- */
+size_t utf8_length(const char *s, size_t room);         /* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
+void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
+/* The value of a hexadecimal digit, -1 for anything else. */
+static inline int hex_digit(int c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* ---- TOML 1.0 ---- */
 /* Text → a JSON object. On an error: -EINVAL, and *ret_line and *ret_why (static text) say where and what. Dates, times, NaN
  * and infinity are refused: JSON cannot hold them. */
 _must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why);
+/* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static text). */
+_must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);
 /* A JSON object → text that parses to the same; -EINVAL when it holds null. Keys in the object's order, scalars before tables. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
 /* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced. Changes into. */
@@ -73,5 +84,13 @@ _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *
 
 /* ---- expressions ---- */
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
-/* CEL (github.com/google/cel-spec): evaluates text to an int. On an error -EINVAL, *ret_why owned by the caller. */
+/* CEL (github.com/google/cel-spec): evaluates text to an int; what CEL's int() takes (uint, double, a string of digits) becomes
+ * one. On an error -EINVAL, *ret_why owned by the caller: "column 12: no such overload: int + double", nothing of the text in it.
+ * kubelet.maxPodsExpression has these variables, all int (nodeadm/internal/kubelet/eni_max_pods.go):
+ *   default_enis          interfaces that the default network card of the instance type can have
+ *   ips_per_eni           IPv4 addresses that one interface can have
+ *   max_pods              what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
+ *   vcpus                 of the instance type
+ *   physical_memory_mib   of the instance type (first called memory_mib)
+ * and no functions beyond CEL's own. nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
 _must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why);

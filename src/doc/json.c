@@ -46,17 +46,6 @@ static bool take_hex(Reader *r, uint32_t *ret) {
         return true;
 }
 
-static void add_utf8(Text *t, uint32_t c) {
-        char s[4];
-        size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-        static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-
-        for (size_t i = n - 1; i > 0; i--, c >>= 6)
-                s[i] = (char)(0x80 | (c & 0x3f));
-        s[0] = (char)(first[n] | c);
-        text_add_bytes(t, s, n);
-}
-
 /* Behind \u. Half a surrogate pair becomes U+FFFD, as in Go's encoding/json. */
 static bool read_unicode(Reader *r) {
         uint32_t high, low;
@@ -69,12 +58,12 @@ static bool read_unicode(Reader *r) {
                 if (!take_hex(r, &low))
                         return false;
                 if (low >= 0xdc00 && low < 0xe000) {
-                        add_utf8(&r->text, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+                        utf8_add(&r->text, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
                         return true;
                 }
                 r->next = back;
         }
-        add_utf8(&r->text, high >= 0xd800 && high < 0xe000 ? 0xfffd : high);
+        utf8_add(&r->text, high >= 0xd800 && high < 0xe000 ? 0xfffd : high);
         return true;
 }
 
@@ -94,21 +83,6 @@ static bool read_escape(Reader *r) {
         return true;
 }
 
-/* Bytes of the UTF-8 sequence at s, 0 where there is none: no overlong forms, no surrogates, not over U+10FFFF. */
-static size_t utf8_length(const char *s, const char *end) {
-        const unsigned char *u = (const unsigned char *)s;
-        size_t n = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : u[0] < 0xf5 ? 4 : 0;
-
-        if (n == 0 || (size_t)(end - s) < n)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((u[i] & 0xc0) != 0x80)
-                        return 0;
-        if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f))
-                return 0;
-        return n;
-}
-
 /* A string behind its opening quote. */
 static bool read_string(Reader *r) {
         r->text.size = 0;
@@ -121,7 +95,7 @@ static bool read_string(Reader *r) {
                                 return false;
                         continue;
                 }
-                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, r->end);
+                n = (unsigned char)*r->next < 0x20 ? 0 : utf8_length(r->next, (size_t)(r->end - r->next));
                 if (n == 0)
                         return false;
                 text_add_bytes(&r->text, r->next, n);

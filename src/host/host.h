@@ -6,16 +6,28 @@
 #include "base/root.h"
 #include "config/config.h"
 
-typedef struct PciDevice { char *address; unsigned vendor, device, class, subsystem_vendor, subsystem_device; int numa_node; char *driver; } PciDevice;
+typedef struct PciDevice {
+        char *address;                  /* "0000:53:00.0"; devices are sorted by it */
+        unsigned vendor, device;
+        unsigned class;                 /* 24 bits: 0x030200 */
+        unsigned subsystem_vendor, subsystem_device;
+        int numa_node;                  /* -1: none, or not known */
+        char *driver;                   /* NULL: none is bound */
+} PciDevice;
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
-typedef struct Disk { char *name, *model, *serial; DiskKind kind; uint64_t bytes; bool in_use; } Disk;  /* in_use: partitions or holders */
-typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;
+typedef struct Disk {
+        char *name, *model, *serial;    /* model and serial without padding, or NULL */
+        DiskKind kind;
+        uint64_t bytes;                 /* 0 in a model whose table does not say */
+        bool in_use;                    /* it has partitions, or md or dm holds it */
+} Disk;
+typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;         /* with hardware behind it */
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
 /* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
 typedef struct InstanceType {
         const char *name;
-        unsigned vcpus, gpus;
+        unsigned vcpus, memory_gib, gpus;
         const char *gpu_model;          /* "nvidia-h100-80gb", "aws-…", NULL */
         const char *gpu_pci;            /* "10de:2330", alternatives behind '|' */
         int network_cards, max_efa;     /* -1: not known */
@@ -44,8 +56,9 @@ typedef struct Host {
         Instance instance;
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
+        char *eni_limits_why;           /* why they are not known, where they are not */
         unsigned cpus;
-        uint64_t memory_bytes;          /* MemTotal */
+        uint64_t memory_bytes;          /* MemTotal; in a model the table's, or 0: not known */
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
         Disk *disks; size_t n_disks;

@@ -2,6 +2,7 @@
 #pragma once
 /* Config + Host → Plan; pure: no file, no clock, no environment, no bus. `make pure` looks at its undefined symbols. */
 #include "base/error.h"
+#include "base/time.h"
 #include "config/config.h"
 #include "host/host.h"
 
@@ -13,7 +14,7 @@ typedef enum ActionType {
         ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside a file that others own too; empty: no block */
         ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an earlier plan wrote and this one does not */
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
-        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings but is only restarted if it runs (resolved) */
+        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings (unit.inputs) but is only restarted if it runs (resolved) */
         ACTION_START_UNIT,      /* target: unit; started, or restarted when unit.inputs is not what it was last started with */
         ACTION_PULL_IMAGE,      /* target: image reference that containerd must hold before kubelet starts */
         ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
@@ -37,7 +38,9 @@ typedef struct Action {
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after */
         json_t *facts;
+        char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
+        char **owned;                   /* every path that the whole plan writes, whatever plan_filter() leaves: pruning keeps them */
         char id[72];                    /* "sha256:…" over actions and files alone */
 } Plan;
 Plan *plan_free(Plan *p);
@@ -51,7 +54,8 @@ typedef struct PlanOptions {
 
 /* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */
 _must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag);
-/* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL: keep all. */
+/* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL: keep all. The id
+ * stays that of the whole plan, so that both halves of a boot name the one that was reviewed; unsupported actions always stay. */
 _nonnull(1) void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons);
 const Action *plan_find(const Plan *plan, const char *id);
 /* Text for people, JSON for machines (contract, section 6); both new, both without secrets. */
@@ -59,14 +63,50 @@ _malloc_ char *plan_to_text(const Plan *plan);
 json_t *plan_to_json(const Plan *plan);
 
 /* ---- for the planners in this folder ---- */
-/* Appends an action; the strings are copied. The caller fills what its type needs. */
+#define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
+#define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
+#define PLAN_RELOAD_ID    "reload-manager:systemd"
+#define SANDBOX_IMAGE     "localhost/kubernetes/pause"  /* part of every EKS AMI, so nothing is pulled */
+#define SYSTEM_ENVIRONMENT "/etc/systemd/system.conf.d/environment.conf"
+
+/* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs. The pointer is valid
+ * until the next one is added. */
 _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, const char *target, const char *why);
-/* A file with text content; mode 0644 or 0600. Returns its action. */
+/* A file with text content; mode 0644, or 0600 where a secret may be inside (its content is never shown). Returns its action. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode);
 void action_after(Action *a, const char *id);
+void action_content(Action *a, const void *data, size_t size); /* replaces the content: for bytes that are no text */
 
 /* The planners, in the order plan_make() calls them. */
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* environment, resolver, hosts */
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
 _must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
+
+_malloc_ char *plan_describe_host(const Host *host);
+_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user);
+/* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
+bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
+unsigned host_gpus(const Host *host);                           /* NVIDIA's display functions on the PCI bus */
+size_t host_instance_stores(const Host *host);
+bool version_at_least(const char *version, unsigned major, unsigned minor);     /* "1.33.4" ≥ 1.33; false for NULL */
+
+/* kubelet */
+typedef struct MaxPods { unsigned pods; const char *source; } MaxPods;          /* source: one clause for the reader */
+_nonnull_ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings);
+unsigned cpu_reserved_millicores(unsigned cpus);
+/* The tenth address of a service range, canonical; -EINVAL if it is no range or has no tenth address. */
+_must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6);
+json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns, Diag *warnings);
+/* What a list of flags written for nodeadm means as an argument vector (environment.c says how). */
+char **kubelet_words(char *const *flags);
+_must_check_ _nonnull(1, 2, 3, 5) int kubelet_environment(Plan *plan, const Config *config, const Host *host, char *const *flags, Diag *diag);
+_nonnull_ void kubelet_files(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, char ***flags);
+
+/* text */
+_malloc_ char *systemd_quote_assignment(const char *name, const char *value);   /* for Environment= and DefaultEnvironment= */
+_malloc_ char *systemd_quote_words(char *const *words);         /* for NAME=… in an EnvironmentFile= that is expanded as $NAME */
+_malloc_ char *json_text(const json_t *json);                   /* indented, a line end behind it; the shortest numbers that are exact */
+/* Sets what stands at a path like "authentication/webhook/enabled"; makes the objects between. Takes the value. */
+_nonnull_ void json_put(json_t *object, const char *path, json_t *value);
+bool json_holds_secret(const json_t *json);                     /* is there a key that usually has a secret behind it? */

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h and
+# host.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"host/tables.h\"\n" }
+/^#/ || /^$/ { next }
+
+function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
+function fields(n) { if (NF != n) fail("want " n " cells, found " NF) }
+function word(s) { if (s !~ /^[a-z0-9_.|:-]*$/) fail("not a word: " s); return s == "" ? "NULL" : "\"" s "\"" }
+function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); return s == "" ? unknown : s }
+function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
+
+table == "eni-limits" {
+        if (!n) print "const EniLimit eni_limits[] = {"
+        for (i = 2; i <= NF; i++) {
+                if (split($i, cell, ":") != 3) fail("want size:interfaces:addresses, found " $i)
+                type = $1 "." cell[1]
+                ordered(type)
+                if (length(type) > 19) fail(type " is too long for EniLimit")
+                if (cell[2] !~ /^[0-9]+$/ || cell[2] > 255 || cell[3] !~ /^[0-9]+$/ || cell[3] > 255) fail("not two small numbers: " $i)
+                print "        { " word(type) ", " cell[2] ", " cell[3] " },"
+        }
+}
+table == "instance-types" {
+        fields(12)
+        ordered($1)
+        if (n == 1) print "const InstanceType instance_types[] = {"
+        print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
+              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) " },"
+}
+table == "partitions" {
+        fields(3)
+        if (!n++) print "const Partition partitions[] = {"
+        print "        { \"" $1 "\", " word($2) ", " word($3) " },"
+}
+END {
+        if (failed) exit 1
+        gsub(/-/, "_", table)
+        if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
+        print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
+}

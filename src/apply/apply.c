@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready together are staged,
+ * synced and published together; the rest works through one sd-event loop, each task under its own deadline. A plan of files
+ * alone needs no loop and no bus and gets none. */
+#include "apply/executor.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+
+#define DEADLINE_DEFAULT_USEC (5 * 60 * USEC_PER_SEC)   /* of an action whose plan names none */
+#define BATCH_MAX 200                                   /* two descriptors each; the soft limit is 1024 */
+
+static const Executor executors[_ACTION_MAX] = {
+        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
+        [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
+        [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
+        [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_RESTART_UNIT]   = { "restart-unit",   true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_PULL_IMAGE]     = { "pull-image",     true, .check = image_check, .start = image_start, .waiting = image_waiting,
+                                    .release = image_release },
+};
+
+DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
+
+void results_done(Results *r) {
+        for (size_t i = 0; i < r->n; i++)
+                free(r->items[i].text);
+        free(r->items);
+        *r = (Results){};
+}
+
+const Result *results_first_failure(const Results *r) {
+        const Result *first = NULL;
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].outcome == OUTCOME_FAILED && (!first || r->items[i].end_usec < first->end_usec))
+                        first = &r->items[i];
+        return first;
+}
+
+size_t results_count(const Results *r, Outcome outcome) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n; i++)
+                n += r->items[i].outcome == outcome;
+        return n;
+}
+
+static const Executor *task_executor(const Task *t) {
+        return &executors[t->action->type];
+}
+
+/* ---- how a task ends ---- */
+
+static bool task_in_flight(const Task *t) {
+        return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
+}
+
+static void task_close(Task *t) {
+        t->apply->in_flight -= task_in_flight(t);
+        t->state = TASK_ENDED;
+        t->deadline = sd_event_source_disable_unref(t->deadline);
+        root_tmp_release(&t->tmp);
+        if (task_executor(t)->release)
+                task_executor(t)->release(t);
+        t->data = NULL;
+}
+
+void task_end(Task *t, Outcome outcome) {
+        if (t->state == TASK_ENDED)
+                return;
+        if (t->state != TASK_WATCHED) {         /* its time ended when the watch began */
+                t->result->outcome = outcome;
+                t->result->end_usec = now_usec();
+                log_debug("%s: %s", t->action->id, outcome_to_string(outcome));
+        }
+        t->satisfied = outcome == OUTCOME_DONE || outcome == OUTCOME_UNCHANGED;
+        task_close(t);
+}
+
+void task_watch(Task *t) {
+        t->result->outcome = OUTCOME_DONE;
+        t->result->end_usec = now_usec();
+        t->satisfied = true;
+        t->deadline = sd_event_source_disable_unref(t->deadline);
+        t->state = TASK_WATCHED;
+}
+
+int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
+        va_list ap;
+        if (t->state == TASK_ENDED)
+                return r;
+        free(t->result->text);
+        t->result->text = NULL;
+        va_start(ap, format);
+        if (vasprintf(&t->result->text, format, ap) < 0)
+                t->result->text = xstrdup("out of memory");
+        va_end(ap);
+        t->result->outcome = OUTCOME_FAILED;
+        t->result->cause = cause;
+        t->result->end_usec = now_usec();
+        t->satisfied = false;
+        /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
+        diag_error(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(t->result->text, "\n"), t->result->text);
+        task_close(t);
+        return r;
+}
+
+static void task_skip(Task *t, char *why, bool satisfied) {
+        t->result->outcome = OUTCOME_SKIPPED;
+        t->result->text = why;
+        t->satisfied = satisfied;
+        task_close(t);
+}
+
+/* ---- files: many, one wait ---- */
+
+static const Task *task_broken_dependency(const Task *t) {
+        for (size_t i = 0; i < t->n_after; i++)
+                if (t->after[i]->state == TASK_ENDED && !t->after[i]->satisfied)
+                        return t->after[i];
+        return NULL;
+}
+
+/* staged_too: a file may be prepared together with those it comes after, since publishing keeps the order. */
+static bool task_ready(const Task *t, bool staged_too) {
+        for (size_t i = 0; i < t->n_after; i++)
+                if (!t->after[i]->satisfied && !(staged_too && t->after[i]->state == TASK_STAGED))
+                        return false;
+        return true;
+}
+
+static bool task_skip_if_broken(Task *t) {
+        const Task *broken = task_broken_dependency(t);
+        if (broken)
+                task_skip(t, xasprintf("%s comes first and did not end well", broken->action->id), false);
+        return broken;
+}
+
+static void task_stage(Task *t) {
+        t->result->begin_usec = now_usec();
+        int r = task_executor(t)->stage(t, &t->tmp);
+        if (r == 0)
+                task_end(t, OUTCOME_UNCHANGED);
+        else if (r > 0)
+                t->state = TASK_STAGED;
+}
+
+static void task_publish(Task *t) {
+        const Executor *e = task_executor(t);
+        if (task_skip_if_broken(t))
+                return;
+        int r = e->publish ? e->publish(t) : root_tmp_publish(&t->tmp);
+        if (t->state == TASK_ENDED)             /* it failed and said why */
+                return;
+        if (r < 0)
+                (void)file_fail(t, r, "write", t->action->target);
+        else
+                task_end(t, OUTCOME_DONE);
+}
+
+/* Staging starts the write-back of each file, so that the first fsync finds most of the work done and the others next to none:
+ * 16 files took 1.8 ms on ext4 and 1.2 ms on xfs, against 6.4 and 3.4 ms with one fsync after the other. One syncfs() would
+ * save another 0.6 ms, but it waits for all that others have written, which at boot has no bound. */
+static bool batch_apply(Apply *a) {
+        size_t staged = 0;
+        bool progress = false;
+        for (size_t i = 0; i < a->n && staged < BATCH_MAX; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
+                        continue;
+                task_stage(t);
+                staged += t->state == TASK_STAGED;
+                progress = true;
+        }
+        for (size_t i = 0; i < a->n && staged > 0; i++) {
+                Task *t = &a->tasks[i];
+                int r = t->state == TASK_STAGED ? root_tmp_sync(&t->tmp) : 0;
+                if (r < 0)
+                        (void)file_fail(t, r, "write", t->action->target);
+        }
+        for (size_t i = 0; i < a->n && staged > 0; i++)
+                if (a->tasks[i].state == TASK_STAGED)
+                        task_publish(&a->tasks[i]);
+        return progress;
+}
+
+/* ---- everything else: one event loop ---- */
+
+static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
+        Apply *a = userdata;
+        a->interrupted = (int)info->ssi_signo;
+        return 0;
+}
+
+int apply_event(Apply *a, sd_event **ret) {
+        if (!a->event) {
+                _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+                int r = sd_event_new(&e);
+                if (r >= 0)
+                        r = sd_event_add_signal(e, NULL, SIGTERM, on_signal, a);
+                if (r >= 0)
+                        r = sd_event_add_signal(e, NULL, SIGINT, on_signal, a);
+                if (r < 0)
+                        return r;
+                a->event = TAKE_PTR(e);
+        }
+        *ret = a->event;
+        return 0;
+}
+
+static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Task *t = userdata;
+        const Executor *e = task_executor(t);
+        _cleanup_(freep) char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
+        uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
+        if (e->cancel)
+                e->cancel(t);
+        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / USEC_PER_SEC, waiting);
+        return 0;
+}
+
+static int task_arm(Task *t) {
+        sd_event *event = NULL;
+        int r = apply_event(t->apply, &event);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC,
+                                               USEC_PER_MSEC, on_deadline, t);
+        return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
+}
+
+void task_checked(Task *t, bool needed) {
+        if (!needed)
+                task_end(t, OUTCOME_UNCHANGED);
+        else
+                (void)task_executor(t)->start(t);
+}
+
+static void task_begin(Task *t) {
+        const Executor *e = task_executor(t);
+        if (e->host_only && !root_is_host(t->apply->root)) {
+                task_skip(t, xstrdup("--root is not the running system"), true);
+                return;
+        }
+        t->result->begin_usec = now_usec();
+        t->state = TASK_RUNNING;
+        t->apply->in_flight++;
+        if (task_arm(t) < 0)
+                return;
+        int r = e->check(t);
+        if (r >= 0 && r != CHECK_LATER)
+                task_checked(t, r == CHECK_NEEDED);
+}
+
+static bool tasks_begin_ready(Apply *a) {
+        bool progress = false;
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state != TASK_PENDING)
+                        continue;
+                if (task_skip_if_broken(t))
+                        progress = true;
+                else if (!task_executor(t)->stage && task_ready(t, false)) {
+                        task_begin(t);
+                        progress = true;
+                }
+        }
+        return batch_apply(a) || progress;
+}
+
+/* ---- signals: held back, so that nothing is left half done ---- */
+
+static void signals_set(sigset_t *set) {
+        sigemptyset(set);
+        sigaddset(set, SIGTERM);
+        sigaddset(set, SIGINT);
+}
+
+static void signals_look(Apply *a) {
+        sigset_t set;
+        signals_set(&set);
+        int signal = sigtimedwait(&set, NULL, &(struct timespec){});
+        if (signal > 0)
+                a->interrupted = signal;
+}
+
+static void apply_interrupt(Apply *a) {
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                const Executor *e = task_executor(t);
+                if (t->state == TASK_WATCHED)
+                        task_end(t, OUTCOME_DONE);
+                else if (t->state == TASK_RUNNING) {
+                        if (e->cancel)
+                                e->cancel(t);
+                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+                }
+        }
+        if (!diag_first_error(a->diag) && a->n > 0)
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out",
+                                 a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state == TASK_PENDING)
+                        task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
+}
+
+/* ---- the loop ---- */
+
+static bool tasks_pending(const Apply *a) {
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state != TASK_ENDED)
+                        return true;
+        return false;
+}
+
+static int apply_run(Apply *a) {
+        while (tasks_pending(a)) {
+                signals_look(a);
+                if (a->interrupted) {
+                        apply_interrupt(a);
+                        return -EINTR;
+                }
+                if (tasks_begin_ready(a))
+                        continue;
+                if (a->in_flight == 0)
+                        return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL, NULL, NULL, "the plan's actions wait for each other in a circle");
+                int r = sd_event_run(a->event, UINT64_MAX);
+                if (r < 0)
+                        return diag_error(a->diag, r, CAUSE_INTERNAL, NULL, NULL, "the event loop failed: %s", strerror(-r));
+        }
+        return 0;
+}
+
+static Task *task_find(Apply *a, const char *id, size_t before) {
+        for (size_t i = before; i-- > 0;)
+                if (streq(a->tasks[i].action->id, id))
+                        return &a->tasks[i];
+        return NULL;
+}
+
+static int task_link(Apply *a, size_t i) {
+        Task *t = &a->tasks[i];
+        size_t n = strv_length(t->action->after);
+        t->after = xcalloc(n + i, sizeof *t->after);
+        for (; t->n_after < n; t->n_after++) {
+                const char *id = t->action->after[t->n_after];
+                t->after[t->n_after] = task_find(a, id, i);
+                if (!t->after[t->n_after])
+                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
+        }
+        /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
+        for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
+                if (task_executor(&a->tasks[k])->stage)
+                        t->after[t->n_after++] = &a->tasks[k];
+        return 0;
+}
+
+static int tasks_make(Apply *a, Results *results) {
+        a->n = results->n = a->plan->n;
+        a->tasks = xcalloc(a->n, sizeof *a->tasks);
+        results->items = xcalloc(a->n, sizeof *results->items);
+        for (size_t i = 0; i < a->n; i++) {
+                results->items[i].action = &a->plan->actions[i];
+                a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
+        }
+        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
+                int r = task_link(a, i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* All at once: a person who fixes them one by one boots an instance for each. */
+static int refuse_unsupported(const Apply *a) {
+        _cleanup_(strv_freep) char **paths = NULL;
+        for (size_t i = 0; i < a->n; i++)
+                if (!executors[a->tasks[i].action->type].name)
+                        strv_add(&paths, a->tasks[i].action->target);
+        if (!paths)
+                return 0;
+        _cleanup_(freep) char *list = strv_join(paths, ", ");
+        return diag_error(a->diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, NULL, NULL,
+                          "%s: understood, but this version cannot carry %s out, and nothing was changed; remove %s from the NodeConfig or install a version that can",
+                          list, strv_length(paths) > 1 ? "them" : "it", strv_length(paths) > 1 ? "them" : "it");
+}
+
+static void apply_done(Apply *a) {
+        for (size_t i = 0; i < a->n; i++) {
+                if (a->tasks[i].state != TASK_ENDED)
+                        task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
+                free(a->tasks[i].after);
+        }
+        free(a->tasks);
+        a->bus = bus_free(a->bus);
+        a->event = sd_event_unref(a->event);
+}
+
+int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
+        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag };
+        sigset_t held, before;
+        *ret = (Results){};
+        int r = tasks_make(&a, ret);
+        if (r >= 0)
+                r = refuse_unsupported(&a);
+        if (r < 0)
+                return r;
+        signals_set(&held);
+        if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
+                return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
+        r = apply_run(&a);
+        signals_look(&a);       /* one that came after the last action must not end us before the report is written */
+        if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */
+                sigprocmask(SIG_SETMASK, &before, NULL);
+        return r < 0 ? r : results_first_failure(ret) ? -EIO : 0;
+}

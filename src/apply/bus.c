@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How systemd is called (sd-bus, all asynchronous) and what its answers mean; unit.c decides when. The bus is opened when the
+ * first unit action needs it. */
+#include "apply/unit.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <systemd/sd-login.h>
+
+#define NEVER_USEC (60 * 60 * USEC_PER_SEC)     /* a call ends with its action's deadline, not with the bus's own 25 s */
+#define ANSWER_USEC (200 * USEC_PER_MSEC)
+#define TAIL_LINES 5
+
+#define PRIVATE_SOCKET "unix:path=/run/systemd/private"
+
+/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no name. */
+struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
+
+static bool task_is_unit(const Task *t) {
+        ActionType type = t->action->type;
+        return t->data && (type == ACTION_START_UNIT || type == ACTION_RESTART_UNIT || type == ACTION_RELOAD_MANAGER);
+}
+
+static void bus_broken(Apply *a, const char *why) {
+        a->bus->broken = true;
+        for (size_t i = 0; i < a->n; i++)
+                if (task_is_unit(&a->tasks[i]) && a->tasks[i].state == TASK_WATCHED)
+                        task_end(&a->tasks[i], OUTCOME_DONE);
+                else if (task_is_unit(&a->tasks[i]))
+                        (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS, "the connection to systemd was lost (%s); look at dbus.service", why);
+}
+
+static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        bus_broken(userdata, "disconnected");
+        return 0;
+}
+
+static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        const sd_bus_error *error = sd_bus_message_get_error(m);
+        if (error && !sd_bus_error_has_name(error, SYSTEMD ".AlreadySubscribed"))
+                bus_broken(userdata, error->message ?: error->name);
+        return 0;
+}
+
+static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Apply *a = userdata;
+        const char *job, *unit, *result;
+        uint32_t id;
+        if (sd_bus_message_read(m, "uoss", &id, &job, &unit, &result) < 0)
+                return 0;
+        for (size_t i = 0; i < a->n; i++) {
+                Unit *u = task_is_unit(&a->tasks[i]) ? a->tasks[i].data : NULL;
+                if (u && u->job && streq(u->job, job)) {
+                        unit_job_removed(u, result);
+                        break;
+                }
+        }
+        return 0;
+}
+
+Bus *bus_free(Bus *b) {
+        if (!b)
+                return NULL;
+        sd_bus_flush_close_unref(b->bus);
+        free(b->own_unit);
+        free(b);
+        return NULL;
+}
+DEFINE_CLEANUP(Bus *, bus_free)
+
+/* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the configuration phase
+ * runs before sysinit.target, and a message to the bus would have to wait for a start that waits for this phase. */
+static int bus_connect(Bus *b) {
+        int r = sd_bus_new(&b->bus);
+        if (r >= 0)
+                r = sd_bus_set_address(b->bus, PRIVATE_SOCKET);
+        if (r >= 0)
+                r = sd_bus_start(b->bus);
+        if (r >= 0)
+                return 0;
+        b->bus = sd_bus_unref(b->bus);
+        b->sender = SYSTEMD;
+        return sd_bus_open_system(&b->bus);
+}
+
+/* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a bus systemd sends
+ * signals only when somebody subscribed. */
+static int bus_open(Apply *a) {
+        _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
+        sd_event *event = NULL;
+        int r = apply_event(a, &event);
+        if (r >= 0)
+                r = bus_connect(b);
+        if (r >= 0)
+                r = sd_bus_set_method_call_timeout(b->bus, NEVER_USEC);
+        if (r >= 0)
+                r = sd_bus_attach_event(b->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, a);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved", on_job_removed, NULL, a);
+        if (r >= 0)
+                r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe", on_subscribed, a, "");
+        if (r < 0)
+                return r;
+        (void)sd_pid_get_unit(0, &b->own_unit);
+        a->bus = TAKE_PTR(b);
+        return 0;
+}
+
+static int bus_fail(Unit *u, int r) {
+        return task_fail(u->task, r, CAUSE_BUS, "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
+                         strerror(-r));
+}
+
+/* ---- calls ---- */
+
+int unit_call(Unit *u, const char *path, const char *interface, const char *member, sd_bus_message_handler_t reply,
+              const char *types, ...) {
+        va_list ap;
+        u->call = sd_bus_slot_unref(u->call);
+        va_start(ap, types);
+        int r = sd_bus_call_method_asyncv(u->task->apply->bus->bus, &u->call, SYSTEMD, path, interface, member, reply, u, types, ap);
+        va_end(ap);
+        return r < 0 ? bus_fail(u, r) : 0;
+}
+
+/* Without an interface: the unit's and the service's properties at once. */
+int unit_get_all(Unit *u, sd_bus_message_handler_t reply) {
+        return unit_call(u, u->path, "org.freedesktop.DBus.Properties", "GetAll", reply, "s", "");
+}
+
+void unit_tell(Unit *u, const char *member, const char *name) {
+        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, member, NULL, NULL, "s", name);
+}
+
+void job_cancel(Unit *u) {
+        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, u->job, SYSTEMD ".Job", "Cancel", NULL, NULL, "");
+}
+
+int unit_reply(Unit *u, sd_bus_message *m) {
+        const sd_bus_error *error = sd_bus_message_get_error(m);
+        u->call = sd_bus_slot_unref(u->call);
+        if (!error)
+                return 0;
+        int r = -sd_bus_message_get_errno(m);
+        if (sd_bus_error_has_name(error, SYSTEMD ".NoSuchUnit"))
+                return task_fail(u->task, r, CAUSE_UNIT_MISSING, "%s does not exist on this machine", u->name);
+        bool ours = startswith(error->name, SYSTEMD ".");
+        return task_fail(u->task, r, ours ? CAUSE_UNIT : CAUSE_BUS, "systemd refused %s for %s: %s", u->method ?: "the call", u->name,
+                         error->message ?: error->name);
+}
+
+/* ---- properties ---- */
+
+static const struct Property { const char *name; char type; size_t offset; } properties[] = {
+        { "LoadState",       's', offsetof(UnitState, load)      },
+        { "ActiveState",     's', offsetof(UnitState, active)    },
+        { "SubState",        's', offsetof(UnitState, sub)       },
+        { "Result",          's', offsetof(UnitState, result)    },
+        { "Type",            's', offsetof(UnitState, type)      },
+        { "NRestarts",       'u', offsetof(UnitState, restarts)  },
+        { "ExecMainCode",    'i', offsetof(UnitState, code)      },
+        { "ExecMainStatus",  'i', offsetof(UnitState, status)    },
+        { "ConditionResult", 'b', offsetof(UnitState, condition) },
+        { "RemainAfterExit", 'b', offsetof(UnitState, remains)   },
+};
+
+void unit_state_done(UnitState *s) {
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++)
+                if (properties[i].type == 's')
+                        free(*(char **)(void *)((char *)s + properties[i].offset));
+        *s = (UnitState){};
+}
+
+static int property_read(sd_bus_message *m, const struct Property *p, UnitState *s) {
+        void *field = (char *)s + p->offset;
+        const char contents[] = { p->type, 0 }, *text;
+        int r, truth;
+        if (p->type == 's') {
+                r = sd_bus_message_read(m, "v", contents, &text);
+                if (r >= 0) {
+                        free(*(char **)field);
+                        *(char **)field = xstrdup(text);
+                }
+        } else if (p->type == 'b') {
+                r = sd_bus_message_read(m, "v", contents, &truth);
+                if (r >= 0)
+                        *(bool *)field = truth;
+        } else
+                r = sd_bus_message_read(m, "v", contents, field);
+        return r;
+}
+
+static int state_read(sd_bus_message *m, UnitState *s) {
+        const char *name;
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const struct Property *p = NULL;
+                r = sd_bus_message_read(m, "s", &name);
+                if (r < 0)
+                        break;
+                for (size_t i = 0; i < ARRAY_SIZE(properties) && !p; i++)
+                        if (streq(properties[i].name, name))
+                                p = &properties[i];
+                r = p ? property_read(m, p, s) : sd_bus_message_skip(m, "v");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static void state_complete(UnitState *s) {
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++) {
+                char **field = (char **)(void *)((char *)s + properties[i].offset);
+                if (properties[i].type == 's' && !*field)
+                        *field = xstrdup("");   /* a mount has no Type */
+        }
+}
+
+int unit_read_all(Unit *u, sd_bus_message *m) {
+        int r = unit_reply(u, m);
+        if (r < 0)
+                return r;
+        unit_state_done(&u->state);
+        r = state_read(m, &u->state);
+        state_complete(&u->state);
+        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s", u->name, strerror(-r)) : 0;
+}
+
+static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        const char *interface;
+        if (!u->state.active || sd_bus_message_read(m, "s", &interface) < 0)
+                return 0;                       /* nothing was asked yet */
+        if (state_read(m, &u->state) >= 0)
+                unit_changed(u);
+        return 0;
+}
+
+int unit_connect(Unit *u, bool signals) {
+        Apply *a = u->task->apply;
+        int r = a->bus ? 0 : bus_open(a);
+        if (r >= 0 && a->bus->broken)
+                r = -ECONNRESET;
+        if (r >= 0 && signals)
+                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, a->bus->sender, u->path, "org.freedesktop.DBus.Properties",
+                                              "PropertiesChanged", on_changed, NULL, u);
+        return r < 0 ? bus_fail(u, r) : 0;
+}
+
+void unit_disconnect(Unit *u) {
+        u->call = sd_bus_slot_unref(u->call);
+        u->changed = sd_bus_slot_unref(u->changed);
+        for (size_t i = 0; i < u->n_blockers; i++)
+                u->blockers[i] = sd_bus_slot_unref(u->blockers[i]);
+}
+
+/* ---- jobs that wait for jobs: GetBefore answers with those that must end before this one begins ---- */
+
+char *job_blockers(Unit *u) {
+        sd_bus *bus = u->task->apply->bus->bus;
+        sd_bus_message *call = NULL, *reply = NULL;
+        char **units = NULL, *text = NULL;
+        const char *unit;
+        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->job, SYSTEMD ".Job", "GetBefore");
+        if (r >= 0)
+                r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', "(usssoo)");
+        while (r >= 0 && sd_bus_message_read(reply, "(usssoo)", NULL, &unit, NULL, NULL, NULL, NULL) > 0)
+                strv_add(&units, unit);
+        if (units)
+                text = strv_join(units, ", ");
+        strv_free(units);
+        sd_bus_message_unref(call);
+        sd_bus_message_unref(reply);
+        return text;
+}
+
+static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        const char *own = u->task->apply->bus->own_unit, *unit, *job;
+        if (!u->job || sd_bus_message_is_method_error(m, NULL) || sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
+                return 0;                       /* the job is over already */
+        while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
+                if (!streq(unit, own)) {
+                        unit_look_for_deadlock(u, job);
+                        continue;
+                }
+                job_cancel(u);
+                (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
+                                "%s is ordered after %s, which would wait for it for ever; remove that After= (or the Before= in %s)", u->name, own, own);
+                return 0;
+        }
+        return 0;
+}
+
+void unit_look_for_deadlock(Unit *u, const char *job) {
+        Bus *b = u->task->apply->bus;
+        if (!b->own_unit || u->n_blockers >= BLOCKERS_MAX)
+                return;
+        if (sd_bus_call_method_async(b->bus, &u->blockers[u->n_blockers], SYSTEMD, job, SYSTEMD ".Job", "GetBefore", on_blockers, u, "") >= 0)
+                u->n_blockers++;
+}
+
+/* ---- what went wrong, in words ---- */
+
+static const struct { const char *result, *text; } job_results[] = {
+        { "canceled",   "its job was cancelled by somebody else"                                                        },
+        { "dependency", "a unit that it needs did not start; systemctl --failed names it"                               },
+        { "skipped",    "systemd skipped it"                                                                            },
+        { "assert",     "one of its Assert…= is not met"                                                                },
+        { "collected",  "systemd dropped it"                                                                            },
+        { "frozen",     "it is frozen"                                                                                  },
+};
+
+static const struct { const char *result, *text; } service_results[] = {
+        { "timeout",         "it was not ready within its own time limit (TimeoutStartSec=)"                            },
+        { "protocol",        "it ended or said something wrong before it was ready"                                     },
+        { "start-limit-hit", "it was started too often in a short time (start-limit-hit)"                               },
+        { "watchdog",        "its watchdog was not fed"                                                                 },
+        { "oom-kill",        "the kernel killed it for want of memory"                                                  },
+        { "resources",       "systemd could not prepare it (a file or a resource is missing)"                           },
+        { "exec-condition",  "its ExecCondition= said no"                                                               },
+};
+
+static char *exit_text(const UnitState *s) {
+        const char *signal = s->code == CLD_EXITED ? NULL : sigabbrev_np(s->status);
+        if (s->code == CLD_EXITED && s->status == 203)
+                return xstrdup("its program cannot be executed (status 203/EXEC)");
+        if (s->code == CLD_EXITED)
+                return xasprintf("its process exited with status %d", s->status);
+        return xasprintf("its process was killed by signal %d%s%s", s->status, signal ? "/" : "", signal ?: "");
+}
+
+static char *failure_text(const Unit *u) {
+        const UnitState *s = &u->state;
+        for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
+                if (streq(u->job_result, job_results[i].result))
+                        return xstrdup(job_results[i].text);
+        if (!s->condition && streq(s->active, "inactive") && streq(s->result, "success"))
+                return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+        for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
+                if (streq(s->result, service_results[i].result))
+                        return xstrdup(service_results[i].text);
+        if (s->code != 0)
+                return exit_text(s);
+        return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
+}
+
+void unit_fail(Unit *u) {
+        char **lines = journal_tail(u->name, u->task->result->begin_usec, TAIL_LINES);
+        size_t n = strv_length(lines);
+        _cleanup_(freep) char *why = failure_text(u);
+        Text t = {};
+        text_add(&t, "%s did not stay up: %s", u->name, why);
+        if (u->state.restarts > 0)
+                text_add(&t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
+        if (startswith(u->state.sub, "auto-restart"))
+                text_add(&t, "; systemd goes on restarting it");
+        if (n > 0)
+                text_add(&t, "; last said \"%s\"", lines[n - 1]);
+        else
+                text_add(&t, "; journalctl -u %s", u->name);
+        for (size_t i = 0; i < n; i++)
+                text_add(&t, "\n%s", lines[i]);
+        strv_free(lines);
+        (void)task_fail(u->task, -EIO, CAUSE_UNIT, "%s", t.data);
+        text_done(&t);
+}

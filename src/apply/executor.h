@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c) of this folder share; nobody else includes it. */
+#include "apply/apply.h"
+
+#include <systemd/sd-event.h>
+
+typedef struct Apply Apply;
+typedef struct Task Task;
+typedef struct Bus Bus;
+
+typedef enum TaskState {
+        TASK_PENDING,           /* waits for others */
+        TASK_STAGED,            /* a file whose new content lies beside it */
+        TASK_RUNNING,           /* will call task_end(), task_watch() or task_fail() from the event loop */
+        TASK_WATCHED,           /* well so far, dependents may go on; still looked at */
+        TASK_ENDED,
+} TaskState;
+
+struct Task {
+        Apply *apply;
+        const Action *action;
+        Result *result;
+        Task **after; size_t n_after;
+        TaskState state;
+        bool satisfied;         /* those that wait for it may begin */
+        RootTmp tmp;            /* of a staged file */
+        sd_event_source *deadline;
+        void *data;             /* the executor's own */
+};
+
+struct Apply {
+        const Root *root;
+        const Plan *plan;
+        Diag *diag;
+        Task *tasks; size_t n;
+        size_t in_flight;       /* RUNNING or WATCHED */
+        int interrupted;        /* the signal, or 0 */
+        sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
+        Bus *bus;               /* unit.c's */
+};
+
+enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };     /* LATER: task_checked() will be called */
+
+/* One row for each ActionType. Files have stage() in place of check() and start(): those that are ready together share one
+ * wait for the disk. A function that fails has called task_fail(), or file_fail(), and returns a negative errno. */
+typedef struct Executor {
+        const char *name;
+        bool host_only;                                 /* skipped where the root is not the running system's */
+        int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
+        int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
+        int (*check)(Task *t);                          /* CHECK_* */
+        int (*start)(Task *t);                          /* work goes on in the event loop */
+        char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
+        void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
+        void (*release)(Task *t);                       /* frees data */
+} Executor;
+
+_must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);       /* the loop, made when first asked for */
+_nonnull_ void task_checked(Task *t, bool needed);
+_nonnull_ void task_end(Task *t, Outcome outcome);
+_nonnull_ void task_watch(Task *t);                                     /* done as far as dependents are concerned */
+/* Ends it as failed; returns r. The text may have further lines behind the first, which must say all that matters. */
+int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
+
+/* file.c */
+_must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);
+_must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
+_nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
+/* old (may be empty) with content between our markers: in the place of the old block, at the end where there is none; empty
+ * content: without a block. The rest stays byte for byte. */
+_malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const char *content, size_t *ret_size);
+/* The same for the file at path: 0 nothing to do, 1 staged. Shared with the manifest, which takes blocks away. */
+_must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret);
+
+/* manifest.c */
+_must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
+_must_check_ _nonnull_ int manifest_publish(Task *t);
+_nonnull_ void manifest_release(Task *t);
+
+/* What a unit, or the manager ("systemd"), was last started with stands in a file of its name; "changed" fits nothing. */
+#define STARTED_DIR APPLY_RUN_DIR "/started"
+#define MANAGER_RECORD STARTED_DIR "/systemd"
+
+/* unit.c */
+_must_check_ _nonnull_ int unit_check(Task *t);
+_must_check_ _nonnull_ int unit_start(Task *t);
+_must_check_ _nonnull_ int reload_check(Task *t);
+_must_check_ _nonnull_ int reload_start(Task *t);
+_malloc_ _nonnull_ char *unit_waiting(Task *t);
+_nonnull_ void unit_cancel(Task *t);
+_nonnull_ void unit_release(Task *t);
+Bus *bus_free(Bus *b);
+
+/* image.c */
+_must_check_ _nonnull_ int image_check(Task *t);
+_must_check_ _nonnull_ int image_start(Task *t);
+_malloc_ _nonnull_ char *image_waiting(Task *t);
+_nonnull_ void image_release(Task *t);
+
+/* journal.c: the last max lines the unit left since that instant (CLOCK_MONOTONIC), oldest first, one printable line each; what
+ * systemd said about it where it said nothing itself; NULL where there are none. */
+_nonnull_ char **journal_tail(const char *unit, uint64_t since_usec, size_t max);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * write-file and write-block → new content beside the target, ready to be renamed over it (see batch_apply()). A block lives
+ * between two marker lines in a file that others own too; its owner, mode and SELinux label stay what they were. */
+#include "apply/executor.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define BLOCK_BEGIN "# nodestrap begin"
+#define BLOCK_END   "# nodestrap end"
+#define BLOCK_FILE_MAX (4 << 20)
+
+/* What a person at 3 a.m. does about it. */
+static const struct { int error; const char *advice; } advices[] = {
+        { ENOSPC,  "free some space on that file system (df -h, df -i) and run it again" },
+        { EDQUOT,  "the quota is used up" },
+        { EROFS,   "the file system is mounted read-only; the kernel log (dmesg) tells if errors made it so" },
+        { EACCES,  "run it as root" },
+        { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
+        { ENOTDIR, "something on the way to it is not a directory" },
+        { EISDIR,  "a directory stands at its place; move it away" },
+        { ELOOP,   "it is a symbolic link, and what belongs to somebody else is not written through one; replace it by a file" },
+        { EBUSY,   "something is mounted over it; unmount it or write it there" },
+        { EFBIG,   "it is too large to be edited" },
+        { EIO,     "the disk reports errors; replace the instance or the volume" },
+        { EMFILE,  "too many open files" },
+};
+
+int file_fail(Task *t, int r, const char *verb, const char *path) {
+        const char *advice = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
+                if (advices[i].error == -r)
+                        advice = advices[i].advice;
+        return task_fail(t, r, CAUSE_FILE, "cannot %s %s: %s%s%s", verb, path, strerror(-r), advice ? "; " : "", advice ?: "");
+}
+
+int file_stage(Task *t, RootTmp *ret) {
+        const Action *a = t->action;
+        int r = root_tmp_stage(t->apply->root, a->target, a->file.content ?: "", a->file.size, a->file.mode, ret);
+        return r < 0 ? file_fail(t, r, "write", a->target) : r;
+}
+
+/* ---- blocks ---- */
+
+static bool line_is(const char *line, size_t size, const char *marker) {
+        while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r'))
+                size--;
+        return size == strlen(marker) && memcmp(line, marker, size) == 0;
+}
+
+static size_t line_size(const char *p, const char *end) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        return (size_t)((newline ? newline + 1 : end) - p);
+}
+
+/* The size of the block that begins at p, markers included; of the begin marker alone when its end is missing, so that a
+ * damaged file loses nothing that may not be ours. */
+static size_t block_size(const char *p, const char *end) {
+        const char *first = p + line_size(p, end);
+        for (const char *line = first; line < end;) {
+                size_t n = line_size(line, end);
+                if (line_is(line, n, BLOCK_BEGIN))
+                        break;
+                line += n;
+                if (line_is(line - n, n, BLOCK_END))
+                        return (size_t)(line - p);
+        }
+        return (size_t)(first - p);
+}
+
+static void block_add(Text *t, const char *content) {
+        size_t n = strlen(content);
+        if (t->size > 0 && t->data[t->size - 1] != '\n')
+                text_add(t, "\n");
+        text_add(t, BLOCK_BEGIN "\n%s%s" BLOCK_END "\n", content, content[n - 1] == '\n' ? "" : "\n");
+}
+
+char *block_merge(const char *old, size_t old_size, const char *content, size_t *ret_size) {
+        const char *end = old + old_size;
+        bool placed = !*content;
+        Text t = {};
+        for (const char *p = old; p < end;) {
+                size_t n = line_size(p, end);
+                if (!line_is(p, n, BLOCK_BEGIN)) {
+                        text_add_bytes(&t, p, n);
+                        p += n;
+                        continue;
+                }
+                p += block_size(p, end);
+                if (!placed)
+                        block_add(&t, content);
+                placed = true;
+        }
+        if (!placed)
+                block_add(&t, content);
+        *ret_size = t.size;
+        return text_take(&t);
+}
+
+static int label_copy(int from_fd, int to_fd) {
+        char label[256];
+        ssize_t n = fgetxattr(from_fd, "security.selinux", label, sizeof label);
+        if (n < 0)
+                return 0;       /* no SELinux here */
+        return fsetxattr(to_fd, "security.selinux", label, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+/* Stages content over the open file old_fd, whose owner, mode and label the new one gets. */
+static int stage_alike(const Root *root, const char *path, int old_fd, const char *content, size_t size, RootTmp *ret) {
+        struct stat st;
+        if (fstat(old_fd, &st) < 0)
+                return -errno;
+        int r = root_tmp_stage(root, path, content, size, st.st_mode & 07777, ret);
+        if (r <= 0)
+                return r;
+        if ((st.st_uid != geteuid() || st.st_gid != getegid()) &&
+            (fchown(ret->fd, st.st_uid, st.st_gid) < 0 || fchmod(ret->fd, st.st_mode & 07777) < 0))
+                r = -errno;
+        if (r > 0 && label_copy(old_fd, ret->fd) < 0)
+                r = -EPERM;
+        if (r < 0)
+                root_tmp_release(ret);
+        return r;
+}
+
+int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret) {
+        _cleanup_(freep) char *old = NULL, *new = NULL;
+        size_t old_size = 0, new_size = 0;
+
+        int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (fd == -ENOENT || fd == -ENOTDIR) {
+                if (!*content)
+                        return 0;
+                new = block_merge("", 0, content, &new_size);
+                return root_tmp_stage(root, path, new, new_size, 0644, ret);
+        }
+        if (fd < 0)
+                return fd;
+        int r = root_read(root, path, BLOCK_FILE_MAX, &old, &old_size);
+        if (r >= 0) {
+                new = block_merge(old, old_size, content, &new_size);
+                r = stage_alike(root, path, fd, new, new_size, ret);
+        }
+        close(fd);
+        return r;
+}
+
+int block_stage(Task *t, RootTmp *ret) {
+        int r = block_prepare(t->apply->root, t->action->target, t->action->file.content ?: "", ret);
+        return r < 0 ? file_fail(t, r, "write a block into", t->action->target) : r;
+}

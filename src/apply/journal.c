@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a unit said last: journald is asked to write down what it holds (varlink, io.systemd.Journal.Synchronize, which
+ * journalctl --sync uses too), then the journal is read backwards. Only done for a unit that failed. */
+#include "apply/executor.h"
+
+#include "base/str.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 240
+
+/* Half a second at most, and no matter if it fails: then the last lines may be missing. */
+static void journal_sync(void) {
+        static const char request[] = "{\"method\":\"io.systemd.Journal.Synchronize\"}";        /* its NUL is the end mark */
+        struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/io.systemd.journal" };
+        struct timeval limit = { .tv_usec = 500000 };
+        char reply[256];
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return;
+        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+            setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+            connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+            send(fd, request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request)
+                (void)!recv(fd, reply, sizeof reply, 0);
+        close(fd);
+}
+
+/* One printable line of UTF-8: a terminal, the console and JSON must all bear it. */
+static char *line_clean(const char *text, size_t size) {
+        char *line = xmemdup(text, MIN(size, (size_t)LINE_MAX_BYTES));
+        for (char *p = line; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                        *p = ' ';
+        json_t *valid = json_string(line);
+        if (!valid)                             /* not UTF-8, or cut in the middle of a character */
+                for (char *p = line; *p; p++)
+                        if ((unsigned char)*p >= 0x80)
+                                *p = '?';
+        json_decref(valid);
+        char *stripped = str_strip(line);
+        free(line);
+        return stripped;
+}
+
+static char *entry_message(sd_journal *j) {
+        const void *data;
+        size_t size;
+        if (sd_journal_get_data(j, "MESSAGE", &data, &size) < 0 || size < strlen("MESSAGE="))
+                return NULL;
+        return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
+}
+
+static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec, size_t max) {
+        _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit);
+        char **newest_first = NULL, **lines = NULL;
+        uint64_t usec;
+
+        sd_journal_flush_matches(j);
+        if (sd_journal_add_match(j, match, 0) < 0 || sd_journal_seek_tail(j) < 0)
+                return NULL;
+        for (size_t n = 0; n < max && sd_journal_previous(j) > 0;) {
+                if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
+                        break;                  /* of an earlier boot (-ESTALE), or before we began */
+                char *line = entry_message(j);
+                if (line && *line) {
+                        strv_push(&newest_first, line);
+                        n++;
+                } else
+                        free(line);
+        }
+        for (size_t n = strv_length(newest_first); n > 0; n--)
+                strv_add(&lines, newest_first[n - 1]);
+        strv_free(newest_first);
+        return lines;
+}
+
+char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
+        sd_journal *j = NULL;
+        journal_sync();
+        if (sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0)
+                return NULL;
+        char **lines = journal_last(j, "_SYSTEMD_UNIT", unit, since_usec, max);
+        if (!lines)                             /* it said nothing: systemd may have said something about it */
+                lines = journal_last(j, "UNIT", unit, since_usec, max);
+        sd_journal_close(j);
+        return lines;
+}

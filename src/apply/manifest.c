@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256"[, "block"]}]} → what
+ * an earlier plan wrote and this one does not is removed, then the new manifest is published. A crash in between leaves an old
+ * manifest that lists more than there is: the next run removes the rest. A process may see only a part of the plan (--skip,
+ * --daemon): entries that the whole plan owns stay as they are. */
+#include "apply/executor.h"
+
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#define MANIFEST_VERSION 1
+#define MANIFEST_MAX (4 << 20)
+#define OWNED_FILE_MAX (4 << 20)
+
+/* The manifest lies in a directory that only root writes, but what it names is removed: no path may lead elsewhere. */
+static bool path_is_plain(const char *path) {
+        if (path[0] != '/' || endswith(path, "/"))
+                return false;
+        for (const char *p = path; *p; p += 1 + strcspn(p + 1, "/")) {
+                size_t n = strcspn(p + 1, "/");
+                if (n == 0 || (n == 1 && p[1] == '.') || (n == 2 && p[1] == '.' && p[2] == '.'))
+                        return false;
+        }
+        return true;
+}
+
+static const char *entry_text(const json_t *entry, const char *key) {
+        return json_string_value(json_object_get(entry, key)) ?: "";
+}
+
+/* The entries of the manifest that can be believed. */
+static json_t *manifest_read(Task *t) {
+        _cleanup_(freep) char *text = NULL;
+        json_t *files = json_array(), *entry;
+        size_t size = 0, i;
+        json_error_t e;
+        int r = root_read(t->apply->root, t->action->target, MANIFEST_MAX, &text, &size);
+        json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, &e);
+        if (r < 0 ? r != -ENOENT && r != -ENOTDIR : !json_is_array(json_object_get(manifest, "files")))
+                diag_warn(t->apply->diag, "manifest-unreadable", NULL, t->action->target,
+                          "it cannot be read, so files that an earlier configuration left behind are not removed (%s)",
+                          r < 0 ? strerror(-r) : "not a manifest");
+        json_array_foreach(json_object_get(manifest, "files"), i, entry) {
+                if (path_is_plain(entry_text(entry, "path")))
+                        json_array_append(files, entry);
+                else
+                        diag_warn(t->apply->diag, "manifest-path", NULL, t->action->target, "entry %zu is not a plain absolute path; ignored", i);
+        }
+        json_decref(manifest);
+        return files;
+}
+
+static json_t *entry_new(const Action *a) {
+        char digest[65];
+        sha256_hex(a->file.content ?: "", a->file.size, digest);
+        json_t *entry = json_pack("{ss ss}", "path", a->target, "sha256", digest);
+        if (a->type == ACTION_WRITE_BLOCK)
+                json_object_set_new(entry, "block", json_true());
+        return entry;
+}
+
+static bool files_have(const json_t *files, const char *path) {
+        const json_t *entry;
+        size_t i;
+        json_array_foreach(files, i, entry)
+                if (streq(entry_text(entry, "path"), path))
+                        return true;
+        return false;
+}
+
+static bool plan_owns(const Plan *plan, const char *path) {
+        return strv_contains(plan->owned, path);
+}
+
+/* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
+static int file_is_unchanged(const Root *root, const char *path, const char *sha256) {
+        _cleanup_(freep) char *data = NULL;
+        char digest[65];
+        size_t size = 0;
+        int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return fd;
+        close(fd);
+        int r = root_read(root, path, OWNED_FILE_MAX, &data, &size);
+        if (r < 0)
+                return r == -EFBIG ? 0 : r;
+        sha256_hex(data, size, digest);
+        return streq(digest, sha256);
+}
+
+/* "kubelet.service.d" and its like have no use without a drop-in; every other directory is left alone. */
+static void remove_empty_dropin_dir(const Root *root, const char *path) {
+        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        char *slash = strrchr(dir, '/');
+        if (!endswith(dir, ".d") || !slash || slash == dir)
+                return;
+        *slash = 0;
+        int fd = root_open(root, dir, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return;
+        if (unlinkat(fd, slash + 1, AT_REMOVEDIR) == 0)
+                log_debug("removed the empty %s/%s", dir, slash + 1);
+        close(fd);
+}
+
+static int remove_block(const Root *root, const char *path) {
+        RootTmp tmp = { .dir_fd = -1, .fd = -1 };
+        int r = block_prepare(root, path, "", &tmp);
+        if (r > 0)
+                r = root_tmp_sync(&tmp);
+        if (r >= 0)
+                r = root_tmp_publish(&tmp);
+        root_tmp_release(&tmp);
+        return r;
+}
+
+/* systemd has read it and must read anew, even if we are stopped before we can tell it. */
+static int manager_expect(const Root *root, const char *path) {
+        return strstr(path, "/systemd/") ? root_replace(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
+}
+
+/* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */
+static int remove_entry(Task *t, const json_t *entry) {
+        const char *path = entry_text(entry, "path");
+        if (json_is_true(json_object_get(entry, "block")))
+                return remove_block(t->apply->root, path);
+        int r = file_is_unchanged(t->apply->root, path, entry_text(entry, "sha256"));
+        if (r == -ENOENT || r == -ENOTDIR)
+                return 0;
+        if (r == -EISDIR || r == -ELOOP) {
+                diag_warn(t->apply->diag, "file-kept", NULL, path, "no longer asked for, but what stands there is not the file that was written; it stays");
+                return 0;
+        }
+        if (r == 0)
+                diag_warn(t->apply->diag, "file-changed", NULL, path, "no longer asked for, and removed although it was changed since it was written");
+        if (r >= 0)
+                r = manager_expect(t->apply->root, path);
+        if (r >= 0)
+                r = root_remove(t->apply->root, path);
+        if (r < 0)
+                return r;
+        log_info("removed %s, which the configuration no longer asks for", path);
+        remove_empty_dropin_dir(t->apply->root, path);
+        return r;
+}
+
+static int by_path(const void *a, const void *b) {
+        return strcmp(entry_text(*(json_t *const *)a, "path"), entry_text(*(json_t *const *)b, "path"));
+}
+
+/* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
+static char *manifest_format(json_t *files) {
+        size_t n = json_array_size(files);
+        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof *sorted);
+        json_t *list = json_array();
+        for (size_t i = 0; i < n; i++)
+                sorted[i] = json_array_get(files, i);
+        qsort(sorted, n, sizeof *sorted, by_path);
+        for (size_t i = 0; i < n; i++)
+                json_array_append(list, sorted[i]);
+        json_t *manifest = json_pack("{si so}", "version", MANIFEST_VERSION, "files", list);
+        char *text = json_dumps(manifest, JSON_INDENT(1));
+        json_decref(manifest);
+        return text;
+}
+
+static json_t *manifest_of_plan(const Plan *plan) {
+        json_t *files = json_array();
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                bool block = a->type == ACTION_WRITE_BLOCK && a->file.size > 0;
+                if (a->type == ACTION_WRITE_FILE || block)
+                        json_array_append_new(files, entry_new(a));
+        }
+        return files;
+}
+
+int manifest_stage(Task *t, RootTmp *ret) {
+        const Plan *plan = t->apply->plan;
+        json_t *old = manifest_read(t), *new = manifest_of_plan(plan), *stale = json_array(), *entry;
+        size_t i;
+
+        t->data = stale;
+        json_array_foreach(old, i, entry) {
+                const char *path = entry_text(entry, "path");
+                if (files_have(new, path))
+                        continue;
+                json_array_append(plan_owns(plan, path) ? new : stale, entry);
+        }
+        _cleanup_(freep) char *text = manifest_format(new);
+        json_decref(old);
+        json_decref(new);
+        int r = root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), 0600, ret);
+        return r < 0 ? file_fail(t, r, "write", t->action->target) : r;
+}
+
+int manifest_publish(Task *t) {
+        json_t *entry;
+        size_t i;
+        json_array_foreach((json_t *)t->data, i, entry) {
+                int r = remove_entry(t, entry);
+                if (r < 0)
+                        return file_fail(t, r, "remove", entry_text(entry, "path"));
+        }
+        return root_tmp_publish(&t->tmp);
+}
+
+void manifest_release(Task *t) {
+        json_decref(t->data);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What unit.c (which calls when) and bus.c (how systemd is called, what it answers) share. */
+#include "apply/executor.h"
+
+#include <systemd/sd-bus.h>
+
+#define SYSTEMD      "org.freedesktop.systemd1"
+#define MANAGER_PATH "/org/freedesktop/systemd1"
+#define MANAGER      SYSTEMD ".Manager"
+#define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
+
+typedef struct UnitState {
+        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was called */
+        uint32_t restarts;
+        int code, status;                               /* of the main process: CLD_*, exit status or signal */
+        bool condition;                                 /* the unit's Condition…= were met at the last start */
+        bool remains;                                   /* RemainAfterExit= */
+} UnitState;
+void unit_state_done(UnitState *s);
+
+typedef struct Unit {
+        Task *task;
+        const char *name;
+        char *path, *job;                               /* D-Bus objects; job only while it is queued or runs */
+        char *job_result;
+        const char *method;
+        char inputs[65];                                /* digest of what it is started with */
+        UnitState state;
+        uint32_t restarts_before;
+        sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];
+        size_t n_blockers;
+        sd_event_source *settle;
+} Unit;
+
+/* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to unit_changed(). */
+_must_check_ int unit_connect(Unit *u, bool signals);
+void unit_disconnect(Unit *u);
+/* The call that the unit waits for; an earlier one is forgotten. Fails the task where it cannot be made. */
+_must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member, sd_bus_message_handler_t reply,
+                           const char *types, ...);
+_must_check_ int unit_get_all(Unit *u, sd_bus_message_handler_t reply);
+/* 0, or the task failed with what the reply says. */
+_must_check_ int unit_reply(Unit *u, sd_bus_message *m);
+/* The same, and takes all properties of the unit. */
+_must_check_ int unit_read_all(Unit *u, sd_bus_message *m);
+void unit_tell(Unit *u, const char *member, const char *name);  /* a call whose answer does not matter */
+void job_cancel(Unit *u);
+/* "a.service, b.mount": whose jobs must end before this one begins; NULL when none. Waits up to 200 ms for the answer. */
+char *job_blockers(Unit *u);
+/* Is the job, over whatever others, waiting for the unit that this process runs in, which waits for the job? Fails the task. */
+void unit_look_for_deadlock(Unit *u, const char *job);
+/* Ends the task with what is known of the failure: the unit's result and the last lines of its journal. */
+void unit_fail(Unit *u);
+
+/* Called by bus.c. */
+void unit_job_removed(Unit *u, const char *result);
+void unit_changed(Unit *u);

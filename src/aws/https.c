@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A form → the response to it, over TLS and through a proxy where the environment names one: libcurl carries the bytes. It comes
+ * by dlopen when it is really needed, since it brings some thirty libraries into the process. */
+#include "aws/internal.h"
+
+#include "base/time.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <time.h>
+
+typedef struct Curl {
+        __typeof__(&curl_easy_init) init;
+        __typeof__(&curl_easy_setopt) setopt;
+        __typeof__(&curl_easy_perform) perform;
+        __typeof__(&curl_easy_getinfo) getinfo;
+        __typeof__(&curl_easy_strerror) strerror;
+        __typeof__(&curl_getdate) getdate;
+        __typeof__(&curl_slist_append) append;
+        __typeof__(&curl_slist_free_all) free_all;
+} Curl;
+
+static const struct { const char *name; size_t offset; } symbols[] = {
+        { "curl_easy_init",      offsetof(Curl, init)     },
+        { "curl_easy_setopt",    offsetof(Curl, setopt)   },
+        { "curl_easy_perform",   offsetof(Curl, perform)  },
+        { "curl_easy_getinfo",   offsetof(Curl, getinfo)  },
+        { "curl_easy_strerror",  offsetof(Curl, strerror) },
+        { "curl_getdate",        offsetof(Curl, getdate)  },
+        { "curl_slist_append",   offsetof(Curl, append)   },
+        { "curl_slist_free_all", offsetof(Curl, free_all) },
+};
+
+static Curl curl;
+static CURL *easy;              /* kept: the connection stays open between requests */
+
+int https_load(Diag *diag) {
+        if (easy)
+                return 0;
+        void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
+                void *address = dlsym(library, symbols[i].name);
+                memcpy((char *)&curl + symbols[i].offset, &address, sizeof address);
+                if (!address)
+                        library = NULL;
+        }
+        if (library)
+                easy = curl.init();
+        if (!easy)
+                return diag_error(diag, -ELIBACC, CAUSE_EC2, NULL, NULL, "libcurl.so.4, which carries requests to EC2, cannot be "
+                                  "loaded: %s", dlerror() ?: "it does not start");
+        return 0;
+}
+
+static size_t take_body(char *data, size_t one, size_t size, void *user) {
+        Text *body = user;
+        if (body->size + one * size > HTTP_MAX_BODY)
+                return 0;               /* ends the transfer with an error */
+        text_add_bytes(body, data, one * size);
+        return one * size;
+}
+
+static size_t take_header(char *data, size_t one, size_t size, void *user) {
+        HttpsReply *reply = user;
+        _cleanup_(freep) char *line = xstrndup(data, one * size);
+        if (strncasecmp(line, "date:", 5) == 0) {
+                time_t t = curl.getdate(line + 5, NULL);
+                reply->date = t > 0 ? t : 0;
+        }
+        return one * size;
+}
+
+/* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let strangers set it.
+ * Like the Go SDK, nothing on this machine itself is asked through a proxy. */
+static void set_proxy(const Url *url) {
+        const char *proxy = getenv("HTTP_PROXY");
+        if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))
+                curl.setopt(easy, CURLOPT_NOPROXY, "*");
+        else if (!url->https && proxy && *proxy && !getenv("http_proxy"))
+                curl.setopt(easy, CURLOPT_PROXY, proxy);
+}
+
+static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error, HttpsReply *reply) {
+        const char *bundle = getenv("AWS_CA_BUNDLE");
+        _cleanup_(freep) char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
+                                                   *url->path ? url->path : "/");
+        long limit = (long)(limit_usec / USEC_PER_MSEC);
+
+        curl.setopt(easy, CURLOPT_URL, address);
+        curl.setopt(easy, CURLOPT_POSTFIELDSIZE, (long)strlen(form));
+        curl.setopt(easy, CURLOPT_POSTFIELDS, form);
+        curl.setopt(easy, CURLOPT_TIMEOUT_MS, limit);
+        curl.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, limit);
+        curl.setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl.setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+        curl.setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
+        curl.setopt(easy, CURLOPT_ERRORBUFFER, error);
+        curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+        curl.setopt(easy, CURLOPT_WRITEDATA, &reply->body);
+        curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+        curl.setopt(easy, CURLOPT_HEADERDATA, reply);
+        if (bundle && *bundle)
+                curl.setopt(easy, CURLOPT_CAINFO, bundle);
+        set_proxy(url);
+}
+
+static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
+        struct curl_slist *list = NULL;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(freep) char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
+                struct curl_slist *longer = curl.append(list, line);
+                if (longer)             /* else memory ran out: an unsigned request is refused, and tried again */
+                        list = longer;
+                explicit_bzero(line, strlen(line));
+        }
+        return list;
+}
+
+static char *describe(CURLcode code, const char *error) {
+        const char *text = *error ? error : curl.strerror(code);
+        char today[17];
+        sigv4_date(time(NULL), today);
+        if (code == CURLE_PEER_FAILED_VERIFICATION)     /* before NTP, every certificate may seem to be of the future */
+                return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);
+        return xstrdup(text);
+}
+
+int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form, uint64_t limit_usec,
+               HttpsReply *ret, char **ret_why) {
+        char error[CURL_ERROR_SIZE] = "";
+        struct curl_slist *list = make_list(headers, n_headers);
+        HttpsReply reply = {};
+
+        set_options(url, form, limit_usec, error, &reply);
+        curl.setopt(easy, CURLOPT_HTTPHEADER, list);
+        CURLcode code = curl.perform(easy);
+        curl.getinfo(easy, CURLINFO_RESPONSE_CODE, &reply.status);
+        curl.setopt(easy, CURLOPT_ERRORBUFFER, NULL);
+        curl.setopt(easy, CURLOPT_HTTPHEADER, NULL);
+        curl.free_all(list);
+        if (code != CURLE_OK) {
+                text_done(&reply.body);
+                *ret_why = describe(code, error);
+                return -EIO;
+        }
+        *ret = reply;
+        return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Paths → what the instance metadata service says, version 2 only: a session token first, then GET after GET on one connection.
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+ * At boot the service may be unreachable, slow or busy for a while; only "there is no such thing" (404) is taken as an answer. */
+#include "aws/internal.h"
+
+#include "base/log.h"
+#include "base/time.h"
+#include "doc/doc.h"
+
+#include <errno.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define BUDGET_USEC  (60 * USEC_PER_SEC)
+#define ATTEMPT_USEC (5 * USEC_PER_SEC)
+#define BACKOFF_USEC (50 * USEC_PER_MSEC)
+#define BACKOFF_CAP  (5 * USEC_PER_SEC)
+#define TOKEN_TTL    "21600"            /* six hours, the longest there is */
+
+struct Imds {
+        Url url;                        /* host is NULL until the first get */
+        int fd;
+        char *token;
+        uint64_t budget_usec, spent_usec;
+        unsigned requests;
+        json_t *answers;                /* path → base64, or null for 404 */
+};
+
+Imds *imds_new(uint64_t budget_usec) {
+        Imds *i = xcalloc(1, sizeof *i);
+        i->fd = -1;
+        i->budget_usec = budget_usec ?: BUDGET_USEC;
+        return i;
+}
+
+static void drop_token(Imds *i) {
+        if (i->token)
+                explicit_bzero(i->token, strlen(i->token));
+        free(i->token);
+        i->token = NULL;
+}
+
+Imds *imds_free(Imds *i) {
+        if (!i)
+                return NULL;
+        if (i->fd >= 0)
+                close(i->fd);
+        drop_token(i);
+        url_done(&i->url);
+        json_decref(i->answers);
+        free(i);
+        return NULL;
+}
+
+unsigned imds_requests(const Imds *i) {
+        return i->requests;
+}
+
+void imds_recall(Imds *i, json_t *answers) {
+        json_decref(i->answers);
+        i->answers = json_incref(answers);
+}
+
+json_t *imds_answers(const Imds *i) {
+        return i->answers;
+}
+
+/* 1 with the answer of earlier, -ENOENT for a 404 of earlier, 0 when it was never asked. */
+static int recall(const Imds *i, const char *path, char **ret, size_t *ret_size) {
+        const json_t *answer = json_object_get(i->answers, path);
+        size_t size = 0;
+        if (!answer)
+                return 0;
+        if (!json_is_string(answer))
+                return -ENOENT;
+        if (base64_decode(json_string_value(answer), json_string_length(answer), false, ret, &size) < 0)
+                return 0;
+        if (ret_size)
+                *ret_size = size;
+        return 1;
+}
+
+/* Credentials are short-lived and secret: they are never kept. */
+static void remember(Imds *i, const char *path, const Text *body) {
+        if (startswith(path, "meta-data/iam/"))
+                return;
+        _cleanup_(freep) char *coded = body ? base64_encode(body->data ?: "", body->size) : NULL;
+        i->answers = i->answers ?: json_object();
+        json_object_set_new(i->answers, path, coded ? json_string(coded) : json_null());
+}
+
+static int find_endpoint(Imds *i, Diag *diag) {
+        const char *url = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), *mode = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+        if (i->url.host)
+                return 0;
+        if (mode && *mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
+                return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL,
+                                  "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment is neither IPv4 nor IPv6");
+        if (!url || !*url)
+                url = mode && strcasecmp(mode, "IPv6") == 0 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+        int r = url_parse(url, &i->url);
+        if (r >= 0 && !i->url.https)
+                return 0;
+        url_done(&i->url);
+        return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL,
+                          "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment is not of the form http://HOST[:PORT]");
+}
+
+/* One request that carries one header, within the limit for one attempt. */
+static int imds_request(Imds *i, const char *method, const char *path, const char *header, const char *value, uint64_t deadline,
+                        HttpResponse *ret) {
+        _cleanup_(text_done) Text request = {};
+        uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
+
+        text_add(&request, "%s %s/latest/%s HTTP/1.1\r\nHost: %s\r\n", method, i->url.path, path, i->url.authority);
+        text_add(&request, "User-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n", header, value,
+                 streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
+        i->requests++;
+        /* The last attempt, at the end of the budget, gets a second too. */
+        int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), ret);
+        explicit_bzero(request.data, request.size);
+        return r;
+}
+
+static const char *describe_errno(int r) {
+        switch (-r) {
+        case ETIMEDOUT:
+                return "no answer in time";
+        case ECONNRESET:
+        case EPIPE:
+                return "the connection was cut off";
+        case EBADMSG:
+                return "an answer that is not proper HTTP";
+        case EADDRNOTAVAIL:
+                return "the host name does not resolve";
+        default:
+                return strerror(-r);
+        }
+}
+
+static char *describe_status(unsigned status) {
+        if (status >= 300 && status < 400)
+                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the metadata service answers",
+                                 status);
+        if (status == 403)
+                return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of this instance");
+        return xasprintf("HTTP %u", status);
+}
+
+/* Puts what went wrong into *why; 0 always: try again. */
+static int again(char **why, char *text) {
+        free(*why);
+        *why = text;
+        return 0;
+}
+
+/* 1 when there is a token. */
+static int fetch_token(Imds *i, uint64_t deadline, char **why) {
+        _cleanup_(http_response_done) HttpResponse answer = {};
+        if (i->token)
+                return 1;
+        int r = imds_request(i, "PUT", "api/token", "X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL, deadline, &answer);
+        if (r < 0)
+                return again(why, xasprintf("asking for a session token: %s", describe_errno(r)));
+        if (answer.status != 200) {
+                _cleanup_(freep) char *status = describe_status(answer.status);
+                return again(why, xasprintf("asking for a session token: %s", status));
+        }
+        for (size_t k = 0; k < answer.body.size; k++)
+                if (answer.body.data[k] <= ' ' || answer.body.data[k] > '~')
+                        return again(why, xstrdup("a session token with characters that no token has"));
+        if (answer.body.size == 0 || answer.body.size > 4096)
+                return again(why, xasprintf("a session token of %zu bytes", answer.body.size));
+        i->token = xmemdup(answer.body.data, answer.body.size);
+        explicit_bzero(answer.body.data, answer.body.size);
+        return 1;
+}
+
+/* 1 there is an answer, 0 try again, else final. A 401 to a token that was good a moment ago is worth one new token at once. */
+static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
+        for (unsigned n = 0; n < 2; n++) {
+                _cleanup_(http_response_done) HttpResponse answer = {};
+                int r = fetch_token(i, deadline, why);
+                if (r <= 0)
+                        return r;
+                r = imds_request(i, "GET", path, "X-aws-ec2-metadata-token", i->token, deadline, &answer);
+                if (r == -EFBIG)
+                        return r;
+                if (r < 0)
+                        return again(why, xstrdup(describe_errno(r)));
+                if (answer.status == 404)
+                        return -ENOENT;
+                if (answer.status == 200) {
+                        *ret = answer;
+                        answer = (HttpResponse){};
+                        return 1;
+                }
+                again(why, describe_status(answer.status));
+                if (answer.status != 401)
+                        return 0;
+                drop_token(i);
+        }
+        return 0;
+}
+
+static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
+        for (unsigned n = 0;; n++) {
+                int r = imds_try(i, path, deadline, ret, why);
+                uint64_t now = now_usec();
+                if (r != 0)
+                        return r;
+                if (now >= deadline)
+                        return -ETIMEDOUT;
+                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again.", path, *why);
+                uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
+                sleep_usec(MIN(pause, deadline - now));
+        }
+}
+
+static int report_failure(const Imds *i, int r, const char *path, unsigned requests, uint64_t usec, const char *why, Diag *diag) {
+        if (r == -EFBIG)
+                return diag_error(diag, r, CAUSE_LIMIT, NULL, NULL,
+                                  "/latest/%s of the instance metadata is past the limit of %u MiB", path, HTTP_MAX_BODY >> 20);
+        return diag_error(diag, r, CAUSE_IMDS, NULL, NULL,
+                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %llu s; the "
+                          "last one: %s. Check the network of this instance and its metadata options", i->url.authority, path, requests,
+                          (unsigned long long)((usec + USEC_PER_SEC / 2) / USEC_PER_SEC), why);
+}
+
+int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {
+        _cleanup_(http_response_done) HttpResponse answer = {};
+        _cleanup_(freep) char *why = NULL;
+        unsigned requests = i->requests;
+        uint64_t begin = now_usec();
+
+        for (const char *c = path; *c; c++)
+                if (*c <= ' ' || *c > '~')
+                        return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL, "a metadata path has characters that none has");
+        int r = recall(i, path, ret, ret_size);
+        if (r != 0)
+                return MIN(r, 0);
+        r = find_endpoint(i, diag);
+        if (r < 0)
+                return r;
+        r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer, &why);
+        /* Only the time spent here counts: the budget is not used up by others' waiting between two gets. */
+        uint64_t spent = now_usec() - begin;
+        i->spent_usec += spent;
+        log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path,
+                  r > 0 ? "answered" : r == -ENOENT ? "not there" : "failed", i->requests - requests,
+                  (unsigned long long)(spent / USEC_PER_MSEC));
+        if (r == -ENOENT) {
+                remember(i, path, NULL);
+                return r;
+        }
+        if (r < 0)
+                return report_failure(i, r, path, i->requests - requests, spent, why, diag);
+        remember(i, path, &answer.body);
+        if (ret_size)
+                *ret_size = answer.body.size;
+        *ret = text_take(&answer.body);
+        return 0;
+}

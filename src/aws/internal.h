@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What imds.c, ec2.c and credentials.c share among themselves: HTTP, the wait between attempts, a signature. */
+#include "aws/aws.h"
+#include "base/str.h"
+
+#define HTTP_MAX_BODY (4u << 20)        /* user data is 16 KiB at most, an answer of EC2 some KiB */
+#define HTTP_MAX_HEAD (64u << 10)
+
+/* "http://[fd00:ec2::254]:80/base" in its pieces. A text without a scheme is taken as http://. */
+typedef struct Url {
+        bool https;
+        char *authority;                /* as written, for the Host header */
+        char *host, *port;              /* without brackets; "80" or "443" where none is written */
+        char *path;                     /* "" or "/base", never with a slash at its end */
+} Url;
+_must_check_ _nonnull_ int url_parse(const char *text, Url *ret);
+void url_done(Url *u);
+
+/* Bytes of an HTTP/1.x response, as they come, → status and body. All zero at first. */
+typedef enum HttpState {
+        HTTP_STATUS, HTTP_HEADER, HTTP_BODY, HTTP_CHUNK_SIZE, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_UNTIL_CLOSE,
+        HTTP_DONE,
+} HttpState;
+typedef struct HttpResponse {
+        HttpState state;
+        unsigned status;
+        bool keep_alive, chunked, has_length;
+        uint64_t left;                  /* bytes that are still to come of the body or chunk */
+        size_t head;                    /* bytes of lines since the last body data */
+        Text line, body;
+} HttpResponse;
+/* 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP (bytes behind the end of the response
+ * too: nothing was asked for that they could answer), -EFBIG past HTTP_MAX_BODY. */
+_must_check_ _nonnull_ int http_feed(HttpResponse *p, const char *data, size_t size);
+/* The peer closed the connection: 1 if that was the end of the body, else -ECONNRESET. */
+_must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
+void http_response_done(HttpResponse *p);
+
+/* Sends a request to where url points and reads the response. *fd is the connection, kept open from call to call as far as the
+ * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or http_feed(). */
+_must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec, HttpResponse *ret);
+
+/* The other carrier, for EC2: libcurl, loaded by the first call. A response of any status is a success; else -EIO, and *ret_why,
+ * the caller's, says what happened. */
+typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;        /* date: 0 where the peer did not say */
+_must_check_ _nonnull_ int https_load(Diag *diag);
+_must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
+                                      uint64_t limit_usec, HttpsReply *ret, char **ret_why);
+
+/* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
+ * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
+uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
+void sleep_usec(uint64_t usec);
+
+/* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among them. */
+typedef struct SignedRequest {
+        const char *method, *path, *query;      /* path and query already in canonical form */
+        const char *const (*headers)[2];
+        size_t n_headers;
+        const char *body;
+        size_t body_size;
+        const char *region, *service, *date;    /* date: "20260102T030405Z" */
+} SignedRequest;
+/* The value of the Authorization header. */
+_malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
+/* 64 hex digits for a canonical request made elsewhere (a presigned URL has its own). */
+_nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret, const char *canonical, char ret[static 65]);
+/* "20260102T030405Z" of seconds since 1970. */
+_nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Argument vector → exit status, output and last words of a child. A pidfd (pidfd_open(2)) stands beside the two pipes in one
+ * poll, so that the end is seen at once, and a grandchild that keeps a pipe open cannot keep us. */
+#include "base/run.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ERRORS_KEPT 2048U
+
+extern char **environ;
+
+typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
+
+static void close_fd(int *fd) {
+        if (*fd >= 0)
+                close(*fd);
+        *fd = -1;
+}
+
+static void stream_done(Stream *s) {
+        close_fd(&s->fd);
+        text_done(&s->text);
+}
+
+void child_result_done(ChildResult *r) {
+        free(r->output);
+        free(r->errors);
+        *r = (ChildResult){};
+}
+
+static void stream_add(Stream *s, const char *data, size_t n) {
+        size_t room = s->limit - MIN(s->limit, s->text.size);
+        if (!s->keep_tail) {
+                s->cut |= n > room;
+                text_add_bytes(&s->text, data, MIN(n, room));
+                return;
+        }
+        text_add_bytes(&s->text, data, n);
+        if (s->text.size > s->limit) {
+                size_t drop = s->text.size - s->limit;
+                memmove(s->text.data, s->text.data + drop, s->limit + 1);
+                s->text.size = s->limit;
+                s->cut = true;
+        }
+}
+
+/* Takes what is there, without waiting; closes at the end of file. */
+static void stream_read(Stream *s) {
+        char buffer[4096];
+        while (s->fd >= 0) {
+                ssize_t n = read(s->fd, buffer, sizeof buffer);
+                if (n > 0)
+                        stream_add(s, buffer, (size_t)n);
+                else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+                        close_fd(&s->fd);
+                else if (errno == EAGAIN)
+                        return;
+        }
+}
+
+/* The child's end blocks as programs expect it; ours does not. */
+static int stream_open(Stream *s, int *ret_child_fd) {
+        int fds[2];
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        s->fd = fds[0];
+        *ret_child_fd = fds[1];
+        return 0;
+}
+
+static int spawn(char *const *argv, int out, int err, pid_t *ret) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+
+        sigemptyset(&none);
+        sigfillset(&all);
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+        posix_spawnattr_init(&attributes);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        int r = -posix_spawnp(ret, argv[0], &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+        posix_spawn_file_actions_destroy(&actions);
+        return r;
+}
+
+/* Reads both streams until the child has ended; false if the deadline came first. */
+static bool attend(int pidfd, Stream *out, Stream *err, uint64_t deadline) {
+        for (;;) {
+                struct pollfd fds[] = {
+                        { .fd = pidfd,   .events = POLLIN },
+                        { .fd = out->fd, .events = POLLIN },
+                        { .fd = err->fd, .events = POLLIN },
+                };
+                uint64_t now = now_usec();
+                if (now >= deadline)
+                        return false;
+                int n = poll(fds, ARRAY_SIZE(fds), (int)MIN((deadline - now + 999) / 1000, 60000ULL));
+                if (n <= 0)
+                        continue;
+                stream_read(out);
+                stream_read(err);
+                if (fds[0].revents)
+                        return true;
+        }
+}
+
+static char *last_lines(const Stream *err) {
+        const char *text = err->text.data ?: "", *line = err->cut ? strchr(text, '\n') : NULL;
+        return str_strip(line ?: text);
+}
+
+static int collect(pid_t pid, Stream *out, Stream *err, uint64_t deadline, ChildResult *ret) {
+        int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), e = pidfd < 0 ? -errno : 0;
+        bool ended = pidfd >= 0 && attend(pidfd, out, err, deadline);
+        siginfo_t how = {};
+
+        if (!ended)
+                kill(-pid, SIGKILL);
+        close_fd(&pidfd);
+        while (waitid(P_PID, (id_t)pid, &how, WEXITED) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        if (e < 0)
+                return e;
+        stream_read(out);
+        stream_read(err);
+        *ret = (ChildResult){
+                .status = how.si_code == CLD_EXITED ? how.si_status : 128 + how.si_status,
+                .timed_out = !ended,
+                .cut = out->cut,
+                .size = out->text.size,
+                .errors = last_lines(err),
+        };
+        ret->output = text_take(&out->text);
+        return 0;
+}
+
+int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
+        _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
+        _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
+        _cleanup_(close_fd) int child_out = -1, child_err = -1;
+        uint64_t deadline = now_usec() + timeout_usec;
+        pid_t pid = -1;
+        int r;
+
+        r = stream_open(&out, &child_out);
+        if (r < 0)
+                return r;
+        r = stream_open(&err, &child_err);
+        if (r < 0)
+                return r;
+        r = spawn(argv, child_out, child_err, &pid);
+        if (r < 0)
+                return r;
+        close_fd(&child_out);
+        close_fd(&child_err);
+        return collect(pid, &out, &err, deadline, ret);
+}

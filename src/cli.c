@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * argv → Options. nodeadm's spellings are kept (-c, -s, -d, -o, --development); options may stand before the command or behind
+ * it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use all of these. */
+#include "cli.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#define BIT(command) (1u << (command))
+#define LOADS   (BIT(COMMAND_INIT) | BIT(COMMAND_PLAN) | BIT(COMMAND_CONFIG_CHECK) | BIT(COMMAND_CONFIG_DUMP))
+#define PLANS   (BIT(COMMAND_INIT) | BIT(COMMAND_PLAN))
+#define PRINTS  (PLANS | BIT(COMMAND_STATUS))
+#define ALL     (~0u)
+
+static const struct { const char *words, *help; } commands[_COMMAND_MAX] = {
+        [COMMAND_INIT]          = { "init",          "make this machine a node: load, validate, detect, plan, apply, report" },
+        [COMMAND_PLAN]          = { "plan",          "show what init would do, on this machine or another; changes nothing" },
+        [COMMAND_CONFIG_CHECK]  = { "config check",  "validate the configuration" },
+        [COMMAND_CONFIG_DUMP]   = { "config dump",   "print the merged NodeConfig as JSON" },
+        [COMMAND_CONFIG_SCHEMA] = { "config schema", "print the JSON Schema of a NodeConfig" },
+        [COMMAND_STATUS]        = { "status",        "what the last boot did" },
+};
+
+enum { OPT_ROOT = 256, OPT_STRICT, OPT_DRY_RUN, OPT_DEVELOPMENT, OPT_OUTPUT, OPT_CACHE, OPT_WRITE_TO, OPT_INSTANCE_TYPE,
+       OPT_KUBELET, OPT_CONTAINERD, OPT_DRIVER, OPT_PLUGIN, OPT_VERSION };
+
+static const struct Flag { const char *name; int value; unsigned commands; const char *argument, *help; } flags[] = {
+        { "config-source",      'c',               LOADS,  "URI",   "imds://user-data (default), file://PATH or a directory; repeatable" },
+        { "config-cache",       OPT_CACHE,         PLANS,  "FILE",  "keep the merged configuration here; used when no source has one" },
+        { "skip",               's',               PLANS,  "PHASE", "leave out a phase: config or run; repeatable" },
+        { "daemon",             'd',               PLANS,  "NAME",  "only containerd or kubelet; repeatable" },
+        { "dry-run",            OPT_DRY_RUN,       BIT(COMMAND_INIT), NULL, "the same as plan" },
+        { "strict",             OPT_STRICT,        LOADS,  NULL,    "warnings about the input are errors" },
+        { "credential-plugin",  OPT_PLUGIN,        PLANS,  "NAME",  "kubeconfig's exec plugin: aws" },
+        { "output",             OPT_OUTPUT,        PRINTS, "FORMAT", "text (default) or json" },
+        { "write-to",           OPT_WRITE_TO,      BIT(COMMAND_PLAN), "DIR", "also write every planned file below DIR" },
+        { "instance-type",      OPT_INSTANCE_TYPE, BIT(COMMAND_PLAN), "TYPE", "plan for such a machine instead of this one" },
+        { "kubelet-version",    OPT_KUBELET,       BIT(COMMAND_PLAN), "VERSION", "plan for this kubelet" },
+        { "containerd-version", OPT_CONTAINERD,    BIT(COMMAND_PLAN), "VERSION", "plan for this containerd" },
+        { "driver-version",     OPT_DRIVER,        BIT(COMMAND_PLAN), "VERSION", "plan for this NVIDIA driver" },
+        { "config-output",      'o',               BIT(COMMAND_CONFIG_DUMP) | BIT(COMMAND_CONFIG_SCHEMA), "FILE", "write there instead of stdout" },
+        { "root",               OPT_ROOT,          ALL,    "DIR",   "every path read or written lies below DIR, /proc and /sys too" },
+        { "development",        OPT_DEVELOPMENT,   ALL,    NULL,    "debug log" },
+        { "help",               'h',               ALL,    NULL,    "this text; COMMAND --help for one command" },
+        { "version",            OPT_VERSION,       ALL,    NULL,    "print the version" },
+};
+
+void options_done(Options *o) {
+        o->sources = strv_free(o->sources);
+        o->daemons = strv_free(o->daemons);
+}
+
+static int add_skip(Options *o, const char *phase, Diag *diag) {
+        if (streq(phase, "config"))
+                o->skip_config = true;
+        else if (streq(phase, "run"))
+                o->skip_run = true;
+        else
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--skip takes config or run, not \"%s\"", phase);
+        return 0;
+}
+
+static int add_daemon(Options *o, const char *name, Diag *diag) {
+        if (!streq(name, "containerd") && !streq(name, "kubelet"))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--daemon takes containerd or kubelet, not \"%s\"", name);
+        strv_add(&o->daemons, name);
+        return 0;
+}
+
+static int set_output(Options *o, const char *format, Diag *diag) {
+        if (!streq(format, "text") && !streq(format, "json"))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--output takes text or json, not \"%s\"", format);
+        o->json = streq(format, "json");
+        return 0;
+}
+
+static int set_plugin(Options *o, const char *name, Diag *diag) {
+        /* The other plugin, `nodestrap token`, is not built yet: a kubeconfig that names it would keep the node from joining. */
+        if (!streq(name, "aws"))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--credential-plugin takes aws, not \"%s\"", name);
+        o->plugin = PLUGIN_AWS;
+        return 0;
+}
+
+static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
+        switch (value) {
+        case 'c': strv_add(&o->sources, argument); return 0;
+        case 's': return add_skip(o, argument, diag);
+        case 'd': return add_daemon(o, argument, diag);
+        case 'o': o->output_file = argument; return 0;
+        case OPT_CACHE: o->cache = argument; return 0;
+        case OPT_ROOT: o->root = argument; return 0;
+        case OPT_STRICT: o->strict = true; return 0;
+        case OPT_DRY_RUN: o->dry_run = true; return 0;
+        case OPT_DEVELOPMENT: o->development = true; return 0;
+        case OPT_OUTPUT: return set_output(o, argument, diag);
+        case OPT_PLUGIN: return set_plugin(o, argument, diag);
+        case OPT_WRITE_TO: o->write_to = argument; return 0;
+        case OPT_INSTANCE_TYPE: o->instance_type = argument; return 0;
+        case OPT_KUBELET: o->kubelet_version = argument; return 0;
+        case OPT_CONTAINERD: o->containerd_version = argument; return 0;
+        case OPT_DRIVER: o->driver_version = argument; return 0;
+        default: return diag_error(diag, -EINVAL, CAUSE_INTERNAL, NULL, NULL, "option %d has no meaning", value);
+        }
+}
+
+static int unknown_flag(const char *word, Diag *diag) {
+        const char *names[ARRAY_SIZE(flags) + 1] = {}, *near;
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+                names[i] = flags[i].name;
+        near = nearest_name(word + strspn(word, "-"), names);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s is unknown or lacks its value%s%s; see nodestrap --help",
+                          word, near ? ": did you mean --" : "", near ?: "");
+}
+
+static int unknown_command(const char *words, Diag *diag) {
+        const char *names[_COMMAND_MAX + 1] = {}, *near;
+        size_t n = 0;
+        for (size_t i = 0; i < _COMMAND_MAX; i++)
+                if (commands[i].words)
+                        names[n++] = commands[i].words;
+        near = nearest_name(words, names);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s; see nodestrap --help",
+                          words, near ? ": did you mean " : "", near ?: "");
+}
+
+/* "config", "check" → COMMAND_CONFIG_CHECK. Called under nodeadm's names, only what nodeadm has is there. */
+static int find_command(char *const *words, bool as_nodeadm, Options *o, Diag *diag) {
+        _cleanup_(freep) char *joined = strv_join(words, " ");
+
+        if (!words)
+                return 0;
+        for (size_t i = 0; i < _COMMAND_MAX; i++) {
+                bool nodeadm_has = i == COMMAND_INIT || i == COMMAND_CONFIG_CHECK || i == COMMAND_CONFIG_DUMP;
+                if (commands[i].words && streq(commands[i].words, joined) && (nodeadm_has || !as_nodeadm)) {
+                        o->command = (Command)i;
+                        return 0;
+                }
+        }
+        if (streq(joined, "help") || streq(joined, "config")) {
+                o->command = COMMAND_HELP;
+                return 0;
+        }
+        return unknown_command(joined, diag);
+}
+
+static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+                if (seen[i] && !(flags[i].commands & BIT(o->command)))
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s does not take --%s; see nodestrap %s --help",
+                                          commands[o->command].words, flags[i].name, commands[o->command].words);
+        return 0;
+}
+
+static void make_getopt_tables(struct option *longs, char *shorts) {
+        *shorts++ = ':';                /* tell a missing value from an unknown option; we print, not getopt */
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+                longs[i] = (struct option){ flags[i].name, flags[i].argument ? required_argument : no_argument, NULL, flags[i].value };
+                if (flags[i].value < 256) {
+                        *shorts++ = (char)flags[i].value;
+                        if (flags[i].argument)
+                                *shorts++ = ':';
+                }
+        }
+        *shorts = 0;
+}
+
+static size_t flag_index(int value) {
+        size_t i = 0;
+        while (i < ARRAY_SIZE(flags) && flags[i].value != value)
+                i++;
+        return i;
+}
+
+static int parse_flags(int argc, char **argv, Options *o, bool *seen, bool *help, bool *version, Diag *diag) {
+        struct option longs[ARRAY_SIZE(flags) + 1] = {};
+        char shorts[2 * ARRAY_SIZE(flags) + 2];
+        int value;
+
+        make_getopt_tables(longs, shorts);
+        opterr = 0;
+        while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+                if (value == '?' || value == ':')
+                        return unknown_flag(argv[optind - 1], diag);
+                if (value == 'h' || value == OPT_VERSION) {
+                        *(value == 'h' ? help : version) = true;
+                        continue;
+                }
+                seen[flag_index(value)] = true;
+                int r = set_flag(o, value, optarg && value < 256 && optarg[0] == '=' ? optarg + 1 : optarg, diag);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int options_parse(int argc, char **argv, Options *o, Diag *diag) {
+        const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+        bool seen[ARRAY_SIZE(flags)] = {}, help = false, version = false;
+        _cleanup_(strv_freep) char **words = NULL;
+
+        *o = (Options){ .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/", .plugin = PLUGIN_AWS };
+        int r = parse_flags(argc, argv, o, seen, &help, &version, diag);
+        if (r < 0)
+                return r;
+        for (int i = optind; i < argc; i++)
+                strv_add(&words, argv[i]);
+        r = find_command(words, startswith(name, "nodeadm"), o, diag);
+        if (r < 0)
+                return r;
+        if (help || version || o->command == COMMAND_HELP) {
+                o->help_for = o->command;
+                o->command = version && !help ? COMMAND_VERSION : COMMAND_HELP;
+                if (!words && !help && !version)
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "no command given; nodestrap --help lists them");
+                return 0;
+        }
+        if (!o->sources)
+                strv_add(&o->sources, "imds://user-data");
+        return check_flags_fit(o, seen, diag);
+}
+
+static void print_flags(unsigned mask) {
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+                if (!(flags[i].commands & mask))
+                        continue;
+                _cleanup_(freep) char *spelled = xasprintf("%c%c%s--%s%s%s", flags[i].value < 256 ? '-' : ' ',
+                        flags[i].value < 256 ? flags[i].value : ' ', flags[i].value < 256 ? ", " : "  ",
+                        flags[i].name, flags[i].argument ? " " : "", flags[i].argument ?: "");
+                printf("  %-32s %s\n", spelled, flags[i].help);
+        }
+}
+
+void options_print_help(const Options *o) {
+        if (o->help_for != COMMAND_HELP) {
+                printf("nodestrap %s: %s\n\nOptions:\n", commands[o->help_for].words, commands[o->help_for].help);
+                print_flags(BIT(o->help_for));
+                return;
+        }
+        printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
+        for (size_t i = 0; i < _COMMAND_MAX; i++)
+                if (commands[i].words)
+                        printf("  %-14s %s\n", commands[i].words, commands[i].help);
+        printf("\nOptions of every command:\n");
+        print_flags(BIT(COMMAND_HELP));
+        printf("\nSee nodestrap COMMAND --help, and nodestrap(8) for exit codes and files.\n");
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that either tool reads what the other left behind. */
+#include "config/config.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define CACHE_LIMIT (4u << 20)          /* of unpacked documents there may be several */
+
+int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(json_decrefp) json_t *cache = NULL;
+        size_t size = 0;
+        int r = root_read(root, path, CACHE_LIMIT, &text, &size);
+
+        if (r == -ENOENT)
+                return r;
+        if (r < 0) {
+                diag_warn(diag, "config-cache", &(Position){ path, 0, 0 }, NULL, "cannot be read and is not used: %s", strerror(-r));
+                return r;
+        }
+        json_error_t error;
+        cache = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+        json_t *spec = json_object_get(cache, "spec"), *status = json_object_get(cache, "status");
+        if (!json_is_object(spec)) {
+                unsigned line = cache || error.line < 1 ? 0 : (unsigned)error.line;
+                diag_warn(diag, "config-cache", &(Position){ path, 0, line }, NULL, "is no cached configuration and is not used");
+                return -EBADMSG;
+        }
+        *ret_spec = json_incref(spec);
+        *ret_status = json_is_object(status) ? json_incref(status) : NULL;
+        return 0;
+}
+
+int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *cache = json_object();
+        json_t *spec = json_object_get(config->document, "spec");
+
+        if (spec)
+                json_object_set(cache, "spec", spec);
+        if (status)
+                json_object_set(cache, "status", status);
+        _cleanup_(freep) char *text = json_dumps(cache, JSON_COMPACT);
+        int r = root_replace(root, path, text, strlen(text), 0600);     /* the environment in it may hold secrets */
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the configuration cannot be cached: %s", path, strerror(-r)) : 0;
+}

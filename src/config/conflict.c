@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A kubelet flag and a key of kubelet.config that set the same thing: kubelet takes the flag and says nothing, so the reader of the
+ * configuration should know. Pairs as kubelet defines them: kubernetes/kubernetes cmd/kubelet/app/options/options.go
+ * (AddKubeletConfigFlags) and staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+static const struct { const char *flag, *key; } pairs[] = {     /* a key with dots lies deeper */
+        { "address", "address" }, { "allowed-unsafe-sysctls", "allowedUnsafeSysctls" },
+        { "anonymous-auth", "authentication.anonymous.enabled" },
+        { "authentication-token-webhook", "authentication.webhook.enabled" },
+        { "authentication-token-webhook-cache-ttl", "authentication.webhook.cacheTTL" },
+        { "authorization-mode", "authorization.mode" },
+        { "authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL" },
+        { "authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL" },
+        { "cgroup-driver", "cgroupDriver" }, { "cgroup-root", "cgroupRoot" }, { "cgroups-per-qos", "cgroupsPerQOS" },
+        { "client-ca-file", "authentication.x509.clientCAFile" },
+        { "cluster-dns", "clusterDNS" }, { "cluster-domain", "clusterDomain" },
+        { "container-log-max-files", "containerLogMaxFiles" }, { "container-log-max-size", "containerLogMaxSize" },
+        { "container-runtime-endpoint", "containerRuntimeEndpoint" }, { "contention-profiling", "enableContentionProfiling" },
+        { "cpu-cfs-quota", "cpuCFSQuota" }, { "cpu-cfs-quota-period", "cpuCFSQuotaPeriod" },
+        { "cpu-manager-policy", "cpuManagerPolicy" }, { "cpu-manager-policy-options", "cpuManagerPolicyOptions" },
+        { "cpu-manager-reconcile-period", "cpuManagerReconcilePeriod" },
+        { "enable-controller-attach-detach", "enableControllerAttachDetach" },
+        { "enable-debugging-handlers", "enableDebuggingHandlers" }, { "enable-server", "enableServer" },
+        { "enforce-node-allocatable", "enforceNodeAllocatable" }, { "event-burst", "eventBurst" }, { "event-qps", "eventRecordQPS" },
+        { "eviction-hard", "evictionHard" }, { "eviction-max-pod-grace-period", "evictionMaxPodGracePeriod" },
+        { "eviction-minimum-reclaim", "evictionMinimumReclaim" },
+        { "eviction-pressure-transition-period", "evictionPressureTransitionPeriod" },
+        { "eviction-soft", "evictionSoft" }, { "eviction-soft-grace-period", "evictionSoftGracePeriod" },
+        { "fail-swap-on", "failSwapOn" }, { "feature-gates", "featureGates" },
+        { "file-check-frequency", "fileCheckFrequency" }, { "hairpin-mode", "hairpinMode" },
+        { "healthz-bind-address", "healthzBindAddress" }, { "healthz-port", "healthzPort" },
+        { "http-check-frequency", "httpCheckFrequency" }, { "image-gc-high-threshold", "imageGCHighThresholdPercent" },
+        { "image-gc-low-threshold", "imageGCLowThresholdPercent" }, { "image-service-endpoint", "imageServiceEndpoint" },
+        { "iptables-drop-bit", "iptablesDropBit" }, { "iptables-masquerade-bit", "iptablesMasqueradeBit" },
+        { "kernel-memcg-notification", "kernelMemcgNotification" }, { "kube-api-burst", "kubeAPIBurst" },
+        { "kube-api-content-type", "contentType" }, { "kube-api-qps", "kubeAPIQPS" },
+        { "kube-reserved", "kubeReserved" }, { "kube-reserved-cgroup", "kubeReservedCgroup" },
+        { "kubelet-cgroups", "kubeletCgroups" }, { "local-storage-capacity-isolation", "localStorageCapacityIsolation" },
+        { "logging-format", "logging.format" }, { "make-iptables-util-chains", "makeIPTablesUtilChains" },
+        { "manifest-url", "staticPodURL" }, { "manifest-url-header", "staticPodURLHeader" },
+        { "max-open-files", "maxOpenFiles" }, { "max-pods", "maxPods" },
+        { "memory-manager-policy", "memoryManagerPolicy" }, { "minimum-image-ttl-duration", "imageMinimumGCAge" },
+        { "node-status-max-images", "nodeStatusMaxImages" }, { "node-status-update-frequency", "nodeStatusUpdateFrequency" },
+        { "oom-score-adj", "oomScoreAdj" }, { "pod-cidr", "podCIDR" }, { "pod-manifest-path", "staticPodPath" },
+        { "pod-max-pids", "podPidsLimit" }, { "pods-per-core", "podsPerCore" }, { "port", "port" },
+        { "protect-kernel-defaults", "protectKernelDefaults" }, { "provider-id", "providerID" },
+        { "qos-reserved", "qosReserved" }, { "read-only-port", "readOnlyPort" }, { "register-node", "registerNode" },
+        { "register-with-taints", "registerWithTaints" }, { "registry-burst", "registryBurst" }, { "registry-qps", "registryPullQPS" },
+        { "reserved-cpus", "reservedSystemCPUs" }, { "reserved-memory", "reservedMemory" }, { "resolv-conf", "resolvConf" },
+        { "rotate-certificates", "rotateCertificates" }, { "rotate-server-certificates", "serverTLSBootstrap" },
+        { "runtime-cgroups", "runtimeCgroups" }, { "runtime-request-timeout", "runtimeRequestTimeout" },
+        { "seccomp-default", "seccompDefault" }, { "serialize-image-pulls", "serializeImagePulls" },
+        { "streaming-connection-idle-timeout", "streamingConnectionIdleTimeout" }, { "sync-frequency", "syncFrequency" },
+        { "system-cgroups", "systemCgroups" }, { "system-reserved", "systemReserved" }, { "system-reserved-cgroup", "systemReservedCgroup" },
+        { "tls-cert-file", "tlsCertFile" }, { "tls-cipher-suites", "tlsCipherSuites" }, { "tls-min-version", "tlsMinVersion" },
+        { "tls-private-key-file", "tlsPrivateKeyFile" }, { "topology-manager-policy", "topologyManagerPolicy" },
+        { "topology-manager-policy-options", "topologyManagerPolicyOptions" }, { "topology-manager-scope", "topologyManagerScope" },
+        { "v", "logging.verbosity" }, { "vmodule", "logging.vmodule" },
+        { "volume-plugin-dir", "volumePluginDir" }, { "volume-stats-agg-period", "volumeStatsAggPeriod" },
+};
+
+/* "--max_pods=5" → "max-pods": kubelet takes underscores for hyphens. NULL when it is no flag but another one's value. */
+static char *flag_name(const char *flag) {
+        size_t dashes = startswith(flag, "--") ? 2 : startswith(flag, "-v") ? 1 : 0;
+        if (dashes == 0)
+                return NULL;
+        char *name = xstrndup(flag + dashes, strcspn(flag + dashes, "= "));
+        for (char *p = name; *p; p++)
+                if (*p == '_')
+                        *p = '-';
+        return name;
+}
+
+static bool has_key(const json_t *config, const char *key) {
+        for (;;) {
+                size_t n = strcspn(key, ".");
+                _cleanup_(freep) char *part = xstrndup(key, n);
+                config = json_object_get(config, part);
+                if (!config || !key[n])
+                        return config != NULL;
+                key += n + 1;
+        }
+}
+
+void conflicts_warn(const Merge *m, Diag *diag) {
+        const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"), *config = json_object_get(kubelet, "config");
+        json_t *flag;
+        size_t i;
+
+        json_array_foreach(json_object_get(kubelet, "flags"), i, flag) {
+                _cleanup_(freep) char *name = flag_name(json_string_value(flag)), *path = xasprintf("spec.kubelet.flags[%zu]", i);
+                for (size_t p = 0; name && p < ARRAY_SIZE(pairs); p++)
+                        if (streq(pairs[p].flag, name) && has_key(config, pairs[p].key))
+                                diag_warn(diag, "flag-and-config", origins_find(&m->origins, path), path,
+                                          "--%s sets the same as spec.kubelet.config.%s; kubelet takes the flag", name, pairs[p].key);
+        }
+}

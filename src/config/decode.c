@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One document's nodes → JSON of the types that the table asks for. What a scalar means depends on where it stands (rules T1 to
+ * T5): where text belongs it keeps its source text, whatever YAML 1.1 would have made of it. Null is the same as absent. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+typedef struct Decoder { Position at; Origins *origins; Diag *diag; } Decoder;
+
+static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const Path *path);
+
+static Position node_position(const Decoder *d, const Node *node) {
+        Position at = d->at;
+        at.line = node->line;
+        return at;
+}
+
+static json_t *fail(Decoder *d, const Node *node, const Path *path, const char *text) {
+        Position at = node_position(d, node);
+        _cleanup_(freep) char *name = path_format(path);
+        origins_fail(d->origins, name);
+        diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, name, "%s", text);
+        return NULL;
+}
+
+static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const char *wanted) {
+        const char *is = node->type == NODE_MAP ? "a map" : node->type == NODE_LIST ? "a list" : node->plain ? "a plain word" : "quoted text";
+        _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
+        return fail(d, node, path, text);
+}
+
+static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsigned line, const Path *path) {
+        Position at = node_position(d, node);
+        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(fields, path->key);
+        at.line = line;
+        if (near)
+                diag_warn(d->diag, "unknown-field", &at, name, "is not known and is ignored; is %s meant?", near);
+        else
+                diag_warn(d->diag, "unknown-field", &at, name, "is not known and is ignored");
+}
+
+static bool is_null(const Node *node) {
+        _cleanup_(json_decrefp) json_t *value = NULL;
+        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 && json_is_null(value);
+}
+
+static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
+        if (node->type != NODE_SCALAR)
+                return fail_type(d, node, path, "text");
+        if (memchr(node->text, 0, node->n))
+                return fail(d, node, path, "holds a NUL byte");
+        return json_stringn(node->text, node->n) ?: fail(d, node, path, "is not UTF-8");
+}
+
+static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {
+        _cleanup_(json_decrefp) json_t *value = NULL;
+        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 || !json_is_boolean(value))
+                return fail_type(d, node, path, "true or false, without quotes");
+        return TAKE_PTR(value);
+}
+
+static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
+        _cleanup_(json_decrefp) json_t *value = NULL;
+        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0)
+                return fail_type(d, node, path, "a whole number, without quotes");
+        if (json_is_real(value)) {      /* 4.0 and 1e3 are whole, too, as JSON Schema has it */
+                double real = json_real_value(value);
+                if (real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
+                        return json_integer((json_int_t)real);
+        }
+        return json_is_integer(value) ? TAKE_PTR(value) : fail_type(d, node, path, "a whole number, without quotes");
+}
+
+/* Where one of the names is on or off, tools that rewrite YAML 1.1 have often made true or false of it. */
+static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        _cleanup_(json_decrefp) json_t *value = NULL;
+        if (node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 && json_is_boolean(value)) {
+                const char *word = json_is_true(value) ? "on" : "off";
+                if (field_enum_index(f, word) >= 0)
+                        return json_string(word);
+        }
+        return decode_text(d, node, path);
+}
+
+static void note(Decoder *d, const Node *node, unsigned line, const Path *path) {
+        Position at = node_position(d, node);
+        _cleanup_(freep) char *name = path_format(path);
+        at.line = line;
+        origins_add(d->origins, name, at);
+}
+
+static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        if (node->type != NODE_MAP)
+                return fail_type(d, node, path, "a map");
+        json_t *map = json_object();
+        for (size_t i = 0; i < node->n; i++) {
+                const Member *m = &node->members[i];
+                const Path here = { path, m->key, 0 };
+                const Field *known = fields_find(f->fields, m->key);
+                if (!known)
+                        warn_unknown(d, f->fields, node, m->line, &here);
+                else if (known->type != FIELD_IGNORED && !is_null(m->value)) {
+                        note(d, node, m->line, &here);
+                        json_t *value = decode_value(d, known, m->value, &here);
+                        if (value)
+                                json_object_set_new(map, m->key, value);
+                }
+        }
+        return map;
+}
+
+static void warn_gate(Decoder *d, const Field *f, const Node *node, const Member *m, const Path *path) {
+        Position at = node_position(d, node);
+        _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
+        at.line = m->line;
+        diag_warn(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect%s%s%s",
+                  near ? "; is " : "", near ?: "", near ? " meant?" : "");
+}
+
+static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        if (node->type != NODE_MAP)
+                return fail_type(d, node, path, "a map");
+        json_t *map = json_object();
+        for (size_t i = 0; i < node->n; i++) {
+                const Member *m = &node->members[i];
+                const Path here = { path, m->key, 0 };
+                if (is_null(m->value))
+                        continue;
+                note(d, node, m->line, &here);
+                if (f->flags & FIELD_GATES && !fields_find(f->fields, m->key))
+                        warn_gate(d, f, node, m, &here);
+                json_t *value = decode_value(d, f->fields, m->value, &here);
+                if (value)
+                        json_object_set_new(map, m->key, value);
+        }
+        return map;
+}
+
+static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        if (f->flags & FIELD_OR_TEXT && node->type == NODE_SCALAR)
+                return decode_text(d, node, path);
+        if (node->type != NODE_LIST)
+                return fail_type(d, node, path, "a list");
+        json_t *list = json_array();
+        for (size_t i = 0; i < node->n; i++) {
+                const Path here = { path, NULL, json_array_size(list) };
+                if (is_null(node->items[i]))
+                        continue;
+                note(d, node, node->items[i]->line, &here);
+                json_t *item = decode_value(d, f->fields, node->items[i], &here);
+                if (item)
+                        json_array_append_new(list, item);
+        }
+        return list;
+}
+
+/* Null is absent in a free-form map, too; in its lists it stays, since an item's place may mean something. */
+static void drop_nulls(json_t *value) {
+        const char *key;
+        void *next;
+        json_t *member;
+        size_t i;
+
+        json_object_foreach_safe(value, next, key, member) {
+                if (json_is_null(member))
+                        json_object_del(value, key);
+                else
+                        drop_nulls(member);
+        }
+        json_array_foreach(value, i, member)
+                drop_nulls(member);
+}
+
+static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        _cleanup_(json_decrefp) json_t *value = NULL;
+        if (node->type != NODE_MAP)
+                return fail_type(d, node, path, "a map");
+        if (yaml_to_json(node, &value) < 0)
+                return fail(d, node, path, "holds something that JSON cannot say (a number too large, or no number)");
+        drop_nulls(value);
+        /* The one key that is often put one level too deep (rule T5). */
+        const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;
+        if (expression) {
+                const Path here = { path, "maxPodsExpression", 0 };
+                _cleanup_(freep) char *name = path_format(&here);
+                const Position at = node_position(d, expression);
+                diag_warn(d->diag, "unknown-field", &at, name, "is no key of KubeletConfiguration; is spec.kubelet.maxPodsExpression meant?");
+        }
+        return TAKE_PTR(value);
+}
+
+static json_t *decode_value(Decoder *d, const Field *f, const Node *node, const Path *path) {
+        switch (f->type) {
+        case FIELD_MAP:
+                return decode_map(d, f, node, path);
+        case FIELD_DICT:
+                return decode_dict(d, f, node, path);
+        case FIELD_LIST:
+                return decode_list(d, f, node, path);
+        case FIELD_FREE:
+                return decode_free(d, f, node, path);
+        case FIELD_BOOL:
+                return decode_bool(d, node, path);
+        case FIELD_INTEGER:
+                return decode_integer(d, node, path);
+        case FIELD_ENUM:
+                return decode_enum(d, f, node, path);
+        default:
+                return decode_text(d, node, path);
+        }
+}
+
+static const char *scalar_text(const Node *node) {
+        return node && node->type == NODE_SCALAR && !is_null(node) ? node->text : NULL;
+}
+
+bool document_is_ours(const Node *root) {
+        if (!root || root->type != NODE_MAP)
+                return false;
+        const char *version = scalar_text(node_get(root, "apiVersion")), *kind = scalar_text(node_get(root, "kind"));
+        return (kind && streq(kind, CONFIG_KIND)) || (version && startswith(version, "node.eks.aws/"));
+}
+
+/* Rule D2: exactly this, or the message says what stands there and what belongs there. Neither is a secret. */
+static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
+        const Node *node = node_get(root, key);
+        Position at = node_position(d, node ?: root);
+
+        if (!node || is_null(node))
+                diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);
+        else if (node->type != NODE_SCALAR)
+                fail_type(d, node, &(Path){ NULL, key, 0 }, wanted);
+        else if (node->n != strlen(wanted) || memcmp(node->text, wanted, node->n) != 0) {
+                _cleanup_(freep) char *is = text_quote(node->text, node->n);
+                diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is %s; it must be %s", is, wanted);
+        } else
+                return true;
+        return false;
+}
+
+json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *diag) {
+        Decoder d = { at, origins, diag };
+        const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
+        bool version = check_identity(&d, root, "apiVersion", CONFIG_API_VERSION), kind = check_identity(&d, root, "kind", CONFIG_KIND);
+
+        if (!version || !kind) {        /* of another version, keys may mean something else: do not judge them */
+                origins_fail(origins, "apiVersion");
+                return json_object();
+        }
+        return decode_map(&d, &whole, root, NULL);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Document over document, in their order:
+ *   1. maps merge, a later scalar wins, also false, 0 and "" (G1, G4); an empty map changes nothing
+ *   2. kubelet.flags go behind the earlier ones (G2)
+ *   3. other lists are replaced, also by an empty one (G3)
+ *   4. containerd.config merges as TOML (G5); the text of a single one is kept as it is. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define TOML_PATH "spec.containerd.config"
+
+void merge_done(Merge *m) {
+        json_decref(m->document);
+        json_decref(m->toml);
+        origins_done(&m->origins);
+}
+
+static bool is_empty_map(const json_t *value) {
+        return json_is_object(value) && json_object_size(value) == 0;
+}
+
+/* Values that nobody else looks into, or of types that the table has checked already. */
+static void merge_deep(json_t *into, json_t *from) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(from, key, value) {
+                json_t *old = json_object_get(into, key);
+                if (json_is_object(old) && json_is_object(value))
+                        merge_deep(old, value);
+                else if (!old || !is_empty_map(value))
+                        json_object_set(into, key, value);
+        }
+}
+
+static void merge_fields(const Field *fields, json_t *into, json_t *from) {
+        for (const Field *f = fields; f->key; f++) {
+                json_t *value = json_object_get(from, f->key), *old = json_object_get(into, f->key);
+                if (!value || f->flags & FIELD_TOML)
+                        continue;
+                if (!old)
+                        json_object_set(into, f->key, value);
+                else if (f->type == FIELD_MAP)
+                        merge_fields(f->fields, old, value);
+                else if (f->flags & FIELD_APPEND)
+                        json_array_extend(old, value);
+                else if (json_is_object(old) && json_is_object(value))
+                        merge_deep(old, value);
+                else
+                        json_object_set(into, f->key, value);
+        }
+}
+
+/* Each text is parsed at once, so that an error names the document it stands in. */
+static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
+        json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"), *text = json_object_get(containerd, "config");
+        _cleanup_(json_decrefp) json_t *toml = NULL;
+        const char *why = NULL;
+        unsigned line = 0;
+
+        if (!text)
+                return;
+        if (toml_parse(json_string_value(text), json_string_length(text), &toml, &line, &why) < 0) {
+                diag_error(diag, -EINVAL, CAUSE_INVALID, origins_find(origins, TOML_PATH), TOML_PATH, "is not TOML: line %u of it: %s",
+                           line, why ?: "syntax error");
+                origins_fail(origins, TOML_PATH);
+                return;
+        }
+        if (!m->toml || is_empty_map(m->toml)) {
+                json_t *spec = json_object_get(m->document, "spec"), *old = json_object_get(spec, "containerd");
+                if (!is_empty_map(toml) || !json_object_get(old, "config"))
+                        json_object_set(old, "config", text);
+                json_decref(m->toml);
+                m->toml = TAKE_PTR(toml);
+        } else if (!is_empty_map(toml)) {
+                json_merge_deep(m->toml, toml);
+                m->toml_mixed = true;
+        }
+}
+
+void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
+        size_t flags = json_array_size(json_object_get(json_object_get(json_object_get(m->document, "spec"), "kubelet"), "flags"));
+
+        if (!m->document)
+                m->document = json_object();
+        /* A copy, as the merge changes maps in place and free-form values of a document may be shared by aliases. */
+        _cleanup_(json_decrefp) json_t *from = json_deep_copy(document);
+        json_t *containerd = json_object_get(json_object_get(from, "spec"), "containerd");
+        _cleanup_(json_decrefp) json_t *text = json_incref(json_object_get(containerd, "config"));
+        json_object_del(containerd, "config");
+        merge_fields(nodeconfig_fields, m->document, from);
+        if (text)
+                merge_toml(m, document, origins, diag);
+        origins_move(&m->origins, origins, "spec.kubelet.flags", flags);
+        json_decref(document);
+}
+
+void merge_finish(Merge *m, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        if (!m->toml_mixed)
+                return;
+        if (toml_format(m->toml, &text) < 0) {
+                diag_error(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML");
+                origins_fail(&m->origins, TOML_PATH);
+                return;
+        }
+        json_object_set_new(json_object_get(json_object_get(m->document, "spec"), "containerd"), "config", json_string(text));
+}

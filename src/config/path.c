@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Where something stands: paths as people write them (rule N3), and for each path the source, part and line it came from, which
+ * survive the merge so that a rule broken in the end still names the line that broke it. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+/* Keys are the user's own words: what could garble a terminal or a log is escaped, and nothing is longer than it is useful. */
+static void add_escaped(Text *t, const char *s, size_t size, size_t limit, char quote) {
+        size_t shown = 0;
+        for (size_t i = 0; i < size; i++) {
+                unsigned char c = (unsigned char)s[i];
+                bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && i + 1 < size && (unsigned char)s[i + 1] < 0xa0);
+                if ((c & 0xc0) != 0x80 && ++shown > limit) {
+                        text_add(t, "…");
+                        return;
+                }
+                if (control)
+                        text_add(t, "\\x%02x", c == 0xc2 ? (unsigned char)s[++i] : c);
+                else if (quote && (c == (unsigned char)quote || c == '\\'))
+                        text_add(t, "\\%c", c);
+                else
+                        text_add_bytes(t, s + i, 1);
+        }
+}
+
+static void add_path(Text *t, const Path *p) {
+        if (!p)
+                return;
+        add_path(t, p->up);
+        if (!p->key)
+                text_add(t, "[%zu]", p->index);
+        else {
+                text_add(t, "%s", t->size > 0 ? "." : "");
+                add_escaped(t, p->key, strlen(p->key), 80, 0);
+        }
+}
+
+char *path_format(const Path *path) {
+        Text t = {};
+        add_path(&t, path);
+        return text_take(&t);
+}
+
+char *text_quote(const char *text, size_t size) {
+        Text t = {};
+        text_add(&t, "\"");
+        add_escaped(&t, text, size, 40, '"');
+        text_add(&t, "\"");
+        return text_take(&t);
+}
+
+const char *json_type_name(const json_t *value) {
+        static const char *const names[] = {
+                [JSON_OBJECT] = "a map", [JSON_ARRAY] = "a list", [JSON_STRING] = "text", [JSON_INTEGER] = "a whole number",
+                [JSON_REAL] = "a number", [JSON_TRUE] = "a boolean", [JSON_FALSE] = "a boolean", [JSON_NULL] = "null",
+        };
+        return names[json_typeof(value)];
+}
+
+void origins_done(Origins *o) {
+        json_decref(o->lines);
+        json_decref(o->failed);
+        free(o->positions);
+        *o = (Origins){};
+}
+
+/* lines maps a path to an index into positions. */
+void origins_add(Origins *o, const char *path, Position at) {
+        if (!o->lines)
+                o->lines = json_object();
+        if ((o->n & (o->n + 1)) == 0)
+                o->positions = xrealloc(o->positions, 2 * o->n + 1, sizeof *o->positions);
+        o->positions[o->n] = at;
+        json_object_set_new(o->lines, path, json_integer((json_int_t)o->n++));
+}
+
+/* Cuts the last component off; false when there is none left. */
+static bool path_up(char *path) {
+        size_t n = strlen(path);
+        while (n > 0 && path[n - 1] != '.' && path[n - 1] != '[')
+                n--;
+        path[n > 0 ? n - 1 : 0] = 0;
+        return n > 0;
+}
+
+const Position *origins_find(const Origins *o, const char *path) {
+        _cleanup_(freep) char *p = xstrdup(path);
+        do {
+                json_t *index = json_object_get(o->lines, p);
+                if (index)
+                        return &o->positions[json_integer_value(index)];
+        } while (path_up(p));
+        return NULL;
+}
+
+void origins_fail(Origins *o, const char *path) {
+        if (!o->failed)
+                o->failed = json_object();
+        json_object_set_new(o->failed, path, json_true());
+}
+
+static bool is_below(const char *path, const char *above) {
+        size_t n = strlen(above);
+        return strncmp(path, above, n) == 0 && (path[n] == 0 || path[n] == '.' || path[n] == '[');
+}
+
+bool origins_failed(const Origins *o, const char *path) {
+        const char *failed;
+        json_t *unused;
+        json_object_foreach(o->failed, failed, unused)
+                if (is_below(path, failed) || is_below(failed, path))
+                        return true;
+        return false;
+}
+
+void origins_move(Origins *to, Origins *from, const char *list_path, size_t shift) {
+        size_t n = strlen(list_path);
+        const char *path;
+        json_t *index, *unused;
+
+        json_object_foreach(from->lines, path, index) {
+                const Position at = from->positions[json_integer_value(index)];
+                if (shift > 0 && strncmp(path, list_path, n) == 0 && path[n] == '[') {
+                        char *rest;
+                        size_t item = strtoul(path + n + 1, &rest, 10);
+                        _cleanup_(freep) char *moved = xasprintf("%s[%zu%s", list_path, item + shift, rest);
+                        origins_add(to, moved, at);
+                } else
+                        origins_add(to, path, at);
+        }
+        json_object_foreach(from->failed, path, unused)
+                origins_fail(to, path);
+        origins_done(from);
+}

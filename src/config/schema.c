@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It takes what the decoder
+ * takes: null for absent, unknown keys (which the decoder warns about), numbers where text belongs. It knows types, names, ranges and
+ * the plainer formats; what the merged whole must have, only `config check` can tell. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+static json_t *schema_field(const Field *f);
+
+static json_t *schema_properties(const Field *fields) {
+        json_t *properties = json_object();
+        for (; fields->key; fields++)
+                json_object_set_new(properties, fields->key, schema_field(fields));
+        return properties;
+}
+
+static json_t *schema_types(const Field *f) {
+        static const char *const names[_FIELD_TYPE_MAX] = {
+                [FIELD_MAP] = "object", [FIELD_DICT] = "object", [FIELD_FREE] = "object", [FIELD_LIST] = "array",
+                [FIELD_STRING] = "string", [FIELD_ENUM] = "string", [FIELD_BOOL] = "boolean", [FIELD_INTEGER] = "integer",
+        };
+        json_t *types = json_array();
+
+        json_array_append_new(types, json_string(names[f->type]));
+        if (f->flags & FIELD_OR_TEXT)
+                json_array_append_new(types, json_string("string"));
+        if ((f->type == FIELD_STRING || f->flags & FIELD_OR_TEXT) && !(f->flags & FIELD_NO_NUMBER)) {
+                json_array_append_new(types, json_string("number"));
+                if (f->type == FIELD_STRING)
+                        json_array_append_new(types, json_string("boolean"));
+        }
+        json_array_append_new(types, json_string("null"));
+        return types;
+}
+
+/* Letters of either case: JSON Schema has no other way to say so. */
+static json_t *schema_any_case(const Field *f) {
+        Text t = {};
+        text_add(&t, "^(");
+        for (size_t i = 0; i < f->n_names; i++)
+                for (const char *c = f->names[i]; c && *c; c++) {
+                        if (c == f->names[i])
+                                text_add(&t, "%s", i > 1 ? "|" : "");
+                        if ((*c | 0x20) >= 'a' && (*c | 0x20) <= 'z')
+                                text_add(&t, "[%c%c]", *c & ~0x20, *c | 0x20);
+                        else
+                                text_add(&t, "%c", *c);
+                }
+        text_add(&t, ")?$");
+        _cleanup_(freep) char *pattern = text_take(&t);
+        return json_string(pattern);
+}
+
+static void add_names(json_t *schema, const Field *f) {
+        json_t *names = json_array();
+        for (size_t i = 0; i < f->n_names; i++)
+                if (f->names[i])
+                        json_array_append_new(names, json_string(f->names[i]));
+        if (f->flags & FIELD_NEEDED) {
+                json_object_set_new(schema, "enum", names);
+                return;
+        }
+        if (f->key)
+                json_array_append_new(names, json_string(""));
+        json_array_append_new(names, json_null());
+        /* What YAML 1.1 tools make of on and off, and decode.c takes back. */
+        if (field_enum_index(f, "on") >= 0)
+                json_array_append_new(names, json_true());
+        if (field_enum_index(f, "off") >= 0)
+                json_array_append_new(names, json_false());
+        json_object_set_new(schema, "enum", names);
+}
+
+static void add_enum(json_t *schema, const Field *f) {
+        if (f->flags & FIELD_ANY_CASE) {
+                _cleanup_(freep) char *list = field_enum_list(f);
+                _cleanup_(freep) char *doc = xasprintf("%s One of %s, in any case.", f->doc, list);
+                json_object_set_new(schema, "type", schema_types(f));
+                json_object_set_new(schema, "pattern", schema_any_case(f));
+                json_object_set_new(schema, "description", json_string(doc));
+        } else
+                add_names(schema, f);
+}
+
+static void add_fallback(json_t *schema, const Field *f) {
+        const char *fallback = f->type == FIELD_ENUM ? f->names[0] : f->fallback;
+        if (f->type == FIELD_BOOL && f->key)
+                json_object_set_new(schema, "default", json_false());
+        else if (f->type == FIELD_INTEGER && f->fallback)
+                json_object_set_new(schema, "default", json_integer(atoll(fallback)));
+        else if (fallback)
+                json_object_set_new(schema, "default", json_string(fallback));
+}
+
+static json_t *schema_field(const Field *f) {
+        json_t *schema = json_object();
+
+        if (f->doc)
+                json_object_set_new(schema, "description", json_string(f->doc));
+        if (f->type == FIELD_IGNORED)
+                return schema;
+        if (f->type == FIELD_ENUM)
+                add_enum(schema, f);
+        else
+                json_object_set_new(schema, "type", schema_types(f));
+        if (f->type == FIELD_MAP)
+                json_object_set_new(schema, "properties", schema_properties(f->fields));
+        if (f->type == FIELD_LIST)
+                json_object_set_new(schema, "items", schema_field(f->fields));
+        if (f->flags & FIELD_GATES)
+                json_object_set_new(schema, "properties", schema_properties(f->fields));
+        if (f->type == FIELD_DICT) {
+                const Field element = { .type = f->fields->type, .fields = f->fields->fields, .min = f->fields->min, .max = f->fields->max };
+                json_object_set_new(schema, "additionalProperties", schema_field(&element));
+        }
+        if (f->type == FIELD_INTEGER) {
+                json_object_set_new(schema, "minimum", json_integer(f->min));
+                json_object_set_new(schema, "maximum", json_integer(f->max));
+        }
+        if (f->pattern)
+                json_object_set_new(schema, "pattern", json_string(f->pattern));
+        add_fallback(schema, f);
+        return schema;
+}
+
+json_t *config_schema(void) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+                         "title", CONFIG_KIND, "description", "What an EKS node shall be (" CONFIG_API_VERSION ").", "type", "object",
+                         "properties", schema_properties(nodeconfig_fields), "required", "apiVersion", "kind");
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Is the merged document one that a node can be made of? Names and numbers are checked against the field table, everything else
+ * by a table of {path, predicate, message}. All failures are reported; the text of a message holds no value, except for words out
+ * of a closed list, which are no secrets. */
+#include "config/fields.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
+
+static void report(Validator *v, const char *path, const char *text) {
+        v->broken = true;
+        /* What could not be decoded was reported then; that it is missing now would be a second message for one cause. */
+        if (!origins_failed(&v->merge->origins, path))
+                diag_error(v->diag, -EINVAL, CAUSE_INVALID, origins_find(&v->merge->origins, path), path, "%s", text);
+}
+
+/* ---- small predicates over text ---- */
+
+/* C0, DEL and C1 (in UTF-8: 0xc2 0x80 to 0xc2 0x9f). */
+static bool has_control(const char *s, const char *except) {
+        for (; *s; s++) {
+                unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+                if ((c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) && !strchr(except, c))
+                        return true;
+        }
+        return false;
+}
+
+/* Also the line ends that only Unicode knows: a text editor shows a new line there, so a reader would take it for one. */
+static bool has_line_end(const char *s) {
+        return strpbrk(s, "\n\r") || strstr(s, "\xc2\x85") || strstr(s, "\xe2\x80\xa8") || strstr(s, "\xe2\x80\xa9");
+}
+
+static bool has_component(const char *path, const char *component) {
+        size_t n = strlen(component);
+        for (const char *p = path; *p; p += strspn(p, "/")) {
+                size_t length = strcspn(p, "/");
+                if (length == n && strncmp(p, component, n) == 0)
+                        return true;
+                p += length;
+        }
+        return false;
+}
+
+bool cidr_is_valid(const char *text) {
+        unsigned char address[16];
+        const char *slash = strchr(text, '/');
+        uint64_t bits;
+
+        if (!slash || strlen(slash + 1) > 3 || parse_u64(slash + 1, &bits) < 0)
+                return false;
+        _cleanup_(freep) char *host = xstrndup(text, (size_t)(slash - text));
+        return (inet_pton(AF_INET, host, address) == 1 && bits <= 32) || (inet_pton(AF_INET6, host, address) == 1 && bits <= 128);
+}
+
+int parse_page_size(const char *text, uint64_t *ret) {
+        static const struct { const char *unit; unsigned shift; } units[] = { { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 } };
+        size_t digits = strspn(text, "0123456789");
+        uint64_t value;
+
+        if (digits == 0 || digits > 9 || text[0] == '0')
+                return -EINVAL;
+        _cleanup_(freep) char *number = xstrndup(text, digits);
+        if (parse_u64(number, &value) < 0 || (value & (value - 1)) != 0)
+                return -EINVAL;
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+                if (streq(text + digits, units[i].unit)) {
+                        *ret = value << units[i].shift;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* ---- predicates of the rules: value is what stands at the path, NULL when there is nothing; "" says nothing either ---- */
+
+static const char *text_of(const json_t *value) {
+        return json_string_value(value) ?: "";
+}
+
+static const json_t *at(const json_t *spec, const char *a, const char *b, const char *c) {
+        return json_object_get(json_object_get(json_object_get(spec, a), b), c);
+}
+
+static bool is_given(const json_t *value, _unused_ const json_t *spec) {
+        return *text_of(value);
+}
+
+static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
+        return *text_of(value) || !json_is_true(json_object_get(json_object_get(spec, "cluster"), "enableOutpost"));
+}
+
+static bool is_clean(const json_t *value, _unused_ const json_t *spec) {
+        return !has_control(text_of(value), "");
+}
+
+static bool is_base64(const json_t *value, _unused_ const json_t *spec) {
+        _cleanup_(freep) char *pem = NULL;
+        size_t size = 0, length = json_string_length(value);
+        return length == 0 || (base64_decode(text_of(value), length, true, &pem, &size) >= 0 && size > 0);
+}
+
+static bool is_cidr(const json_t *value, _unused_ const json_t *spec) {
+        return !*text_of(value) || cidr_is_valid(text_of(value));
+}
+
+static bool is_host(const char *host, size_t size) {
+        _cleanup_(freep) char *text = xstrndup(host, size);
+        unsigned char address[16];
+        if (size > 2 && text[0] == '[' && text[size - 1] == ']') {
+                text[size - 1] = 0;
+                return inet_pton(AF_INET6, text + 1, address) == 1;
+        }
+        return size > 0 && size <= 253 && text[0] != '.' && !strstr(text, "..") &&
+                strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == size;
+}
+
+static bool is_https(const json_t *value, _unused_ const json_t *spec) {
+        const char *url = text_of(value), *host = url + strlen("https://");
+        uint64_t port = 443;
+
+        if (!*url)
+                return true;
+        if (!startswith(url, "https://") || has_control(url, ""))
+                return false;
+        size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
+        if (size > all || !is_host(host, size))
+                return false;
+        if (size < all) {
+                _cleanup_(freep) char *number = xstrndup(host + size + 1, all - size - 1);
+                if (host[size] != ':' || strlen(number) > 5 || parse_u64(number, &port) < 0)
+                        return false;
+        }
+        return port > 0 && port < 65536 && !strpbrk(host + all, " ?#\"'\\<>`{|}");
+}
+
+static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
+        return !has_line_end(text_of(value));
+}
+
+/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. */
+static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
+        static const char *const taken[] = { "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr" };
+        const char *path = text_of(value);
+
+        if (!*path)
+                return true;
+        if (path[0] != '/' || has_control(path, "") || has_component(path, ".."))
+                return false;
+        while (*path == '/' || (path[0] == '.' && (path[1] == '/' || path[1] == 0)))
+                path++;
+        size_t n = strcspn(path, "/");
+        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
+                if (strlen(taken[i]) == n && strncmp(path, taken[i], n) == 0)
+                        return false;
+        return n > 0;
+}
+
+/* Rule V8: names that become file names, or stand before "=" in a unit's settings. */
+static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
+        const char *name;
+        json_t *unused;
+        json_object_foreach((json_t *)map, name, unused)
+                if (!*name || strpbrk(name, "/'\"") || strstr(name, "..") || has_control(name, ""))
+                        return false;
+        return true;
+}
+
+static bool has_no_equals(const json_t *map, _unused_ const json_t *spec) {
+        const char *name;
+        json_t *unused;
+        json_object_foreach((json_t *)map, name, unused)
+                if (strchr(name, '='))
+                        return false;
+        return true;
+}
+
+/* sysctl.d(5): dots or slashes between the parts; below /proc/sys whatever they say. */
+static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
+        const char *name;
+        json_t *unused;
+        json_object_foreach((json_t *)map, name, unused) {
+                size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
+                if (n == 0 || name[n] || strstr(name, "..") || strstr(name, "//") || strchr("./", name[0]) || strchr("./", name[n - 1]))
+                        return false;
+        }
+        return true;
+}
+
+static bool is_one_word(const json_t *value, _unused_ const json_t *spec) {
+        const char *s = text_of(value);
+        return *s && !strpbrk(s, " ,;'\"\\") && !has_control(s, "");
+}
+
+static bool is_page_size(const json_t *value, _unused_ const json_t *spec) {
+        uint64_t size;
+        return value && parse_page_size(text_of(value), &size) >= 0 && size >= 64 << 10 && size <= 16ULL << 30;
+}
+
+static bool is_there(const json_t *value, _unused_ const json_t *spec) {
+        return value != NULL;
+}
+
+static bool is_timespan(const json_t *value, _unused_ const json_t *spec) {
+        uint64_t usec;
+        return !*text_of(value) || parse_timespan(text_of(value), &usec) >= 0;
+}
+
+/* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
+static bool is_profile(const char *s, size_t n) {
+        _cleanup_(freep) char *word = xstrndup(s, n);
+        return n > 0 && n <= 32 && word[0] >= '0' && word[0] <= '9' && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == n;
+}
+
+static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
+        if (!json_is_string(value) || !*text_of(value))
+                return true;
+        for (const char *s = text_of(value);; s++) {
+                s += strspn(s, " ");
+                size_t n = strcspn(s, ", ");
+                if (!is_profile(s, n))
+                        return false;
+                s += n;
+                s += strspn(s, " ");
+                if (*s != ',')
+                        return !*s;
+        }
+}
+
+static bool has_profile_names(const json_t *map, _unused_ const json_t *spec) {
+        const char *name;
+        json_t *unused;
+        if (json_object_size(map) == 0)
+                return false;
+        json_object_foreach((json_t *)map, name, unused)
+                if (!is_profile(name, strlen(name)))
+                        return false;
+        return true;
+}
+
+static bool is_all_or_list(const json_t *value, _unused_ const json_t *spec) {
+        return !json_is_string(value) || !*text_of(value) || streq(text_of(value), "all");
+}
+
+/* ---- combinations ---- */
+
+static bool names_each_gpu_once(const json_t *mig, _unused_ const json_t *spec) {
+        uint64_t seen = 0;
+        size_t i, k, all = 0;
+        json_t *entry, *index;
+
+        json_array_foreach(mig, i, entry) {
+                json_t *devices = json_object_get(entry, "devices");
+                all += !json_is_array(devices) || json_array_size(devices) == 0;
+                json_array_foreach(devices, k, index) {
+                        json_int_t n = json_integer_value(index);
+                        if (n < 0 || n > 63)
+                                continue;       /* the field table says so */
+                        if (seen & 1ULL << n)
+                                return false;
+                        seen |= 1ULL << n;
+                }
+        }
+        return all == 0 || json_array_size(mig) <= 1;
+}
+
+static bool is_without_driver_memory(const json_t *mig, const json_t *spec) {
+        bool wanted = json_is_array(mig) ? json_array_size(mig) > 0 : *text_of(mig);
+        return !wanted || !streq(text_of(at(spec, "accelerator", "nvidia", "memoryMode")), "driver");
+}
+
+static bool is_given_for_imex_host(const json_t *nodes, const json_t *spec) {
+        return json_array_size(nodes) > 0 ||
+                !streq(text_of(json_object_get(at(spec, "accelerator", "nvidia", "imex"), "mode")), "host");
+}
+
+static bool is_given_for_explicit(const json_t *pages, const json_t *spec) {
+        return json_array_size(pages) > 0 || !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
+}
+
+static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
+        json_int_t n = json_integer_value(disks);
+        return storage_strategy_from_string(text_of(at(spec, "instance", "localStorage", "strategy"))) != STORAGE_RAID10 || n < 1 || n > 3;
+}
+
+/* kubelet counts huge pages as allocatable whole and refuses to start when its reserved memory says otherwise
+ * (kubernetes/kubernetes pkg/kubelet/cm/memorymanager/memory_manager.go: validateReservedMemory). */
+static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *spec) {
+        const char *name;
+        json_t *limit;
+        json_object_foreach((json_t *)limits, name, limit)
+                if (startswith(name, "hugepages-") && !(json_is_integer(limit) && json_integer_value(limit) == 0) && !streq(text_of(limit), "0"))
+                        return false;
+        return true;
+}
+
+static bool is_flag_without_huge_pages(const json_t *flag, _unused_ const json_t *spec) {
+        return !startswith(text_of(flag), "--reserved-memory") || !strstr(text_of(flag), "hugepages-");
+}
+
+/* ---- the rules; "*" is any key, "[]" any item ---- */
+
+typedef struct Rule {
+        const char *path;
+        bool (*holds)(const json_t *value, const json_t *spec);
+        const char *message;
+} Rule;
+
+static const Rule rules[] = {
+        { "spec.cluster.name", is_given, "is missing: the name of the EKS cluster that this node joins" },
+        { "spec.cluster.apiServerEndpoint", is_given, "is missing: the https URL of the cluster's API server" },
+        { "spec.cluster.certificateAuthority", is_given, "is missing: the cluster's CA certificate, base64 of PEM" },
+        { "spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16" },
+        { "spec.cluster.id", is_given_on_outposts, "is missing: it is needed where enableOutpost is true" },
+        { "spec.cluster.name", is_clean, "holds a control character" },
+        { "spec.cluster.apiServerEndpoint", is_https, "must be https://, a host, maybe a port and a path, and nothing else" },
+        { "spec.cluster.certificateAuthority", is_base64, "must be base64 with its padding, of something that is not empty" },
+        { "spec.cluster.cidr", is_cidr, "must be an IPv4 or IPv6 address and a prefix length, such as 10.100.0.0/16" },
+        { "spec.cluster.id", is_clean, "holds a control character" },
+        { "spec.kubelet.flags[]", is_on_one_line, "holds a line end: it would start another setting" },
+        { "spec.kubelet.flags[]", is_flag_without_huge_pages, "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
+        { "spec.kubelet.config.reservedMemory[].limits", is_without_huge_pages,
+          "reserves huge pages: kubelet refuses to start with huge pages in its reserved memory" },
+        { "spec.instance.localStorage.mountPath", is_mount_path, "must be absolute, without \"..\", and no folder of the system or below one" },
+        { "spec.instance.localStorage.expectedDisks", is_enough_for_raid10, "RAID10 needs at least four disks" },
+        { "spec.instance.environment", has_safe_names, "a service name is empty, or holds a slash, \"..\", a quote or a control character" },
+        { "spec.instance.environment.*", has_safe_names, "a variable name is empty, or holds a slash, \"..\", a quote or a control character" },
+        { "spec.instance.environment.*", has_no_equals, "a variable name holds an equals sign" },
+        { "spec.instance.environment.*.*", is_on_one_line, "holds a line end: it would start another setting" },
+        { "spec.instance.network.nameservers[]", is_one_word, "must be one address" },
+        { "spec.instance.network.domains[]", is_one_word, "must be one domain name" },
+        { "spec.instance.sysctl", has_sysctl_names, "a name is not one of a kernel setting, such as vm.max_map_count" },
+        { "spec.instance.sysctl.*", is_on_one_line, "holds a line end: it would start another setting" },
+        { "spec.instance.hugePages.pages", is_given_for_explicit, "is missing or empty: mode explicit needs at least one {size, count}" },
+        { "spec.instance.hugePages.pages[].size", is_page_size, "must be a power of two with its unit, such as 2Mi or 1Gi" },
+        { "spec.instance.hugePages.pages[].count", is_there, "is missing: how many pages" },
+        { "spec.accelerator.nvidia.fabric.timeout", is_timespan, "must be a time span, such as 90s or 5m" },
+        { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host, "is missing or empty: mode host needs the addresses of all nodes of the domain" },
+        { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
+        { "spec.accelerator.nvidia.mig", is_mig, "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list" },
+        { "spec.accelerator.nvidia.mig", names_each_gpu_once, "says two things of one GPU" },
+        { "spec.accelerator.nvidia.mig", is_without_driver_memory, "contradicts memoryMode driver: the driver does not partition memory that it manages coherently (CDMM)" },
+        { "spec.accelerator.nvidia.mig[].devices", is_all_or_list, "must be all, or a list of indexes" },
+        { "spec.accelerator.nvidia.mig[].profiles", has_profile_names, "must name at least one profile, such as 1g.5gb, and nothing else" },
+};
+
+/* rest is what is left of the rule's path; a part that is not there ends the walk with NULL where the rule could be about that. */
+static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value, const Path *path) {
+        const char *key;
+        json_t *member;
+        size_t i;
+
+        if (!*rest) {
+                _cleanup_(freep) char *name = path_format(path);
+                if (!rule->holds(value, v->spec))
+                        report(v, name, rule->message);
+                return;
+        }
+        if (startswith(rest, "[]")) {
+                json_array_foreach(value, i, member)
+                        walk_rule(v, rule, rest + 2, member, &(Path){ path, NULL, i });
+                return;
+        }
+        rest += *rest == '.';
+        size_t n = strcspn(rest, ".[");
+        _cleanup_(freep) char *name = xstrndup(rest, n);
+        if (streq(name, "*")) {
+                json_object_foreach((json_t *)value, key, member)
+                        walk_rule(v, rule, rest + n, member, &(Path){ path, key, 0 });
+        } else
+                walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
+}
+
+static void check_enum(Validator *v, const Field *f, const json_t *value, const Path *path) {
+        const char *text = text_of(value);
+        if (field_enum_index(f, text) >= 0 || (!*text && f->key))
+                return;
+        _cleanup_(freep) char *name = path_format(path), *is = text_quote(text, json_string_length(value)), *list = field_enum_list(f);
+        _cleanup_(freep) char *message = xasprintf("%s is not one of %s", is, list);
+        report(v, name, message);
+}
+
+static void check_integer(Validator *v, const Field *f, const json_t *value, const Path *path) {
+        json_int_t n = json_integer_value(value);
+        if (n >= f->min && n <= f->max)
+                return;
+        _cleanup_(freep) char *name = path_format(path), *message = xasprintf("must be from %lld to %lld", (long long)f->min, (long long)f->max);
+        report(v, name, message);
+}
+
+static void check_field(Validator *v, const Field *f, const json_t *value, const Path *path) {
+        const char *key;
+        json_t *member;
+        size_t i;
+
+        if (f->type == FIELD_MAP || f->type == FIELD_DICT)
+                json_object_foreach((json_t *)value, key, member) {
+                        const Field *known = f->type == FIELD_MAP ? fields_find(f->fields, key) : f->fields;
+                        if (known)
+                                check_field(v, known, member, &(Path){ path, key, 0 });
+                }
+        else if (f->type == FIELD_LIST)
+                json_array_foreach(value, i, member)
+                        check_field(v, f->fields, member, &(Path){ path, NULL, i });
+        else if (f->type == FIELD_ENUM)
+                check_enum(v, f, value, path);
+        else if (f->type == FIELD_INTEGER)
+                check_integer(v, f, value, path);
+}
+
+int config_validate(const Merge *m, Diag *diag) {
+        const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
+        Validator v = { m, json_object_get(m->document, "spec"), diag, false };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+                walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
+        check_field(&v, &whole, m->document, NULL);
+        return v.broken ? -EINVAL : 0;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The operators and functions of CEL that expressions may use, as one table of overloads. Results and errors are those of cel-go,
+ * which nodeadm uses (github.com/google/cel-spec, doc/langdef.md#standard-definitions). */
+#include "doc/doc.h"
+#include "doc/expr.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+static const struct { const char *name; ExprType type; } type_names[] = {
+        { "int", EXPR_INT }, { "uint", EXPR_UINT }, { "double", EXPR_DOUBLE }, { "bool", EXPR_BOOL },
+        { "string", EXPR_STRING }, { "list", EXPR_LIST }, { "null_type", EXPR_NULL }, { "type", EXPR_TYPE },
+};
+
+const char *expr_type_name(ExprType type) {
+        for (size_t i = 0; i < ARRAY_SIZE(type_names); i++)
+                if (type_names[i].type == type)
+                        return type_names[i].name;
+        return "dyn";
+}
+
+int expr_type_from_name(const char *name, size_t size, ExprType *ret) {
+        for (size_t i = 0; i < ARRAY_SIZE(type_names); i++)
+                if (strlen(type_names[i].name) == size && memcmp(type_names[i].name, name, size) == 0) {
+                        *ret = type_names[i].type;
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+/* ---- arithmetic: name is the operator ---- */
+
+static const char int_range[] = "the result does not fit into 64 bits", division[] = "division by zero";
+
+static const char *math_int(const ExprCall *c, ExprValue *ret) {
+        int64_t a = c->args[0].i, b = c->args[1].i, result = 0;
+        bool divides = *c->name == '/' || *c->name == '%', bad;
+        if (divides && b == 0)
+                return division;
+        if (divides)
+                bad = a == INT64_MIN && b == -1;
+        else
+                bad = *c->name == '+' ? __builtin_add_overflow(a, b, &result)
+                    : *c->name == '-' ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result);
+        if (bad)
+                return int_range;
+        if (divides)
+                result = *c->name == '/' ? a / b : a % b;
+        *ret = (ExprValue){ .type = EXPR_INT, .i = result };
+        return NULL;
+}
+
+static const char *math_uint(const ExprCall *c, ExprValue *ret) {
+        uint64_t a = c->args[0].u, b = c->args[1].u, result = 0;
+        bool divides = *c->name == '/' || *c->name == '%';
+        if (divides && b == 0)
+                return division;
+        if (divides)
+                result = *c->name == '/' ? a / b : a % b;
+        else if (*c->name == '+' ? __builtin_add_overflow(a, b, &result)
+               : *c->name == '-' ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result))
+                return "the result does not fit into 64 bits without a sign";
+        *ret = (ExprValue){ .type = EXPR_UINT, .u = result };
+        return NULL;
+}
+
+/* x / 0.0 is infinity, as IEEE 754 and CEL want it. */
+__attribute__((no_sanitize("float-divide-by-zero")))
+static const char *math_double(const ExprCall *c, ExprValue *ret) {
+        double a = c->args[0].d, b = c->args[1].d;
+        double result = *c->name == '+' ? a + b : *c->name == '-' ? a - b : *c->name == '*' ? a * b : a / b;
+        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = result };
+        return NULL;
+}
+
+static const char *negate_int(const ExprCall *c, ExprValue *ret) {
+        if (c->args->i == INT64_MIN)
+                return int_range;
+        *ret = (ExprValue){ .type = EXPR_INT, .i = -c->args->i };
+        return NULL;
+}
+
+static const char *negate_double(const ExprCall *c, ExprValue *ret) {
+        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = -c->args->d };
+        return NULL;
+}
+
+static const char *give_bool(ExprValue *ret, bool value) {
+        *ret = (ExprValue){ .type = EXPR_BOOL, .boolean = value };
+        return NULL;
+}
+
+static const char *negate_bool(const ExprCall *c, ExprValue *ret) {
+        return give_bool(ret, !c->args->boolean);
+}
+
+/* ---- comparison ---- */
+
+/* Numbers of all three types stand on one line. Beside a double the other one is a double first, with what that loses: so do
+ * CEL's conformance tests want it. A long double holds every int and uint. */
+static long double as_number(const ExprValue *v, const ExprValue *other) {
+        if (v->type == EXPR_DOUBLE)
+                return (long double)v->d;
+        if (other->type == EXPR_DOUBLE)
+                return (long double)(v->type == EXPR_INT ? (double)v->i : (double)v->u);
+        return v->type == EXPR_INT ? (long double)v->i : (long double)v->u;
+}
+_Static_assert(__LDBL_MANT_DIG__ >= 64, "as_number() needs a long double that holds every 64-bit integer");
+
+bool expr_equal(const ExprValue *a, const ExprValue *b) {
+        if (a->type & EXPR_NUMBER && b->type & EXPR_NUMBER)
+                return as_number(a, b) == as_number(b, a);
+        if (a->type != b->type || a->n != b->n)
+                return false;
+        switch (a->type) {
+        case EXPR_BOOL:
+                return a->boolean == b->boolean;
+        case EXPR_STRING:
+                return memcmp(a->text, b->text, a->n) == 0;
+        case EXPR_TYPE:
+                return a->named == b->named;
+        case EXPR_LIST:
+                for (size_t i = 0; i < a->n; i++)
+                        if (!expr_equal(&a->items[i], &b->items[i]))
+                                return false;
+                return true;
+        default:
+                return true;    /* null */
+        }
+}
+
+static const char *compare_equal(const ExprCall *c, ExprValue *ret) {
+        return give_bool(ret, expr_equal(&c->args[0], &c->args[1]) == (*c->name == '='));
+}
+
+static const char *give_order(const char *name, int order, ExprValue *ret) {
+        return give_bool(ret, (*name == '<' ? order < 0 : order > 0) || (name[1] == '=' && order == 0));
+}
+
+static const char *order_numbers(const ExprCall *c, ExprValue *ret) {
+        long double a = as_number(&c->args[0], &c->args[1]), b = as_number(&c->args[1], &c->args[0]);
+        if (isnan(a) || isnan(b))
+                return "NaN cannot be compared";
+        return give_order(c->name, (a > b) - (a < b), ret);
+}
+
+static const char *order_bools(const ExprCall *c, ExprValue *ret) {
+        return give_order(c->name, c->args[0].boolean - c->args[1].boolean, ret);
+}
+
+static const char *order_strings(const ExprCall *c, ExprValue *ret) {
+        size_t a = c->args[0].n, b = c->args[1].n;
+        int order = memcmp(c->args[0].text, c->args[1].text, MIN(a, b));
+        return give_order(c->name, order ?: (a > b) - (a < b), ret);
+}
+
+/* ---- strings and lists ---- */
+
+static const char *concat_strings(const ExprCall *c, ExprValue *ret) {
+        size_t a = c->args[0].n, b = c->args[1].n;
+        char *text = pool_alloc(c->pool, a + b + 1);
+        memcpy(text, c->args[0].text, a);
+        memcpy(text + a, c->args[1].text, b);
+        *ret = (ExprValue){ .type = EXPR_STRING, .text = text, .n = a + b };
+        return NULL;
+}
+
+static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
+        size_t a = c->args[0].n, b = c->args[1].n;
+        ExprValue *items = pool_alloc(c->pool, (a + b) * sizeof *items);
+        for (size_t i = 0; i < a + b; i++)
+                items[i] = i < a ? c->args[0].items[i] : c->args[1].items[i - a];
+        *ret = (ExprValue){ .type = EXPR_LIST, .items = items, .n = a + b };
+        return NULL;
+}
+
+static const char *index_list(const ExprCall *c, ExprValue *ret) {
+        if (c->args[1].i < 0 || (uint64_t)c->args[1].i >= c->args[0].n)
+                return "an index outside of the list";
+        *ret = c->args[0].items[c->args[1].i];
+        return NULL;
+}
+
+static const char *in_list(const ExprCall *c, ExprValue *ret) {
+        bool found = false;
+        for (size_t i = 0; i < c->args[1].n && !found; i++)
+                found = expr_equal(&c->args[0], &c->args[1].items[i]);
+        return give_bool(ret, found);
+}
+
+static const char *size_of(const ExprCall *c, ExprValue *ret) {
+        size_t n = c->args->n;
+        if (c->args->type == EXPR_STRING)
+                for (size_t i = 0; i < c->args->n; i++)
+                        n -= ((unsigned char)c->args->text[i] & 0xc0) == 0x80;     /* characters, not bytes */
+        *ret = (ExprValue){ .type = EXPR_INT, .i = (int64_t)n };
+        return NULL;
+}
+
+static const char *has_part(const ExprCall *c, ExprValue *ret) {
+        const char *text = c->args[0].text, *part = c->args[1].text;
+        size_t n = c->args[0].n, m = c->args[1].n;
+        if (m > n)
+                return give_bool(ret, false);
+        if (*c->name == 'c')
+                return give_bool(ret, memmem(text, n, part, m) != NULL);
+        return give_bool(ret, memcmp(*c->name == 's' ? text : text + n - m, part, m) == 0);
+}
+
+/* ---- conversions: name is the type that is wanted ---- */
+
+static const char out_of_range[] = "a number outside of the range of that type";
+static const char no_number[] = "a string that holds no number of that type";
+
+static const char *convert_same(const ExprCall *c, ExprValue *ret) {
+        *ret = *c->args;
+        return NULL;
+}
+
+static const char *convert_type(const ExprCall *c, ExprValue *ret) {
+        *ret = (ExprValue){ .type = EXPR_TYPE, .named = c->args->type };
+        return NULL;
+}
+
+/* Towards zero. The limits themselves are refused like cel-go does: as a double, the upper one is 2^63. */
+static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
+        if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(fabs(c->args->d) < 9223372036854775808.0))
+                return out_of_range;
+        *ret = (ExprValue){ .type = EXPR_INT, .i = c->args->type == EXPR_UINT ? (int64_t)c->args->u : (int64_t)c->args->d };
+        return NULL;
+}
+
+static const char *number_to_uint(const ExprCall *c, ExprValue *ret) {
+        if (c->args->type == EXPR_INT ? c->args->i < 0 : !(c->args->d >= 0 && c->args->d < 18446744073709551616.0))
+                return out_of_range;
+        *ret = (ExprValue){ .type = EXPR_UINT, .u = c->args->type == EXPR_INT ? (uint64_t)c->args->i : (uint64_t)c->args->d };
+        return NULL;
+}
+
+static const char *number_to_double(const ExprCall *c, ExprValue *ret) {
+        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = c->args->type == EXPR_INT ? (double)c->args->i : (double)c->args->u };
+        return NULL;
+}
+
+static const char *string_to_integer(const ExprCall *c, ExprValue *ret) {
+        bool is_signed = *c->name == 'i';
+        const char *s = c->args->text;
+        size_t sign = is_signed && (*s == '+' || *s == '-'), digits = strspn(s + sign, "0123456789");
+        if (digits == 0 || sign + digits != c->args->n)
+                return no_number;
+        errno = 0;
+        if (is_signed)
+                *ret = (ExprValue){ .type = EXPR_INT, .i = strtoll(s, NULL, 10) };
+        else
+                *ret = (ExprValue){ .type = EXPR_UINT, .u = strtoull(s, NULL, 10) };
+        return errno == 0 ? NULL : out_of_range;
+}
+
+static const char *string_to_double(const ExprCall *c, ExprValue *ret) {
+        static const char *const words[] = { "inf", "infinity", "nan" };
+        const char *s = c->args->text, *unsigned_text = s + (*s == '+' || *s == '-');
+        bool word = false;
+        char *end;
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                word = word || strcasecmp(unsigned_text, words[i]) == 0;
+        if (c->args->n == 0 || (!word && strspn(s, "0123456789.eE+-") != c->args->n))
+                return no_number;
+        double value = strtod(s, &end);
+        if (end != s + c->args->n)
+                return no_number;
+        if (!word && isinf(value))
+                return out_of_range;
+        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = value };
+        return NULL;
+}
+
+static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
+        static const char *const words[] = { "1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strlen(words[i]) == c->args->n && streq(words[i], c->args->text))
+                        return give_bool(ret, i < ARRAY_SIZE(words) / 2);
+        return "a string that is neither true nor false";
+}
+
+/* The fewest digits that read back as the same number, and an exponent from 1e-05 down and from 1e+06 up, as Go writes %g. */
+static char *format_double(double value) {
+        if (!isfinite(value))
+                return xstrdup(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+        for (int decimals = 0;; decimals++) {
+                _cleanup_(freep) char *text = xasprintf("%.*e", decimals, value);
+                if (decimals < 16 && strtod(text, NULL) != value)
+                        continue;
+                long exponent = strtol(strchr(text, 'e') + 1, NULL, 10);
+                if (exponent < -4 || exponent >= 6)
+                        return TAKE_PTR(text);
+                return xasprintf("%.*f", decimals > exponent ? (int)(decimals - exponent) : 0, value);
+        }
+}
+
+static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
+        _cleanup_(freep) char *text =
+                c->args->type == EXPR_INT  ? xasprintf("%lld", (long long)c->args->i)
+              : c->args->type == EXPR_UINT ? xasprintf("%llu", (unsigned long long)c->args->u)
+              : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false") : format_double(c->args->d);
+        size_t n = strlen(text);
+        char *copy = pool_alloc(c->pool, n + 1);
+        memcpy(copy, text, n + 1);
+        *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n };
+        return NULL;
+}
+
+/* ---- the table ---- */
+
+#define ARITHMETIC(op)                                                                                        \
+        { op, 2, { EXPR_INT, EXPR_INT }, EXPR_INT, math_int, EXPR_AS_FUNCTION },                              \
+        { op, 2, { EXPR_UINT, EXPR_UINT }, EXPR_UINT, math_uint, EXPR_AS_FUNCTION }
+#define ORDER(op)                                                                                             \
+        { op, 2, { EXPR_NUMBER, EXPR_NUMBER }, EXPR_BOOL, order_numbers, EXPR_AS_FUNCTION },                  \
+        { op, 2, { EXPR_BOOL, EXPR_BOOL }, EXPR_BOOL, order_bools, EXPR_AS_FUNCTION },                        \
+        { op, 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, order_strings, EXPR_AS_FUNCTION }
+#define CONVERSION(name, from, to, function) { name, 1, { from }, to, function, EXPR_AS_FUNCTION }
+
+static const ExprOverload overloads[] = {
+        ARITHMETIC("+"), ARITHMETIC("-"), ARITHMETIC("*"), ARITHMETIC("/"), ARITHMETIC("%"),
+        { "+", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
+        { "-", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
+        { "*", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
+        { "/", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
+        { "+", 2, { EXPR_STRING, EXPR_STRING }, EXPR_STRING, concat_strings, EXPR_AS_FUNCTION },
+        { "+", 2, { EXPR_LIST, EXPR_LIST }, EXPR_LIST, concat_lists, EXPR_AS_FUNCTION },
+        { "-", 1, { EXPR_INT }, EXPR_INT, negate_int, EXPR_AS_FUNCTION },
+        { "-", 1, { EXPR_DOUBLE }, EXPR_DOUBLE, negate_double, EXPR_AS_FUNCTION },
+        { "!", 1, { EXPR_BOOL }, EXPR_BOOL, negate_bool, EXPR_AS_FUNCTION },
+        ORDER("<"), ORDER("<="), ORDER(">"), ORDER(">="),
+        { "==", 2, { EXPR_ANY, EXPR_ANY }, EXPR_BOOL, compare_equal, EXPR_AS_FUNCTION },
+        { "!=", 2, { EXPR_ANY, EXPR_ANY }, EXPR_BOOL, compare_equal, EXPR_AS_FUNCTION },
+        { "in", 2, { EXPR_ANY, EXPR_LIST }, EXPR_BOOL, in_list, EXPR_AS_FUNCTION },
+        { "[]", 2, { EXPR_LIST, EXPR_INT }, EXPR_ANY, index_list, EXPR_AS_FUNCTION },
+        { "size", 1, { EXPR_STRING | EXPR_LIST }, EXPR_INT, size_of, EXPR_AS_BOTH },
+        { "startsWith", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
+        { "endsWith", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
+        { "contains", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
+        CONVERSION("int", EXPR_INT, EXPR_INT, convert_same),
+        CONVERSION("int", EXPR_UINT | EXPR_DOUBLE, EXPR_INT, number_to_int),
+        CONVERSION("int", EXPR_STRING, EXPR_INT, string_to_integer),
+        CONVERSION("uint", EXPR_UINT, EXPR_UINT, convert_same),
+        CONVERSION("uint", EXPR_INT | EXPR_DOUBLE, EXPR_UINT, number_to_uint),
+        CONVERSION("uint", EXPR_STRING, EXPR_UINT, string_to_integer),
+        CONVERSION("double", EXPR_DOUBLE, EXPR_DOUBLE, convert_same),
+        CONVERSION("double", EXPR_INT | EXPR_UINT, EXPR_DOUBLE, number_to_double),
+        CONVERSION("double", EXPR_STRING, EXPR_DOUBLE, string_to_double),
+        CONVERSION("string", EXPR_STRING, EXPR_STRING, convert_same),
+        CONVERSION("string", EXPR_NUMBER | EXPR_BOOL, EXPR_STRING, scalar_to_string),
+        CONVERSION("bool", EXPR_BOOL, EXPR_BOOL, convert_same),
+        CONVERSION("bool", EXPR_STRING, EXPR_BOOL, string_to_bool),
+        CONVERSION("dyn", EXPR_ANY, EXPR_ANY, convert_same),
+        CONVERSION("type", EXPR_ANY, EXPR_TYPE, convert_type),
+        {},
+};
+
+const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method, const ExprType *types, size_t n) {
+        for (const ExprOverload *o = start ?: overloads; o->name; o++) {
+                bool fits = streq(o->name, name) && o->form & (method ? EXPR_AS_METHOD : EXPR_AS_FUNCTION);
+                if (n != SIZE_MAX)
+                        fits = fits && o->n == n;
+                for (size_t i = 0; fits && n != SIZE_MAX && i < n; i++)
+                        fits = (o->args[i] & types[i]) != 0;
+                if (fits)
+                        return o;
+        }
+        return NULL;
+}

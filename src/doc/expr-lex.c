@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text of an expression → tokens, as CEL's lexis has them (github.com/google/cel-spec, doc/langdef.md#syntax). Literals already
+ * carry their value. */
+#include "doc/doc.h"
+#include "doc/expr.h"
+
+#include <errno.h>
+#include <math.h>
+
+static bool is_digit(int c) {
+        return c >= '0' && c <= '9';
+}
+
+static bool is_name(int c) {
+        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static const char *skip_space(const char *s) {
+        for (;;) {
+                s += strspn(s, " \t\n\f\r");
+                if (s[0] != '/' || s[1] != '/')
+                        return s;
+                s += strcspn(s, "\r\n");
+        }
+}
+
+/* ---- numbers ---- */
+
+static const char *lex_real(Pool *pool, const char *from, const char *end, ExprValue *ret) {
+        char *copy = pool_alloc(pool, (size_t)(end - from) + 1);
+        memcpy(copy, from, (size_t)(end - from));
+        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = strtod(copy, NULL) };
+        return isfinite(ret->d) ? NULL : "a number that is too large for a double";
+}
+
+/* Digits, [. digits] [e [+-] digits], or 0x digits; a u behind makes an integer unsigned. */
+static const char *lex_number(Pool *pool, const char **at, ExprValue *ret) {
+        const char *from = *at, *s = from;
+        bool hex = s[0] == '0' && s[1] == 'x' && hex_digit(s[2]) >= 0;
+        for (s += hex ? 2 : 0; hex ? hex_digit(*s) >= 0 : is_digit(*s);)
+                s++;
+        const char *whole = s;
+        if (!hex && s[0] == '.' && is_digit(s[1]))
+                for (s++; is_digit(*s);)
+                        s++;
+        size_t sign = s[0] != '\0' && (s[1] == '+' || s[1] == '-');
+        if (!hex && (*s == 'e' || *s == 'E') && is_digit(s[1 + sign]))
+                for (s += 1 + sign; is_digit(*s);)
+                        s++;
+        *at = s;
+        if (s > whole)
+                return is_name(*s) ? "letters right behind a number" : lex_real(pool, from, s, ret);
+        bool is_unsigned = *s == 'u' || *s == 'U';
+        *at += is_unsigned;
+        if (is_name(**at))
+                return "letters right behind a number";
+        errno = 0;
+        *ret = (ExprValue){ .type = is_unsigned ? EXPR_UINT : EXPR_INT, .u = strtoull(from, NULL, hex ? 16 : 10) };
+        return errno == 0 ? NULL : "an integer that does not fit into 64 bits";
+}
+
+/* ---- strings ---- */
+
+/* n digits of a character's number. */
+static const char *lex_character(const char **at, size_t n, unsigned base, Text *ret) {
+        unsigned long c = 0;
+        for (size_t i = 0; i < n; i++, ++*at) {
+                int digit = hex_digit(**at);
+                if (digit < 0 || (unsigned)digit >= base)
+                        return "an escape with too few digits in a string";
+                c = c * base + (unsigned)digit;
+        }
+        if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) || (base == 8 && c > 0xff))
+                return "an escape in a string that stands for no character";
+        utf8_add(ret, c);
+        return NULL;
+}
+
+/* Behind a backslash. */
+static const char *lex_escape(const char **at, Text *ret) {
+        static const char names[] = "abfnrtv\\'\"`?", values[] = "\a\b\f\n\r\t\v\\'\"`?";
+        static const struct { char name; unsigned char digits; } numbers[] = { { 'x', 2 }, { 'X', 2 }, { 'u', 4 }, { 'U', 8 } };
+        char c = **at;
+        const char *name = c ? strchr(names, c) : NULL;
+        if (name) {
+                text_add_bytes(ret, values + (name - names), 1);
+                ++*at;
+                return NULL;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+                if (numbers[i].name == c) {
+                        ++*at;
+                        return lex_character(at, numbers[i].digits, 16, ret);
+                }
+        return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
+}
+
+/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are in the text. */
+static const char *lex_text(const char **at, bool raw, Text *ret) {
+        const char quote = **at, triple[] = { quote, quote, quote, '\0' };
+        bool multi = startswith(*at, triple);
+        size_t length = multi ? 3 : 1;
+        const char *why, stops[] = { quote, '\r', '\n', raw ? '\n' : '\\', '\0' };
+
+        *at += length;
+        for (;;) {
+                size_t run = strcspn(*at, stops);
+                text_add_bytes(ret, *at, run);
+                *at += run;
+                if (strncmp(*at, triple, length) == 0) {
+                        *at += length;
+                        return NULL;
+                }
+                if (**at == '\\') {
+                        ++*at;
+                        why = lex_escape(at, ret);
+                        if (why)
+                                return why;
+                } else if (**at == quote)
+                        text_add_bytes(ret, (*at)++, 1);
+                else if (**at == '\0' || !multi)
+                        return "a string that is not closed";
+                else {
+                        *at += startswith(*at, "\r\n") ? 2 : 1;
+                        text_add_bytes(ret, "\n", 1);
+                }
+        }
+}
+
+static const char *lex_string(Pool *pool, const char **at, ExprValue *ret) {
+        _cleanup_(text_done) Text text = {};
+        bool raw = **at == 'r' || **at == 'R';
+        *at += raw;
+        const char *why = lex_text(at, raw, &text);
+        if (why)
+                return why;
+        char *copy = pool_alloc(pool, text.size + 1);
+        if (text.size > 0)
+                memcpy(copy, text.data, text.size);
+        *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = text.size };
+        return NULL;
+}
+
+/* Does a string begin here: a quote, or r, b or both in front of one? */
+static bool starts_string(const char *s, bool *ret_bytes) {
+        size_t n = strspn(s, "rRbB");
+        *ret_bytes = n > 0 && strcspn(s, "bB") < n;
+        return (s[n] == '"' || s[n] == '\'') && (n < 2 || (n == 2 && *ret_bytes && strcspn(s, "rR") < n));
+}
+
+const char *expr_lex(Pool *pool, const char **at, Token *ret) {
+        static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };  /* of two characters */
+        const char *s = *at = skip_space(*at), *why = NULL;
+        bool bytes;
+
+        *ret = (Token){ .at = s };
+        if (*s == '\0')
+                return NULL;
+        if (is_digit(*s) || (*s == '.' && is_digit(s[1]))) {
+                ret->type = TOKEN_LITERAL;
+                why = lex_number(pool, at, &ret->value);
+        } else if (starts_string(s, &bytes)) {
+                ret->type = TOKEN_LITERAL;
+                why = bytes ? "bytes are not supported here" : lex_string(pool, at, &ret->value);
+        } else if (is_name(*s)) {
+                while (is_name(**at))
+                        ++*at;
+                ret->type = *at - s == 2 && startswith(s, "in") ? TOKEN_OPERATOR : TOKEN_NAME;
+        } else {
+                ret->type = TOKEN_OPERATOR;
+                *at = s + 1;
+                for (size_t i = 0; i < ARRAY_SIZE(operators); i++)
+                        if (startswith(s, operators[i]))
+                                *at = s + 2;
+                if (*at == s + 1 && !strchr("<>!?:+-*/%()[]{}.,", *s))
+                        why = "a character that means nothing here";
+        }
+        ret->size = (size_t)(*at - s);
+        return why;
+}

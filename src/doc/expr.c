@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax) by precedence climbing.
+ * Messages, maps, bytes, macros, times and regular expressions are left out: nothing that nodeadm passes in needs them. An error
+ * says where, never what is written there: an expression is part of the user data. */
+#include "doc/doc.h"
+#include "doc/expr.h"
+
+#include <errno.h>
+
+typedef struct Parser {
+        const char *text, *at;
+        Token token;                    /* the next one */
+        const ExprVariable *variables;
+        size_t n_variables;
+        unsigned depth;
+        Pool *pool;
+        ExprError *error;
+} Parser;
+
+void *pool_alloc(Pool *pool, size_t size) {
+        if (pool->n == pool->room) {
+                pool->room = MAX(pool->room * 2, 64u);
+                pool->items = xrealloc(pool->items, pool->room, sizeof *pool->items);
+        }
+        return pool->items[pool->n++] = xcalloc(size, 1);
+}
+
+void pool_done(Pool *pool) {
+        for (size_t i = 0; i < pool->n; i++)
+                free(pool->items[i]);
+        free(pool->items);
+        *pool = (Pool){};
+}
+
+/* ---- tokens ---- */
+
+static int next(Parser *p) {
+        const char *why = expr_lex(p->pool, &p->at, &p->token);
+        return why ? expr_fail(p->error, p->token.at, "%s", why) : 0;
+}
+
+static bool token_is(const Token *token, const char *text) {
+        return strlen(text) == token->size && memcmp(text, token->at, token->size) == 0;
+}
+
+static bool is_operator(const Parser *p, const char *operator) {
+        return p->token.type == TOKEN_OPERATOR && token_is(&p->token, operator);
+}
+
+static bool is_word(const Parser *p, const char *word) {
+        return p->token.type == TOKEN_NAME && token_is(&p->token, word);
+}
+
+static int fail_missing(Parser *p, const char *what) {
+        const char *where = p->token.type == TOKEN_END ? ", where the expression ends" : "";
+        return expr_fail(p->error, p->token.at, "%s should stand here%s", what, where);
+}
+
+static int expect(Parser *p, const char *operator) {
+        return is_operator(p, operator) ? next(p) : fail_missing(p, operator);
+}
+
+static int enter(Parser *p) {
+        if (p->depth >= EXPR_MAX_DEPTH)
+                return expr_fail(p->error, p->token.at, "nested more than %u deep", EXPR_MAX_DEPTH);
+        p->depth++;
+        return 0;
+}
+
+/* ---- the tree ---- */
+
+static Expr *expr_new(Parser *p, ExprKind kind, const char *at, const char *name, size_t n) {
+        Expr *e = pool_alloc(p->pool, sizeof *e);
+        *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1, .args = pool_alloc(p->pool, n * sizeof(void *)) };
+        return e;
+}
+
+static int set_arg(Parser *p, Expr *e, size_t i, Expr *arg) {
+        e->args[i] = arg;
+        e->height = MAX(e->height, arg->height + 1);
+        if (e->height > EXPR_MAX_HEIGHT)
+                return expr_fail(p->error, e->at, "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
+        return 0;
+}
+
+static int make_binary(Parser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b, Expr **ret) {
+        Expr *e = expr_new(p, kind, at, name, 2);
+        int r = set_arg(p, e, 0, a);
+        if (r >= 0)
+                r = set_arg(p, e, 1, b);
+        if (r >= 0)
+                *ret = e;
+        return r;
+}
+
+static Expr *make_literal(Parser *p, const char *at, ExprValue value) {
+        Expr *e = expr_new(p, EXPR_LITERAL, at, NULL, 0);
+        e->value = value;
+        return e;
+}
+
+static Expr **list_grow(Expr **items, size_t room) {
+        return xrealloc(items, room, sizeof(void *));
+}
+
+/* ---- the grammar ---- */
+
+static int parse_expr(Parser *p, Expr **ret);
+
+/* Expressions between commas, up to the closing bracket; first, if there is one, goes in front. */
+static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
+        size_t n = 0, room = 0;
+        Expr **items = NULL;
+        int r = enter(p);
+        bool more = !is_operator(p, close);
+
+        if (first) {
+                items = list_grow(NULL, room = 4);
+                items[n++] = first;
+        }
+        while (r >= 0 && more) {
+                if (n == room)
+                        items = list_grow(items, room = room * 2 + 4);
+                r = parse_expr(p, &items[n]);
+                n += r >= 0;
+                more = r >= 0 && is_operator(p, ",");
+                if (more)
+                        r = next(p);
+                if (more && streq(close, "]") && is_operator(p, close))
+                        more = false;           /* [1, 2,] is allowed */
+        }
+        if (r >= 0)
+                r = expect(p, close);
+        into->n = n;
+        into->args = pool_alloc(p->pool, n * sizeof(void *));
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = set_arg(p, into, i, items[i]);
+        free(items);
+        p->depth--;
+        return r;
+}
+
+/* f(x) or, with an object, object.f(x); the name has been read, the bracket not. */
+static int parse_call(Parser *p, const Token *name, Expr *object, Expr **ret) {
+        char *copy = pool_alloc(p->pool, name->size + 1);
+        memcpy(copy, name->at, name->size);
+        if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
+                return expr_fail(p->error, name->at, "no %s of this name: there are %s", object ? "method" : "function",
+                                 object ? "size, startsWith, endsWith and contains" : "int, uint, double, string, bool, dyn, type and size");
+        Expr *e = expr_new(p, EXPR_CALL, name->at, copy, 0);
+        e->method = object != NULL;
+        int r = next(p);
+        if (r >= 0)
+                r = parse_list(p, ")", object, e);
+        if (r >= 0)
+                *ret = e;
+        return r;
+}
+
+static int fail_name(Parser *p, const Token *name) {
+        _cleanup_(text_done) Text known = {};
+        for (size_t i = 0; i < p->n_variables; i++)
+                text_add(&known, "%s%s", i > 0 ? ", " : "", p->variables[i].name);
+        return expr_fail(p->error, name->at, "no variable of this name: there are %s", known.data ?: "none");
+}
+
+/* A variable, or a type as a value. */
+static int resolve_name(Parser *p, const Token *name, Expr **ret) {
+        ExprValue value = { .type = EXPR_TYPE };
+        for (size_t i = 0; i < p->n_variables; i++) {
+                if (!token_is(name, p->variables[i].name))
+                        continue;
+                *ret = make_literal(p, name->at, (ExprValue){ .type = EXPR_INT, .i = p->variables[i].value });
+                return 0;
+        }
+        if (expr_type_from_name(name->at, name->size, &value.named) < 0)
+                return fail_name(p, name);
+        *ret = make_literal(p, name->at, value);
+        return 0;
+}
+
+static int parse_name(Parser *p, Expr **ret) {
+        static const struct { const char *word; ExprValue value; } constants[] = {
+                { "true", { .type = EXPR_BOOL, .boolean = true } }, { "false", { .type = EXPR_BOOL } },
+                { "null", { .type = EXPR_NULL } },
+        };
+        static const char *const reserved[] = { "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+                                                "let", "loop", "package", "namespace", "return", "var", "void", "while" };
+        Token name = p->token;
+        for (size_t i = 0; i < ARRAY_SIZE(constants); i++)
+                if (is_word(p, constants[i].word)) {
+                        *ret = make_literal(p, name.at, constants[i].value);
+                        return next(p);
+                }
+        for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
+                if (is_word(p, reserved[i]))
+                        return expr_fail(p->error, name.at, "a word that CEL reserves");
+        int r = next(p);
+        if (r < 0)
+                return r;
+        return is_operator(p, "(") ? parse_call(p, &name, NULL, ret) : resolve_name(p, &name, ret);
+}
+
+static int parse_literal(Parser *p, bool negative, Expr **ret) {
+        Token token = p->token;
+        ExprValue value = token.value;
+        if (value.type == EXPR_INT) {
+                if (value.u > (uint64_t)INT64_MAX + negative)
+                        return expr_fail(p->error, token.at, "an integer that does not fit into 64 bits");
+                value.i = (int64_t)(negative ? -value.u : value.u);
+        } else if (negative)
+                value.d = -value.d;
+        *ret = make_literal(p, token.at, value);
+        return next(p);
+}
+
+static int parse_primary(Parser *p, Expr **ret) {
+        int r;
+        if (p->token.type == TOKEN_LITERAL)
+                return parse_literal(p, false, ret);
+        bool rooted = is_operator(p, ".");
+        if (rooted) {
+                r = next(p);
+                if (r < 0)
+                        return r;
+        }
+        if (p->token.type == TOKEN_NAME)
+                return parse_name(p, ret);
+        if (is_operator(p, "[")) {
+                *ret = expr_new(p, EXPR_ITEMS, p->token.at, NULL, 0);
+                r = next(p);
+                return r < 0 ? r : parse_list(p, "]", NULL, *ret);
+        }
+        if (is_operator(p, "{"))
+                return expr_fail(p->error, p->token.at, "maps are not supported here");
+        if (rooted || !is_operator(p, "("))
+                return fail_missing(p, "a value");
+        r = enter(p);
+        if (r >= 0)
+                r = next(p);
+        if (r >= 0)
+                r = parse_expr(p, ret);
+        p->depth--;
+        return r < 0 ? r : expect(p, ")");
+}
+
+/* What may follow a value: .method(…) and [index]. */
+static int parse_suffixes(Parser *p, Expr **e) {
+        while (is_operator(p, ".") || is_operator(p, "[") || is_operator(p, "{")) {
+                const char *at = p->token.at;
+                bool index = *at == '[';
+                if (*at == '{')
+                        return expr_fail(p->error, at, "messages are not supported here");
+                int r = next(p);
+                if (r < 0)
+                        return r;
+                if (index) {
+                        Expr *argument = NULL;
+                        r = enter(p);
+                        if (r >= 0)
+                                r = parse_expr(p, &argument);
+                        p->depth--;
+                        if (r >= 0)
+                                r = expect(p, "]");
+                        if (r >= 0)
+                                r = make_binary(p, EXPR_CALL, at, "[]", *e, argument, e);
+                } else {
+                        Token name = p->token;
+                        if (name.type != TOKEN_NAME)
+                                return expr_fail(p->error, name.at, "a name should stand behind the point");
+                        r = next(p);
+                        if (r >= 0 && !is_operator(p, "("))
+                                return expr_fail(p->error, name.at, "nothing here has fields");
+                        if (r >= 0)
+                                r = parse_call(p, &name, *e, e);
+                }
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* A row of ! or of -; the last - before a number belongs to it, which alone makes -9223372036854775808 possible. */
+static int parse_unary(Parser *p, Expr **ret) {
+        const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
+        size_t n = 0;
+        int r = 0;
+
+        while (name && r >= 0 && is_operator(p, name)) {
+                n++;
+                r = next(p);
+        }
+        if (r < 0)
+                return r;
+        bool sign = name && *name == '-' && p->token.type == TOKEN_LITERAL && p->token.value.type & (EXPR_INT | EXPR_DOUBLE);
+        n -= sign;
+        r = sign ? parse_literal(p, true, ret) : parse_primary(p, ret);
+        if (r >= 0)
+                r = parse_suffixes(p, ret);
+        for (; r >= 0 && n > 0; n--) {
+                Expr *e = expr_new(p, EXPR_CALL, first, name, 1);
+                r = set_arg(p, e, 0, *ret);
+                *ret = e;
+        }
+        return r;
+}
+
+static int parse_binary(Parser *p, unsigned lowest, Expr **ret) {
+        static const struct { const char *name; unsigned binds; ExprKind kind; } operators[] = {
+                { "||", 1, EXPR_OR }, { "&&", 2, EXPR_AND },
+                { "<", 3, EXPR_CALL }, { "<=", 3, EXPR_CALL }, { ">", 3, EXPR_CALL }, { ">=", 3, EXPR_CALL },
+                { "==", 3, EXPR_CALL }, { "!=", 3, EXPR_CALL }, { "in", 3, EXPR_CALL },
+                { "+", 4, EXPR_CALL }, { "-", 4, EXPR_CALL }, { "*", 5, EXPR_CALL }, { "/", 5, EXPR_CALL }, { "%", 5, EXPR_CALL },
+        };
+        Expr *left, *right;
+        int r = parse_unary(p, &left);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(operators);) {
+                const char *at = p->token.at;
+                if (operators[i].binds < lowest || !is_operator(p, operators[i].name)) {
+                        i++;
+                        continue;
+                }
+                r = next(p);
+                if (r >= 0)
+                        r = parse_binary(p, operators[i].binds + 1, &right);
+                if (r >= 0)
+                        r = make_binary(p, operators[i].kind, at, operators[i].name, left, right, &left);
+                i = 0;
+        }
+        if (r >= 0)
+                *ret = left;
+        return r;
+}
+
+/* condition ? value : condition ? value : … is read in a loop and put together from its end. */
+static int parse_expr(Parser *p, Expr **ret) {
+        _cleanup_(freep) Expr **open = NULL;
+        size_t n = 0;
+        Expr *last = NULL;
+        for (;;) {
+                int r = parse_binary(p, 1, &last);
+                if (r < 0)
+                        return r;
+                if (!is_operator(p, "?"))
+                        break;
+                if (n >= EXPR_MAX_HEIGHT)
+                        return expr_fail(p->error, p->token.at, "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
+                open = list_grow(open, n + 1);
+                Expr *e = open[n++] = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
+                r = set_arg(p, e, 0, last);
+                if (r >= 0)
+                        r = next(p);
+                if (r >= 0)
+                        r = parse_binary(p, 1, &last);
+                if (r >= 0)
+                        r = set_arg(p, e, 1, last);
+                if (r >= 0)
+                        r = expect(p, ":");
+                if (r < 0)
+                        return r;
+        }
+        while (n > 0) {
+                int r = set_arg(p, open[--n], 2, last);
+                if (r < 0)
+                        return r;
+                last = open[n];
+        }
+        *ret = last;
+        return 0;
+}
+
+static int parse(Parser *p, Expr **ret) {
+        for (const char *s = p->text; *s;) {
+                size_t n = utf8_length(s, strnlen(s, 4));
+                if (n == 0)
+                        return expr_fail(p->error, s, "not UTF-8");
+                s += n;
+        }
+        int r = next(p);
+        if (r >= 0)
+                r = parse_expr(p, ret);
+        if (r >= 0 && p->token.type != TOKEN_END)
+                return expr_fail(p->error, p->token.at, "the expression should end here, or an operator should stand here");
+        return r;
+}
+
+/* "column 12: no such overload: int + double"; columns are characters, and lines count from the second on. */
+static char *locate(const char *text, const ExprError *error) {
+        unsigned line = 1, column = 1;
+        for (const char *s = text; s < error->at; s++) {
+                if (((unsigned char)*s & 0xc0) != 0x80)
+                        column++;
+                if (*s == '\n') {
+                        line++;
+                        column = 1;
+                }
+        }
+        return line == 1 ? xasprintf("column %u: %s", column, error->text)
+                         : xasprintf("line %u, column %u: %s", line, column, error->text);
+}
+
+/* As nodeadm does: what int() takes is an int. */
+static int convert_result(Pool *pool, const char *text, const ExprValue *value, int64_t *ret, ExprError *error) {
+        const ExprOverload *o = expr_overload(NULL, "int", false, &value->type, 1);
+        ExprValue result;
+        if (!o)
+                return expr_fail(error, text, "the result is of type %s and not a number", expr_type_name(value->type));
+        const char *why = o->call(&(ExprCall){ pool, o->name, value }, &result);
+        if (why)
+                return expr_fail(error, text, "the result is %s", why);
+        *ret = result.i;
+        return 0;
+}
+
+int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why) {
+        _cleanup_(pool_done) Pool pool = {};
+        ExprError error = {};
+        Parser p = { .text = text, .at = text, .variables = variables, .n_variables = n, .pool = &pool, .error = &error };
+        Expr *e = NULL;
+        ExprType type;
+        ExprValue value = {};
+        int r;
+
+        if (strnlen(text, EXPR_MAX_BYTES + 1) > EXPR_MAX_BYTES)
+                r = expr_fail(&error, text, "more than %u KiB of text", EXPR_MAX_BYTES >> 10);
+        else
+                r = parse(&p, &e);
+        if (r >= 0)
+                r = expr_check(e, &type, &error);
+        if (r >= 0)
+                r = expr_eval(&pool, e, &value, &error);
+        if (r >= 0)
+                r = convert_result(&pool, text, &value, ret, &error);
+        if (r < 0)
+                *ret_why = locate(text, &error);
+        free(error.text);
+        return r;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass: time grows with the text alone. JSON cannot hold
+ * dates, NaN and infinity: they are refused with their line. What is accepted and what it means agrees with Python's tomllib,
+ * which tests/toml-oracle.py checks; so does the one thing that the specification leaves open: a line end in a string is "\n". */
+#include "base/str.h"
+#include "doc/doc.h"
+
+#include <errno.h>
+
+/* How a table came to be decides who may add to it later. What is not listed is closed: scalars, inline tables, inline arrays. */
+typedef enum Kind {
+        KIND_CLOSED,
+        KIND_IMPLIED,           /* only named on the way to another one: [a.b] implies a */
+        KIND_HEADER,            /* [a], or an element of [[a]] */
+        KIND_DOTTED,            /* a.b = 1 */
+        KIND_ARRAY,             /* [[a]] */
+} Kind;
+
+typedef struct Known { const json_t *value; Kind kind; } Known;
+
+typedef struct Parser {
+        const char *start, *at, *end;
+        const char *bad, *why;          /* where and what went wrong */
+        Known *known;                   /* hashed by address; room is a power of two */
+        size_t n_known, room;
+} Parser;
+
+/* A table and how many tables and arrays deep its content is. */
+typedef struct Cursor { json_t *table; unsigned depth; } Cursor;
+
+static int fail(Parser *p, const char *at, const char *why) {
+        p->bad = at;
+        p->why = why;
+        return -EINVAL;
+}
+
+/* ---- which tables may still grow ---- */
+
+static Known *known_slot(Known *table, size_t room, const json_t *value) {
+        size_t i = (size_t)(((uintptr_t)value >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+        while (table[i & (room - 1)].value && table[i & (room - 1)].value != value)
+                i++;
+        return &table[i & (room - 1)];
+}
+
+static void kind_set(Parser *p, const json_t *value, Kind kind) {
+        if (p->n_known * 2 >= p->room) {
+                size_t room = MAX(p->room * 2, 16u);
+                Known *bigger = xcalloc(room, sizeof *bigger);
+                for (size_t i = 0; i < p->room; i++)
+                        if (p->known[i].value)
+                                *known_slot(bigger, room, p->known[i].value) = p->known[i];
+                free(p->known);
+                p->known = bigger;
+                p->room = room;
+        }
+        Known *slot = known_slot(p->known, p->room, value);
+        p->n_known += slot->value == NULL;
+        *slot = (Known){ value, kind };
+}
+
+static Kind kind_of(const Parser *p, const json_t *value) {
+        return p->room > 0 ? known_slot(p->known, p->room, value)->kind : KIND_CLOSED;
+}
+
+/* ---- characters ---- */
+
+static int peek(const Parser *p) {
+        return p->at < p->end ? (unsigned char)*p->at : -1;
+}
+
+static bool accept(Parser *p, int c) {
+        bool yes = peek(p) == c;
+        p->at += yes;
+        return yes;
+}
+
+static bool accept_newline(Parser *p) {
+        if (peek(p) == '\r' && p->end - p->at > 1 && p->at[1] == '\n')
+                p->at++;
+        return accept(p, '\n');
+}
+
+static bool is_digit(int c) {
+        return c >= '0' && c <= '9';
+}
+
+static bool is_bare(int c) {
+        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+}
+
+static bool is_control(char c) {
+        return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+static void skip_blanks(Parser *p) {
+        while (peek(p) == ' ' || peek(p) == '\t')
+                p->at++;
+}
+
+static int skip_comment(Parser *p) {
+        if (!accept(p, '#'))
+                return 0;
+        while (p->at < p->end && !is_control(*p->at))
+                p->at++;
+        if (p->at < p->end && *p->at != '\n' && *p->at != '\r')
+                return fail(p, p->at, "a control character in a comment");
+        return 0;
+}
+
+/* Blanks, comments and line ends, as they may stand between the items of an array. */
+static int skip_space(Parser *p) {
+        do {
+                skip_blanks(p);
+                int r = skip_comment(p);
+                if (r < 0)
+                        return r;
+        } while (accept_newline(p));
+        return 0;
+}
+
+static int line_end(Parser *p) {
+        skip_blanks(p);
+        int r = skip_comment(p);
+        if (r < 0)
+                return r;
+        if (p->at < p->end && !accept_newline(p))
+                return fail(p, p->at, "more text where the line should end");
+        return 0;
+}
+
+static int check_utf8(Parser *p) {
+        for (const char *s = p->start; s < p->end;) {
+                size_t n = utf8_length(s, (size_t)(p->end - s));
+                if (n == 0)
+                        return fail(p, s, "not UTF-8");
+                s += n;
+        }
+        return 0;
+}
+
+/* ---- strings and keys ---- */
+
+static int parse_unicode(Parser *p, unsigned digits, Text *ret) {
+        const char *from = p->at;
+        unsigned long c = 0;
+        for (unsigned i = 0; i < digits; i++) {
+                int value = hex_digit(peek(p));
+                if (value < 0)
+                        return fail(p, from, digits == 4 ? "\\u needs four hexadecimal digits" : "\\U needs eight hexadecimal digits");
+                c = c << 4 | (unsigned long)value;
+                p->at++;
+        }
+        if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+                return fail(p, from, "an escape that stands for no Unicode character");
+        utf8_add(ret, c);
+        return 0;
+}
+
+/* Behind a backslash. */
+static int parse_escape(Parser *p, bool multi, Text *ret) {
+        static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";
+        const char *from = p->at;
+        int c = peek(p);
+        const char *name = c > 0 ? strchr(names, c) : NULL;
+
+        if (name) {
+                p->at++;
+                text_add_bytes(ret, values + (name - names), 1);
+                return 0;
+        }
+        if (accept(p, 'u'))
+                return parse_unicode(p, 4, ret);
+        if (accept(p, 'U'))
+                return parse_unicode(p, 8, ret);
+        skip_blanks(p);
+        if (!multi || !accept_newline(p))
+                return fail(p, from, "an unknown escape in a string");
+        do
+                skip_blanks(p);
+        while (accept_newline(p));
+        return 0;
+}
+
+/* Quotes inside a string: true if they end it. Up to two may stand right before the three that end a multi-line one. */
+static bool parse_quotes(Parser *p, char quote, bool multi, Text *ret) {
+        size_t n = 0, last = multi ? 5 : 1, needed = multi ? 3 : 1;
+        while (n < last && accept(p, quote))
+                n++;
+        for (size_t i = n < needed ? 0 : needed; i < n; i++)
+                text_add_bytes(ret, &quote, 1);
+        return n >= needed;
+}
+
+/* One of the four kinds of string: "…", '…', """…""", '''…'''. */
+static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
+        const char *from = p->at, quote = *p->at++;
+        bool multi = p->end - p->at >= 2 && p->at[0] == quote && p->at[1] == quote;
+
+        if (multi && !multi_allowed)
+                return fail(p, from, "a string of several lines cannot be a key");
+        if (multi) {
+                p->at += 2;
+                accept_newline(p);
+        }
+        for (;;) {
+                const char *run = p->at;
+                while (p->at < p->end && *p->at != quote && !(*p->at == '\\' && quote == '"') && !is_control(*p->at))
+                        p->at++;
+                text_add_bytes(ret, run, (size_t)(p->at - run));
+                if (p->at == p->end)
+                        return fail(p, from, "a string that is not closed");
+                if (*p->at == quote) {
+                        if (parse_quotes(p, quote, multi, ret))
+                                return 0;
+                } else if (*p->at == '\\') {
+                        p->at++;
+                        int r = parse_escape(p, multi, ret);
+                        if (r < 0)
+                                return r;
+                } else if (multi && accept_newline(p))
+                        text_add_bytes(ret, "\n", 1);
+                else if (*p->at == '\n')
+                        return fail(p, from, "a string that is not closed on its line");
+                else
+                        return fail(p, p->at, "a control character in a string");
+        }
+}
+
+static int parse_key(Parser *p, Text *ret) {
+        ret->size = 0;
+        if (peek(p) == '"' || peek(p) == '\'')
+                return parse_string(p, false, ret);
+        const char *from = p->at;
+        while (is_bare(peek(p)))
+                p->at++;
+        if (p->at == from)
+                return fail(p, from, "a key is missing, or has characters that need quotes");
+        text_add_bytes(ret, from, (size_t)(p->at - from));
+        return 0;
+}
+
+/* ---- tables ---- */
+
+static json_t *child_get(const json_t *table, const Text *key) {
+        return json_object_getn(table, key->data ?: "", key->size);
+}
+
+static void child_set(json_t *table, const Text *key, json_t *value) {
+        json_object_setn_new_nocheck(table, key->data ?: "", key->size, value);
+}
+
+static int deeper(Parser *p, unsigned *depth) {
+        if (*depth >= DOC_MAX_DEPTH)
+                return fail(p, p->at, "tables and arrays nested more than 100 deep");
+        ++*depth;
+        return 0;
+}
+
+/* From a table into the one that a key with more behind it names; made if it is not there. way is KIND_IMPLIED in a header and
+ * KIND_DOTTED before a value. */
+static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
+        json_t *next = child_get(c->table, key);
+        int r = deeper(p, &c->depth);
+        if (r < 0)
+                return r;
+        if (!next) {
+                child_set(c->table, key, next = json_object());
+                kind_set(p, next, way);
+        }
+        Kind kind = kind_of(p, next);
+        if (kind == KIND_ARRAY && way == KIND_IMPLIED) {
+                next = json_array_get(next, json_array_size(next) - 1);
+                r = deeper(p, &c->depth);
+                if (r < 0)
+                        return r;
+        } else if (kind == KIND_CLOSED)
+                return fail(p, p->at, "part of a key that already has a value, or an inline table or array, which cannot grow");
+        else if (way == KIND_DOTTED && (kind == KIND_HEADER || kind == KIND_ARRAY))
+                return fail(p, p->at, "a dotted key into a table that has a header of its own");
+        else if (way == KIND_DOTTED)
+                kind_set(p, next, KIND_DOTTED);
+        c->table = next;
+        return 0;
+}
+
+/* a.b.c: moves the cursor to a.b and returns c. */
+static int parse_path(Parser *p, Cursor *c, Kind way, Text *ret) {
+        for (;;) {
+                skip_blanks(p);
+                int r = parse_key(p, ret);
+                if (r < 0)
+                        return r;
+                skip_blanks(p);
+                if (!accept(p, '.'))
+                        return 0;
+                r = step(p, c, ret, way);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int open_table(Parser *p, Cursor *c, const Text *key) {
+        json_t *old = child_get(c->table, key);
+        int r = deeper(p, &c->depth);
+        if (r < 0)
+                return r;
+        if (old && kind_of(p, old) != KIND_IMPLIED)
+                return fail(p, p->at, "a table or key that is already defined");
+        if (!old)
+                child_set(c->table, key, old = json_object());
+        kind_set(p, old, KIND_HEADER);
+        c->table = old;
+        return 0;
+}
+
+static int open_array_element(Parser *p, Cursor *c, const Text *key) {
+        json_t *array = child_get(c->table, key), *element;
+        int r = deeper(p, &c->depth);
+        if (r >= 0)
+                r = deeper(p, &c->depth);
+        if (r < 0)
+                return r;
+        if (array && kind_of(p, array) != KIND_ARRAY)
+                return fail(p, p->at, "an array of tables under a name that is already defined");
+        if (!array) {
+                child_set(c->table, key, array = json_array());
+                kind_set(p, array, KIND_ARRAY);
+        }
+        json_array_append_new(array, element = json_object());
+        kind_set(p, element, KIND_HEADER);
+        c->table = element;
+        return 0;
+}
+
+/* [a.b] or [[a.b]]: everything up to the next header goes there. */
+static int parse_header(Parser *p, json_t *root, Cursor *ret) {
+        _cleanup_(text_done) Text key = {};
+        Cursor c = { root, 1 };
+        p->at++;
+        bool array = accept(p, '[');
+        int r = parse_path(p, &c, KIND_IMPLIED, &key);
+        if (r < 0)
+                return r;
+        if (!accept(p, ']') || (array && !accept(p, ']')))
+                return fail(p, p->at, array ? "a header that does not end in ]]" : "a header that does not end in ]");
+        r = array ? open_array_element(p, &c, &key) : open_table(p, &c, &key);
+        if (r >= 0)
+                *ret = c;
+        return r;
+}
+
+/* ---- values ---- */
+
+static int parse_value(Parser *p, unsigned depth, json_t **ret);
+
+/* Numbers, booleans, and whatever else stands there without quotes. */
+static int parse_plain(Parser *p, json_t **ret) {
+        const char *from = p->at;
+        while (is_bare(peek(p)) || peek(p) == '+' || peek(p) == '.' || peek(p) == ':')
+                p->at++;
+        _cleanup_(freep) char *word = xmemdup(from, (size_t)(p->at - from));
+        const char *why;
+        return toml_parse_word(word, ret, &why) < 0 ? fail(p, from, why) : 0;
+}
+
+static int parse_pair(Parser *p, Cursor c) {
+        _cleanup_(text_done) Text key = {};
+        json_t *value;
+        const char *from = p->at;
+        int r = parse_path(p, &c, KIND_DOTTED, &key);
+        if (r < 0)
+                return r;
+        if (child_get(c.table, &key))
+                return fail(p, from, "a key that is already defined");
+        if (!accept(p, '='))
+                return fail(p, p->at, "no = behind a key");
+        skip_blanks(p);
+        r = parse_value(p, c.depth, &value);
+        if (r >= 0)
+                child_set(c.table, &key, value);
+        return r;
+}
+
+static int parse_array(Parser *p, unsigned depth, json_t *array) {
+        const char *from = p->at++;
+        for (;;) {
+                json_t *value;
+                int r = skip_space(p);
+                if (r < 0)
+                        return r;
+                if (accept(p, ']'))
+                        return 0;
+                if (p->at == p->end)
+                        return fail(p, from, "an array that is not closed");
+                r = parse_value(p, depth, &value);
+                if (r < 0)
+                        return r;
+                json_array_append_new(array, value);
+                r = skip_space(p);
+                if (r < 0)
+                        return r;
+                if (!accept(p, ',') && peek(p) != ']' && p->at < p->end)
+                        return fail(p, p->at, "neither , nor ] behind an item of an array");
+        }
+}
+
+static int parse_inline_table(Parser *p, unsigned depth, json_t *table) {
+        p->at++;
+        skip_blanks(p);
+        if (accept(p, '}'))
+                return 0;
+        do {
+                skip_blanks(p);
+                int r = parse_pair(p, (Cursor){ table, depth });
+                if (r < 0)
+                        return r;
+                skip_blanks(p);
+        } while (accept(p, ','));
+        return accept(p, '}') ? 0 : fail(p, p->at, "an inline table that is not closed with } on its line");
+}
+
+static int parse_value(Parser *p, unsigned depth, json_t **ret) {
+        int r, c = peek(p);
+        if (c == '"' || c == '\'') {
+                _cleanup_(text_done) Text text = {};
+                r = parse_string(p, true, &text);
+                if (r >= 0)
+                        *ret = json_stringn_nocheck(text.data ?: "", text.size);
+                return r;
+        }
+        if (c != '[' && c != '{')
+                return parse_plain(p, ret);
+        r = deeper(p, &depth);
+        if (r < 0)
+                return r;
+        json_auto_t *value = c == '[' ? json_array() : json_object();
+        r = c == '[' ? parse_array(p, depth, value) : parse_inline_table(p, depth, value);
+        if (r >= 0)
+                *ret = TAKE_PTR(value);
+        return r;
+}
+
+static int parse_document(Parser *p, json_t *root) {
+        Cursor section = { root, 1 };
+        int r = check_utf8(p);
+        while (r >= 0 && p->at < p->end) {
+                skip_blanks(p);
+                int c = peek(p);
+                if (c == '[')
+                        r = parse_header(p, root, &section);
+                else if (c >= 0 && !strchr("#\r\n", c))
+                        r = parse_pair(p, section);
+                if (r >= 0)
+                        r = line_end(p);
+        }
+        return r;
+}
+
+int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why) {
+        Parser p = { .start = text, .at = text, .end = text + size };
+        json_auto_t *root = json_object();
+        int r = parse_document(&p, root);
+        free(p.known);
+        if (r < 0) {
+                *ret_line = 1;
+                for (const char *s = text; s < p.bad; s++)
+                        *ret_line += *s == '\n';
+                *ret_why = p.why;
+                return r;
+        }
+        *ret = TAKE_PTR(root);
+        return 0;
+}

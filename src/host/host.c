@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Configuration and machine → Host. The local facts come first, because they cost microseconds and a missing one should be told
+ * before EC2 is waited for; then the identity, and what only the network knows. */
+#include "host/host.h"
+
+#include "base/str.h"
+#include "host/detect.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <sys/utsname.h>
+
+int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
+        bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
+        return diag_error(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s",
+                          nonsense ? "what it says makes no sense" : strerror(-r), meaning);
+}
+
+/* Free-form names that nothing depends on; a machine that does not tell them is fine. */
+static void detect_names(const Root *root, Host *h) {
+        struct utsname names;
+        if (root_is_host(root) && uname(&names) == 0) {
+                h->kernel = xstrdup(names.release);
+                h->arch = xstrdup(names.machine);
+        } else {
+                (void)!root_read_line(root, "/proc/sys/kernel/osrelease", &h->kernel);
+                (void)!root_read_line(root, "/proc/sys/kernel/arch", &h->arch);
+        }
+        (void)!root_read_line(root, "/sys/devices/virtual/dmi/id/product_name", &h->product_name);
+}
+
+static int look(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        int r;
+
+        detect_names(root, h);
+        r = detect_memory(root, h, diag);
+        if (r >= 0)
+                r = detect_pci(root, h, diag);
+        if (r >= 0)
+                r = detect_disks(root, h, diag);
+        if (r >= 0)
+                r = detect_nics(root, h, diag);
+        if (r >= 0)
+                r = detect_versions(root, options, h, diag);
+        if (r >= 0)
+                r = detect_identity(root, config, options, h, diag);
+        if (r >= 0)
+                h->type = instance_type_find(h->instance.type);
+        return r;
+}
+
+/* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an error: a node with
+ * 110 pods is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
+static void find_eni_limits(const HostOptions *options, Host *h) {
+        _cleanup_(diag_done) Diag tried = {};
+        const char *why = "the table does not know it and EC2 was not asked";
+
+        if (h->eni_limits_known)        /* from the cache */
+                return;
+        h->eni_limits_known = eni_limits_find(h->instance.type, &h->max_enis, &h->addresses_per_eni);
+        if (h->eni_limits_known)
+                return;
+        if (options->imds && !h->modelled) {
+                Ec2 ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
+                h->eni_limits_known = ec2_eni_limits(&ec2, h->instance.type, &h->max_enis, &h->addresses_per_eni, &tried) >= 0;
+                const Diagnostic *e = diag_first_error(&tried);
+                why = e ? e->text : "EC2 does not know it either";
+        }
+        if (!h->eni_limits_known)
+                h->eni_limits_why = xstrdup(why);
+}
+
+/* The host of "https://HOST[:PORT][/PATH]"; brackets of an IPv6 address taken off. */
+static char *endpoint_host(const char *endpoint) {
+        const char *host = strstr(endpoint, "://");
+        host = host ? host + 3 : endpoint;
+        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]")) : xstrndup(host, strcspn(host, ":/?#"));
+}
+
+static void add_address(char ***addresses, const struct sockaddr *a) {
+        char text[INET6_ADDRSTRLEN] = "";
+        const void *bytes = a->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
+                                                    : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+        if ((a->sa_family == AF_INET || a->sa_family == AF_INET6) && inet_ntop(a->sa_family, bytes, text, sizeof text) &&
+            !strv_contains(*addresses, text))
+                strv_add(addresses, text);
+}
+
+/* Outposts: the node must reach its API server when the link to the region is down, so the addresses go to /etc/hosts. */
+static int find_api_servers(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list = NULL;
+
+        if (!config->cluster.outpost)
+                return 0;
+        if (h->modelled || !options->imds) {
+                strv_add(&h->api_server_addresses, "192.0.2.1");
+                assume(h, "apiServerAddresses");
+                return 0;
+        }
+        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        int e = getaddrinfo(name, NULL, &hints, &list);
+        if (e != 0)
+                return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
+                                  "its host name cannot be resolved (%s), and a node on an Outpost keeps the addresses in "
+                                  "/etc/hosts; look at the DNS settings of the VPC", gai_strerror(e));
+        for (struct addrinfo *a = list; a; a = a->ai_next)
+                add_address(&h->api_server_addresses, a->ai_addr);
+        freeaddrinfo(list);
+        strv_sort(h->api_server_addresses);
+        return 0;
+}
+
+int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag) {
+        _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
+        int r = options->instance_type ? model_host(config, options, h, diag) : look(root, config, options, h, diag);
+        if (r < 0)
+                return r;
+        find_eni_limits(options, h);
+        r = find_api_servers(config, options, h, diag);
+        if (r < 0)
+                return r;
+        strv_sort(h->assumed);
+        *ret = TAKE_PTR(h);
+        return 0;
+}
+
+static void free_devices(Host *h) {
+        for (size_t i = 0; i < h->n_pci; i++) {
+                free(h->pci[i].address);
+                free(h->pci[i].driver);
+        }
+        for (size_t i = 0; i < h->n_disks; i++) {
+                free(h->disks[i].name);
+                free(h->disks[i].model);
+                free(h->disks[i].serial);
+        }
+        for (size_t i = 0; i < h->n_nics; i++) {
+                free(h->nics[i].name);
+                free(h->nics[i].mac);
+                free(h->nics[i].driver);
+                free(h->nics[i].pci_address);
+        }
+        free(h->pci);
+        free(h->disks);
+        free(h->nics);
+        free(h->nodes);
+}
+
+Host *host_free(Host *h) {
+        if (!h)
+                return NULL;
+        char *strings[] = {
+                h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
+                h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
+                h->kubelet_version, h->containerd_version, h->driver_version, h->image_credential_provider,
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+                free(strings[i]);
+        free_devices(h);
+        strv_free(h->assumed);
+        strv_free(h->api_server_addresses);
+        free(h);
+        return NULL;
+}

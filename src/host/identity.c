@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who this instance is: the cache of an earlier phase, else the metadata service's identity document and two more values
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html), and one EC2 call for the private DNS
+ * name. A value that is known is not asked for. Without a metadata service everything is assumed, and said to be. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stddef.h>
+
+#define DOCUMENT "dynamic/instance-identity/document"
+
+/* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and what is assumed where
+ * nobody may be asked. A NULL: not there. */
+typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
+static const Fact facts[] = {
+        { offsetof(Instance, id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
+        { offsetof(Instance, type),   "instance.type",   "instanceType",     "type",             "m5.large"            },
+        { offsetof(Instance, region), "instance.region", "region",           "region",           "us-west-2"           },
+        { offsetof(Instance, zone),   "instance.zone",   "availabilityZone", "availabilityZone", "us-west-2a"          },
+        { offsetof(Instance, ipv4),   "instance.ipv4",   "privateIp",        NULL,               "10.0.0.10"           },
+        { offsetof(Instance, mac),    "instance.mac",    NULL,               "mac",              "02:00:00:00:00:01"   },
+        { offsetof(Instance, private_dns_name), "instance.privateDnsName", NULL, "privateDnsName", NULL },
+};
+
+static char **fact_slot(Host *h, const Fact *f) {
+        return (char **)(void *)((char *)&h->instance + f->offset);
+}
+
+static bool cluster_is_ipv6(const Config *config) {
+        return config->cluster.cidr && strchr(config->cluster.cidr, ':');
+}
+
+void assume(Host *h, const char *fact) {
+        if (!strv_contains(h->assumed, fact))
+                strv_add(&h->assumed, fact);
+}
+
+static void assume_value(Host *h, const char *fact, char **slot, char *value) {
+        if (*slot) {
+                free(value);
+                return;
+        }
+        *slot = value;
+        assume(h, fact);
+}
+
+void assume_identity(const Config *config, Host *h) {
+        Instance *i = &h->instance;
+
+        for (size_t k = 0; k < ARRAY_SIZE(facts); k++)
+                if (facts[k].assumed)
+                        assume_value(h, facts[k].name, fact_slot(h, &facts[k]), xstrdup(facts[k].assumed));
+        assume_value(h, "instance.domain", &i->domain, xstrdup(partition_domain(i->region)));
+        if (cluster_is_ipv6(config))
+                assume_value(h, "instance.ipv6", &i->ipv6, xstrdup("2001:db8::10"));
+        if (!config->gates.instance_id_node_name)
+                assume_value(h, "instance.privateDnsName", &i->private_dns_name,
+                             xasprintf("ip-10-0-0-10.%s.compute.internal", i->region));
+}
+
+/* A string of an object, if it is one that can stand in a file: no control characters, not empty. */
+static const char *fact_string(const json_t *object, const char *key) {
+        const char *s = key ? json_string_value(json_object_get(object, key)) : NULL;
+        for (const char *p = s; p && *p; p++)
+                if ((unsigned char)*p <= ' ' || *p == 0x7f)
+                        return NULL;
+        return s && *s ? s : NULL;
+}
+
+/* Is the cache from this very instance? An AMI made from a running node carries the cache of that node. On Nitro the DMI asset
+ * tag is the instance's id; where there is none the cache is believed, as nodeadm does. */
+static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
+        _cleanup_(freep) char *tag = NULL;
+        const char *id = fact_string(json_object_get(status, "instance"), "id");
+        int r = root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &tag);
+
+        if (!id)
+                return false;
+        if (r < 0 || !startswith(tag, "i-") || streq(tag, id))
+                return true;
+        diag_warn(diag, "stale-cache", NULL, "status.instance.id", "the cached status is of instance %s, this is %s; it is not used",
+                  id, tag);
+        return false;
+}
+
+static void take_cache(const Config *config, const json_t *status, Host *h) {
+        const json_t *instance = json_object_get(status, "instance"), *own = json_object_get(status, "nodestrap");
+        for (size_t k = 0; k < ARRAY_SIZE(facts); k++) {
+                const char *s = fact_string(instance, facts[k].cache);
+                if (s)
+                        *fact_slot(h, &facts[k]) = xstrdup(s);
+        }
+        json_int_t enis = json_integer_value(json_object_get(own, "enis"));
+        json_int_t addresses = json_integer_value(json_object_get(own, "addressesPerEni"));
+        if (enis > 0 && enis < 1000 && addresses > 0 && addresses < 1000) {
+                h->max_enis = (unsigned)enis;
+                h->addresses_per_eni = (unsigned)addresses;
+                h->eni_limits_known = true;
+        }
+        if (config->gates.instance_id_node_name) {      /* the configuration may have changed since */
+                free(h->instance.private_dns_name);
+                h->instance.private_dns_name = NULL;
+        }
+}
+
+/* The identity document → those facts it has; all of them must be there. */
+static int ask_document(Imds *imds, Host *h, Diag *diag) {
+        static const Position at = { .source = "instance identity document" };
+        _cleanup_(freep) char *text = NULL;
+        json_error_t e;
+        size_t size = 0;
+        int r = imds_get(imds, DOCUMENT, &text, &size, diag);
+
+        if (r == -ENOENT)
+                return diag_error(diag, r, CAUSE_IMDS, &at, NULL, "the metadata service says it is not there (404); is this an EC2 instance?");
+        if (r < 0)
+                return r;
+        json_t *document = json_loadb(text, size, 0, &e);
+        if (!document)
+                return diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, NULL, "it is not JSON: line %d of %zu bytes", e.line, size);
+        for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
+                const char *s = fact_string(document, facts[k].document);
+                char **slot = fact_slot(h, &facts[k]);
+                if (!facts[k].document || *slot)
+                        continue;
+                if (s)
+                        *slot = xstrdup(s);
+                else
+                        r = diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, facts[k].document, "it is missing, or not a plain word");
+        }
+        json_decref(document);
+        return r;
+}
+
+/* One line of metadata; the caller decides what a 404 (-ENOENT, no diagnostic) means. */
+static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        int r = imds_get(imds, path, &text, NULL, diag);
+        if (r < 0)
+                return r;
+        text[strcspn(text, "\r\n")] = 0;
+        _cleanup_(freep) char *line = str_strip(text);
+        if (!*line || strpbrk(line, " \t"))
+                return diag_error(diag, -EBADMSG, CAUSE_IMDS, NULL, path, "the metadata service does not answer with a single word");
+        *ret = TAKE_PTR(line);
+        return 0;
+}
+
+static int ask_mac(Imds *imds, Host *h, Diag *diag) {
+        int r = ask_line(imds, "meta-data/mac", &h->instance.mac, diag);
+        return r == -ENOENT ? diag_error(diag, r, CAUSE_IMDS, NULL, "meta-data/mac", "the metadata service has none (404)") : r;
+}
+
+static int ask_domain(Imds *imds, Host *h, Diag *diag) {
+        int r = ask_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
+        if (r != -ENOENT)
+                return r;
+        h->instance.domain = xstrdup(partition_domain(h->instance.region));
+        return 0;
+}
+
+static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
+        int r = ask_line(imds, path, &h->instance.ipv6, diag);
+        if (r != -ENOENT)
+                return r;
+        return diag_error(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr", "the cluster is IPv6, but the primary interface %s has no "
+                          "IPv6 address; assign one in the launch template, or let the subnet do it", h->instance.mac);
+}
+
+static int ask(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        Instance *i = &h->instance;
+        int r = 0;
+
+        if (!i->id || !i->type || !i->region || !i->zone || !i->ipv4)
+                r = ask_document(options->imds, h, diag);
+        if (r >= 0 && !i->mac)
+                r = ask_mac(options->imds, h, diag);
+        if (r >= 0 && !i->domain)
+                r = ask_domain(options->imds, h, diag);
+        if (r >= 0 && !i->ipv6 && cluster_is_ipv6(config))
+                r = ask_ipv6(options->imds, h, diag);
+        if (r >= 0 && !i->private_dns_name && !config->gates.instance_id_node_name) {
+                Ec2 ec2 = { .region = i->region, .domain = i->domain, .imds = options->imds };
+                r = ec2_private_dns_name(&ec2, i->id, &i->private_dns_name, diag);
+        }
+        return r < 0 ? r : 0;
+}
+
+/* A type that EC2's own firmware names. */
+static bool product_is_type(const char *name) {
+        unsigned enis, addresses;
+        return name && (instance_type_find(name) || eni_limits_find(name, &enis, &addresses));
+}
+
+int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        if (options->cached_status && cache_is_ours(root, options->cached_status, diag))
+                take_cache(config, options->cached_status, h);
+        if (options->imds)
+                return ask(config, options, h, diag);
+        if (!h->instance.type && product_is_type(h->product_name))
+                h->instance.type = xstrdup(h->product_name);
+        assume_identity(config, h);
+        return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing here looks at the
+ * machine: the tables say what to expect, never what is there. */
+#include "host/tables.h"
+
+static int compare_type(const void *name, const void *row) {
+        return strcmp(name, ((const InstanceType *)row)->name);
+}
+
+static int compare_limit(const void *name, const void *row) {
+        return strcmp(name, ((const EniLimit *)row)->type);
+}
+
+const InstanceType *instance_type_find(const char *name) {
+        return name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types, compare_type) : NULL;
+}
+
+const InstanceType *instance_type_all(size_t *ret_n) {
+        *ret_n = n_instance_types;
+        return instance_types;
+}
+
+bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
+        const EniLimit *row = type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
+        if (!row)
+                return false;
+        *ret_enis = row->enis;
+        *ret_addresses = row->addresses;
+        return true;
+}
+
+const char *partition_domain(const char *region) {
+        size_t i = 0;
+        while (i + 1 < n_partitions && !startswith(region, partitions[i].prefix))
+                i++;
+        return partitions[i].domain;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Host → the facts section of a plan, and the .status that nodeadm's cache keeps. Nothing of the configuration is in either. */
+#include "host/host.h"
+
+#include "base/str.h"
+
+#include <jansson.h>
+
+static void set_string(json_t *object, const char *key, const char *value) {
+        if (value)
+                json_object_set_new(object, key, json_string(value));
+}
+
+static void set_number(json_t *object, const char *key, uint64_t value) {
+        json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void set_hex_pair(json_t *object, const char *key, unsigned first, unsigned second) {
+        json_object_set_new(object, key, json_sprintf("%04x:%04x", first, second));
+}
+
+static json_t *strings(char *const *v) {
+        json_t *list = json_array();
+        for (; v && *v; v++)
+                json_array_append_new(list, json_string(*v));
+        return list;
+}
+
+/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own, where a type is so new
+ * that EC2 had to be asked for its limits: so it is asked once. */
+json_t *host_status(const Host *host) {
+        json_t *instance = json_object(), *status = json_object();
+        const Instance *i = &host->instance;
+        unsigned enis, addresses;
+
+        set_string(instance, "id", i->id);
+        set_string(instance, "region", i->region);
+        set_string(instance, "type", i->type);
+        set_string(instance, "availabilityZone", i->zone);
+        set_string(instance, "mac", i->mac);
+        set_string(instance, "privateDnsName", i->private_dns_name);
+        json_object_set_new(status, "instance", instance);
+        json_object_set_new(status, "default", json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
+        if (host->kubelet_version)
+                json_object_set_new(status, "kubeletVersion", json_sprintf("v%s", host->kubelet_version));
+        if (host->eni_limits_known && !eni_limits_find(i->type, &enis, &addresses)) {
+                json_t *own = json_object();
+                set_number(own, "enis", host->max_enis);
+                set_number(own, "addressesPerEni", host->addresses_per_eni);
+                json_object_set_new(status, "nodestrap", own);
+        }
+        return status;
+}
+
+static json_t *instance_json(const Host *h) {
+        json_t *o = json_object();
+        set_string(o, "id", h->instance.id);
+        set_string(o, "type", h->instance.type);
+        set_string(o, "region", h->instance.region);
+        set_string(o, "zone", h->instance.zone);
+        set_string(o, "domain", h->instance.domain);
+        set_string(o, "mac", h->instance.mac);
+        set_string(o, "ipv4", h->instance.ipv4);
+        set_string(o, "ipv6", h->instance.ipv6);
+        set_string(o, "privateDnsName", h->instance.private_dns_name);
+        if (h->eni_limits_known) {
+                set_number(o, "enis", h->max_enis);
+                set_number(o, "addressesPerEni", h->addresses_per_eni);
+        }
+        return o;
+}
+
+static json_t *pci_json(const Host *h) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->n_pci; i++) {
+                const PciDevice *d = &h->pci[i];
+                json_t *o = json_object();
+                set_string(o, "address", d->address);
+                set_hex_pair(o, "id", d->vendor, d->device);
+                json_object_set_new(o, "class", json_sprintf("%06x", d->class));
+                if (d->subsystem_vendor)
+                        set_hex_pair(o, "subsystem", d->subsystem_vendor, d->subsystem_device);
+                set_string(o, "driver", d->driver);
+                if (d->numa_node >= 0)
+                        set_number(o, "numaNode", (uint64_t)d->numa_node);
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+static json_t *disks_json(const Host *h) {
+        static const char *const kinds[] = {
+                [DISK_OTHER] = "other", [DISK_INSTANCE_STORE] = "instance-store", [DISK_EBS] = "ebs",
+        };
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->n_disks; i++) {
+                const Disk *d = &h->disks[i];
+                json_t *o = json_object();
+                set_string(o, "name", d->name);
+                set_string(o, "kind", kinds[d->kind]);
+                set_string(o, "model", d->model);
+                set_string(o, "serial", d->serial);
+                set_number(o, "bytes", d->bytes);
+                json_object_set_new(o, "inUse", json_boolean(d->in_use));
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+static json_t *nics_json(const Host *h) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->n_nics; i++) {
+                const Nic *n = &h->nics[i];
+                json_t *o = json_object();
+                set_string(o, "name", n->name);
+                set_string(o, "mac", n->mac);
+                set_string(o, "driver", n->driver);
+                set_string(o, "device", n->pci_address);
+                set_number(o, "mtu", n->mtu);
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+static json_t *nodes_json(const Host *h) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->n_nodes; i++) {
+                json_t *o = json_object();
+                set_number(o, "id", h->nodes[i].id);
+                set_number(o, "cpus", h->nodes[i].cpus);
+                set_number(o, "memoryBytes", h->nodes[i].memory_bytes);
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+/* What the table promises of the type; a key that is absent is not known. */
+static json_t *expected_json(const InstanceType *t) {
+        json_t *o = json_object();
+        if (t->vcpus)
+                set_number(o, "vcpus", t->vcpus);
+        if (t->memory_gib)
+                set_number(o, "memoryGib", t->memory_gib);
+        if (t->gpus)
+                set_number(o, "gpus", t->gpus);
+        set_string(o, "gpuModel", t->gpu_model);
+        if (t->network_cards >= 0)
+                set_number(o, "networkCards", (uint64_t)t->network_cards);
+        if (t->max_efa >= 0)
+                set_number(o, "maxEfa", (uint64_t)t->max_efa);
+        if (t->disks >= 0) {
+                set_number(o, "disks", (uint64_t)t->disks);
+                set_number(o, "diskGb", t->disk_gb);
+        }
+        set_string(o, "nvswitch", t->nvswitch);
+        set_string(o, "arch", t->arch);
+        return o;
+}
+
+static json_t *programs_json(const Host *h) {
+        json_t *o = json_object();
+        set_string(o, "kubelet", h->kubelet_version);
+        set_string(o, "containerd", h->containerd_version);
+        set_string(o, "nvidiaDriver", h->driver_version);
+        json_object_set_new(o, "nvidiaContainerRuntime", json_boolean(h->nvidia_runtime));
+        json_object_set_new(o, "sociSnapshotter", json_boolean(h->soci_snapshotter));
+        set_string(o, "imageCredentialProvider", h->image_credential_provider);
+        return o;
+}
+
+json_t *host_to_json(const Host *host) {
+        json_t *o = json_object();
+        json_object_set_new(o, "modelled", json_boolean(host->modelled));
+        json_object_set_new(o, "assumed", strings(host->assumed));
+        json_object_set_new(o, "instance", instance_json(host));
+        if (host->type)
+                json_object_set_new(o, "expected", expected_json(host->type));
+        set_number(o, "cpus", host->cpus);
+        set_number(o, "memoryBytes", host->memory_bytes);
+        set_string(o, "productName", host->product_name);
+        set_string(o, "kernel", host->kernel);
+        set_string(o, "arch", host->arch);
+        json_object_set_new(o, "programs", programs_json(host));
+        json_object_set_new(o, "numaNodes", nodes_json(host));
+        json_object_set_new(o, "disks", disks_json(host));
+        json_object_set_new(o, "nics", nics_json(host));
+        json_object_set_new(o, "pci", pci_json(host));
+        if (host->api_server_addresses)
+                json_object_set_new(o, "apiServerAddresses", strings(host->api_server_addresses));
+        return o;
+}

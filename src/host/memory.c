@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * CPUs, memory and NUMA nodes from sysfs and procfs. CPUs are counted as nodeadm does (nodeadm/internal/system/resources.go):
+ * those of all nodes that are online, or without nodes those of the machine; CPU_DIR and NODE_DIR move the two directories. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+/* The number behind prefix, or -EINVAL: "cpu12" but not "cpufreq". */
+static int parse_suffix(const char *name, const char *prefix, unsigned *ret) {
+        uint64_t value = 0;
+        if (!startswith(name, prefix) || parse_u64(name + strlen(prefix), &value) < 0 || value > INT32_MAX)
+                return -EINVAL;
+        *ret = (unsigned)value;
+        return 0;
+}
+
+/* A list such as "0-3,8,10-11": is n in it? -EINVAL if it is no such list. NULL: every CPU is online. */
+static int cpulist_has(const char *list, unsigned n) {
+        bool found = !list;
+        for (const char *p = list; p && *p;) {
+                char *end = NULL;
+                unsigned long first = strtoul(p, &end, 10), last = first;
+                if (end == p || *p < '0' || *p > '9')
+                        return -EINVAL;
+                if (*end == '-') {
+                        p = end + 1;
+                        last = strtoul(p, &end, 10);
+                        if (end == p || *p < '0' || *p > '9' || last < first)
+                                return -EINVAL;
+                }
+                if (*end && (*end != ',' || !end[1]))
+                        return -EINVAL;
+                found |= n >= first && n <= last;
+                p = *end ? end + 1 : end;
+        }
+        return found;
+}
+
+/* How many directories cpuN below path are online. */
+static int count_cpus(const Root *root, const char *path, const char *online, unsigned *ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        unsigned count = 0, cpu;
+        int r = root_list(root, path, &names);
+
+        if (r < 0)
+                return r;
+        for (char **name = names; name && *name; name++) {
+                if (parse_suffix(*name, "cpu", &cpu) < 0)
+                        continue;
+                r = cpulist_has(online, cpu);
+                if (r < 0)
+                        return r;
+                count += (unsigned)r;
+        }
+        *ret = count;
+        return 0;
+}
+
+/* "MemTotal:       24684084 kB" anywhere in text → bytes. */
+static int parse_mem_total(const char *text, uint64_t *ret) {
+        const char *p = strstr(text, "MemTotal:");
+        uint64_t kib = 0;
+        if (!p)
+                return -ENODATA;
+        p += strlen("MemTotal:");
+        p += strspn(p, " \t");
+        size_t digits = strspn(p, "0123456789");
+        _cleanup_(freep) char *number = xstrndup(p, digits);
+        if (!startswith(p + digits, " kB"))
+                return -EINVAL;
+        int r = parse_u64(number, &kib);
+        if (r < 0)
+                return r;
+        return __builtin_mul_overflow(kib, 1024, ret) ? -ERANGE : 0;
+}
+
+static int read_mem_total(const Root *root, const char *path, uint64_t *ret) {
+        _cleanup_(freep) char *text = NULL;
+        int r = root_read(root, path, 64 << 10, &text, NULL);
+        return r < 0 ? r : parse_mem_total(text, ret);
+}
+
+static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path);
+        int r = count_cpus(root, path, online, &n->cpus);
+        if (r < 0)
+                return fact_error(diag, r, path, "the CPUs of this NUMA node are not known");
+        r = read_mem_total(root, meminfo, &n->memory_bytes);
+        return r < 0 && r != -ENOENT ? fact_error(diag, r, meminfo, "the memory of this NUMA node is not known") : 0;
+}
+
+static int compare_nodes(const void *a, const void *b) {
+        const NumaNode *x = a, *y = b;
+        return (x->id > y->id) - (x->id < y->id);
+}
+
+static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        const char *dir = getenv("NODE_DIR");
+        dir = dir && *dir ? dir : "/sys/devices/system/node";
+        int r = root_list(root, dir, &names);
+
+        if (r == -ENOENT)
+                return 0;       /* a kernel without NUMA, or a container */
+        if (r < 0)
+                return fact_error(diag, r, dir, "NUMA nodes cannot be found");
+        h->nodes = xcalloc(strv_length(names), sizeof *h->nodes);
+        for (char **name = names; name && *name; name++) {
+                NumaNode *n = &h->nodes[h->n_nodes];
+                if (parse_suffix(*name, "node", &n->id) < 0)
+                        continue;
+                h->n_nodes++;
+                r = read_node(root, dir, *name, online, n, diag);
+                if (r < 0)
+                        return r;
+                h->cpus += n->cpus;
+        }
+        if (h->n_nodes > 1)
+                qsort(h->nodes, h->n_nodes, sizeof *h->nodes, compare_nodes);
+        return 0;
+}
+
+static int read_cpus(const Root *root, Host *h, Diag *diag) {
+        const char *dir = getenv("CPU_DIR");
+        dir = dir && *dir ? dir : "/sys/devices/system/cpu";
+        _cleanup_(freep) char *path = xasprintf("%s/online", dir), *online = NULL;
+        int r = root_read_line(root, path, &online);
+
+        if (r == -ENOENT)
+                r = 0;          /* without hotplug all are online */
+        if (r >= 0)
+                r = cpulist_has(online, 0);
+        if (r < 0)
+                return fact_error(diag, r, path, "the number of CPUs is not known");
+        r = read_nodes(root, online, h, diag);
+        if (r < 0 || h->cpus > 0)
+                return r;
+        r = count_cpus(root, dir, online, &h->cpus);
+        if (r >= 0 && h->cpus == 0)
+                r = -ENODATA;
+        return r < 0 ? fact_error(diag, r, dir, "the number of CPUs is not known, and what kubelet reserves depends on it") : 0;
+}
+
+int detect_memory(const Root *root, Host *h, Diag *diag) {
+        int r = read_mem_total(root, "/proc/meminfo", &h->memory_bytes);
+        if (r < 0)
+                return fact_error(diag, r, "/proc/meminfo", "the size of memory is not known");
+        return read_cpus(root, h, diag);
+}

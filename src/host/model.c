@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made and read before the
+ * machine exists. Whatever the table does not say is assumed and listed in Host.assumed: a reader must be able to tell. */
+#include "host/tables.h"
+
+#include "base/str.h"
+#include "host/detect.h"
+
+#include <errno.h>
+
+/* A recent EKS AMI's. */
+#define KUBELET_VERSION    "1.35.0"
+#define CONTAINERD_VERSION "2.1.5"
+
+/* What the parts of an instance look like on its PCI bus. NVSwitches: six on A100 boards, four on H100 and H200 ones
+ * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/); NVLink 5 boards show the ConnectX functions of their
+ * switches instead. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
+static const PciDevice ena = { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000, .driver = (char *)"ena" };
+static const PciDevice efa = { .vendor = 0x1d0f, .device = 0xefa1, .class = 0x020000, .driver = (char *)"efa" };
+static const PciDevice ebs = { .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802, .driver = (char *)"nvme" };
+static const PciDevice store = { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802, .driver = (char *)"nvme" };
+static const PciDevice nvswitch_a100 = { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 };
+static const PciDevice nvswitch_h100 = { .vendor = 0x10de, .device = 0x22a3, .class = 0x068000 };
+static const PciDevice nvlink_bridge = { .vendor = 0x15b3, .device = 0x1021, .class = 0x020700 };
+
+/* A part of an L4 is told from a whole one by its subsystem (awslabs/amazon-eks-ami, nvidia-kmod-load.sh). */
+static const struct { const char *type; unsigned subsystem; } fractions[] = {
+        { "g6f.large",    0x1733 },
+        { "g6f.xlarge",   0x1733 },
+        { "g6f.2xlarge",  0x1735 },
+        { "g6f.4xlarge",  0x1737 },
+        { "gr6f.4xlarge", 0x1737 },
+};
+
+static void add_pci(Host *h, const PciDevice *like, unsigned count) {
+        h->pci = xrealloc(h->pci, h->n_pci + count, sizeof *h->pci);
+        for (unsigned i = 0; i < count; i++) {
+                PciDevice *d = &h->pci[h->n_pci];
+                *d = *like;
+                d->address = xasprintf("0000:%02zx:%02zx.0", h->n_pci / 32, h->n_pci % 32);
+                d->driver = like->driver ? xstrdup(like->driver) : NULL;
+                d->numa_node = 0;
+                h->n_pci++;
+        }
+}
+
+static void add_gpus(Host *h, const InstanceType *t) {
+        PciDevice gpu = { .class = 0x030200 };
+        if (!t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &gpu.vendor, &gpu.device) != 2)
+                return;         /* of accelerators that are not NVIDIA's the table knows no ids */
+        for (size_t i = 0; i < ARRAY_SIZE(fractions); i++)
+                if (streq(fractions[i].type, t->name)) {
+                        gpu.subsystem_vendor = 0x10de;
+                        gpu.subsystem_device = fractions[i].subsystem;
+                }
+        if (t->gpus == 0)
+                assume(h, "gpus");      /* at least one, the type's name says */
+        add_pci(h, &gpu, t->gpus ?: 1);
+        if (streq(t->nvswitch, "pci"))
+                gpu.device >> 4 == 0x20b ? add_pci(h, &nvswitch_a100, 6) : add_pci(h, &nvswitch_h100, 4);
+        if (streq(t->nvswitch, "nvl5-host"))
+                add_pci(h, &nvlink_bridge, 2);
+}
+
+static void add_network(Host *h, const InstanceType *t) {
+        h->nics = xcalloc(1, sizeof *h->nics);
+        h->nics[h->n_nics++] = (Nic){
+                .name = xstrdup("ens5"), .mac = xstrdup(h->instance.mac), .driver = xstrdup("ena"),
+                .pci_address = xasprintf("0000:%02zx:%02zx.0", h->n_pci / 32, h->n_pci % 32), .mtu = 9001,
+        };
+        add_pci(h, &ena, 1);
+        if (t && t->max_efa > 0)
+                add_pci(h, &efa, (unsigned)t->max_efa);
+        /* GB200's guide attaches one EFA a GPU: awsdocs/amazon-eks-user-guide, ml-eks-nvidia-ultraserver.adoc */
+        if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
+                add_pci(h, &efa, t->gpus ?: 1);
+        if (t && t->max_efa != 0)
+                assume(h, "efa");       /* how many are attached is the launch template's choice */
+}
+
+static void add_disk(Host *h, DiskKind kind, const char *model, const char *serial_prefix, uint64_t bytes) {
+        h->disks[h->n_disks] = (Disk){
+                .name = xasprintf("nvme%zun1", h->n_disks), .model = xstrdup(model), .kind = kind, .bytes = bytes,
+                .serial = xasprintf("%s%017zX", serial_prefix, h->n_disks), .in_use = kind == DISK_EBS,
+        };
+        h->n_disks++;
+        add_pci(h, kind == DISK_EBS ? &ebs : &store, 1);
+}
+
+static void add_disks(Host *h, const InstanceType *t) {
+        int stores = t ? t->disks : 0;
+        if (stores < 0) {               /* one of unknown size stands for however many there are */
+                assume(h, "disks");
+                stores = 1;
+        }
+        h->disks = xcalloc((size_t)stores + 1, sizeof *h->disks);
+        add_disk(h, DISK_EBS, "Amazon Elastic Block Store", "vol", 0);
+        for (int i = 0; i < stores; i++)
+                add_disk(h, DISK_INSTANCE_STORE, "Amazon EC2 NVMe Instance Storage", "AWS", t->disk_gb * 1000000000ULL);
+}
+
+/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0 if it does not say. */
+static unsigned size_cpus(const char *type) {
+        const char *size = strchr(type, '.');
+        char *end = NULL;
+        if (!size)
+                return 0;
+        if (streq(size, ".medium"))
+                return 1;
+        if (streq(size, ".large"))
+                return 2;
+        unsigned long n = strtoul(size + 1, &end, 10);
+        return streq(end, "xlarge") && n < 1000 ? 4 * (n ? (unsigned)n : 1) : 0;
+}
+
+static void add_processors(Host *h, const InstanceType *t) {
+        h->cpus = t && t->vcpus ? t->vcpus : size_cpus(h->instance.type);
+        if (!t || !t->vcpus)
+                assume(h, "cpus");
+        if (h->cpus == 0)
+                h->cpus = 1;
+        h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
+        assume(h, "memoryBytes");       /* what the kernel keeps for itself is not taken off */
+        assume(h, "numaNodes");
+        h->nodes = xcalloc(1, sizeof *h->nodes);
+        h->nodes[h->n_nodes++] = (NumaNode){ .cpus = h->cpus, .memory_bytes = h->memory_bytes };
+        h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
+        if (!t || !t->arch)
+                assume(h, "arch");
+}
+
+/* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
+static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
+        const struct { const char *option, *given, *fact, *assumed; char **slot; } versions[] = {
+                { "--kubelet-version",    o->kubelet_version,    "programs.kubelet",    KUBELET_VERSION,    &h->kubelet_version    },
+                { "--containerd-version", o->containerd_version, "programs.containerd", CONTAINERD_VERSION, &h->containerd_version },
+                { "--driver-version",     o->driver_version,     NULL,                  NULL,               &h->driver_version     },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+                int r = versions[i].given ? version_option(versions[i].option, versions[i].given, versions[i].slot, diag) : 0;
+                if (r < 0)
+                        return r;
+                if (versions[i].given || !versions[i].fact)
+                        continue;
+                *versions[i].slot = xstrdup(versions[i].assumed);
+                assume(h, versions[i].fact);
+        }
+        return 0;
+}
+
+static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
+        int r = add_versions(h, o, diag);
+        if (r < 0)
+                return r;
+        /* As on EKS's own AMI for such a type. */
+        h->nvidia_runtime = h->type && h->type->gpu_pci;
+        h->soci_snapshotter = true;
+        h->image_credential_provider = xstrdup("/etc/eks/image-credential-provider/ecr-credential-provider");
+        assume(h, "programs");
+        return 0;
+}
+
+static int refuse_type(const char *type, Diag *diag) {
+        const char **names = xcalloc(n_instance_types + n_eni_limits + 1, sizeof *names);
+        size_t n = 0;
+        for (size_t i = 0; i < n_instance_types; i++)
+                names[n++] = instance_types[i].name;
+        for (size_t i = 0; i < n_eni_limits; i++)
+                names[n++] = eni_limits[i].type;
+        const char *near = nearest_name(type, names);
+        free(names);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type", "\"%s\" is not an instance type this version knows%s%s%s",
+                          type, near ? "; did you mean " : "", near ?: "", near ? "?" : "");
+}
+
+int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        unsigned enis, addresses;
+
+        h->modelled = true;
+        h->type = instance_type_find(options->instance_type);
+        if (!h->type && !eni_limits_find(options->instance_type, &enis, &addresses))
+                return refuse_type(options->instance_type, diag);
+        h->instance.type = xstrdup(options->instance_type);
+        h->product_name = xstrdup(options->instance_type);
+        assume_identity(config, h);
+        add_processors(h, h->type);
+        add_network(h, h->type);
+        if (h->type)
+                add_gpus(h, h->type);
+        add_disks(h, h->type);
+        return add_programs(h, options, diag);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of pods have none. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define NET "/sys/class/net"
+
+static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
+        _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name), *mtu = xasprintf(NET "/%s/mtu", name);
+        _cleanup_(freep) char *driver = xasprintf(NET "/%s/device/driver", name);
+        uint64_t value = 0;
+
+        n->name = xstrdup(name);
+        int r = root_read_line(root, address, &n->mac);
+        if (r < 0)
+                return fact_error(diag, r, address, "this interface cannot be matched with EC2's");
+        r = root_read_u64(root, mtu, &value);
+        if (r >= 0 && value > UINT32_MAX)
+                r = -ERANGE;
+        if (r < 0)
+                return fact_error(diag, r, mtu, "the MTU of this interface is not known");
+        n->mtu = (unsigned)value;
+        r = root_link_name(root, driver, &n->driver);
+        return r < 0 && r != -ENOENT ? fact_error(diag, r, driver, "the driver of this interface is not known") : 0;
+}
+
+int detect_nics(const Root *root, Host *h, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, NET, &names);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return fact_error(diag, r, NET, "network interfaces cannot be found");
+        h->nics = xcalloc(strv_length(names), sizeof *h->nics);
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *device = xasprintf(NET "/%s/device", *name), *address = NULL;
+                r = root_link_name(root, device, &address);
+                if (r == -ENOENT || r == -ENOTDIR)      /* no hardware; or a plain file such as bonding_masters */
+                        continue;
+                if (r < 0)
+                        return fact_error(diag, r, device, "whether this interface is hardware is not known");
+                Nic *n = &h->nics[h->n_nics++];
+                n->pci_address = TAKE_PTR(address);
+                r = read_nic(root, *name, n, diag);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /sys/bus/pci/devices → PciDevices, by address. The uevent file of a function tells class, ids, subsystem and driver at once
+ * (drivers/pci/pci-driver.c, pci_uevent), so that a machine with hundreds of them is read with two small files each. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+
+/* Hexadecimal digits up to the end of the text or to one of stop; -EINVAL for anything else. */
+static int parse_hex(const char **text, char stop, unsigned *ret) {
+        size_t n = strspn(*text, "0123456789abcdefABCDEF");
+        if (n == 0 || n > 8 || (*text)[n] != stop)
+                return -EINVAL;
+        *ret = (unsigned)strtoul(*text, NULL, 16);
+        *text += n + (stop != 0);
+        return 0;
+}
+
+static int parse_pair(const char *text, unsigned *ret_first, unsigned *ret_second) {
+        int r = parse_hex(&text, ':', ret_first);
+        return r < 0 ? r : parse_hex(&text, 0, ret_second);
+}
+
+static int parse_line(const char *line, PciDevice *d) {
+        const char *value = strchr(line, '=');
+        if (!value)
+                return *line ? -EINVAL : 0;
+        value++;
+        if (startswith(line, "PCI_CLASS="))
+                return parse_hex(&value, 0, &d->class);
+        if (startswith(line, "PCI_ID="))
+                return parse_pair(value, &d->vendor, &d->device);
+        if (startswith(line, "PCI_SUBSYS_ID="))
+                return parse_pair(value, &d->subsystem_vendor, &d->subsystem_device);
+        if (startswith(line, "DRIVER=")) {
+                free(d->driver);
+                d->driver = xstrdup(value);
+        }
+        return 0;
+}
+
+static int parse_uevent(char *text, PciDevice *d) {
+        for (char *line = text, *next; line; line = next) {
+                next = strchr(line, '\n');
+                if (next)
+                        *next++ = 0;
+                int r = parse_line(line, d);
+                if (r < 0)
+                        return r;
+        }
+        return d->vendor ? 0 : -ENODATA;
+}
+
+static int read_numa_node(const Root *root, const char *path, int *ret) {
+        _cleanup_(freep) char *line = NULL;
+        uint64_t node = 0;
+        int r = root_read_line(root, path, &line);
+
+        *ret = -1;
+        if (r == -ENOENT || (r >= 0 && streq(line, "-1")))
+                return 0;
+        if (r >= 0)
+                r = parse_u64(line, &node);
+        if (r >= 0 && node > INT16_MAX)
+                r = -ERANGE;
+        if (r >= 0)
+                *ret = (int)node;
+        return r;
+}
+
+static int read_device(const Root *root, const char *address, PciDevice *d, Diag *diag) {
+        _cleanup_(freep) char *uevent = xasprintf(PCI_DEVICES "/%s/uevent", address), *text = NULL;
+        _cleanup_(freep) char *node = xasprintf(PCI_DEVICES "/%s/numa_node", address);
+
+        d->address = xstrdup(address);
+        int r = root_read(root, uevent, 4096, &text, NULL);
+        if (r >= 0)
+                r = parse_uevent(text, d);
+        if (r < 0)
+                return fact_error(diag, r, uevent, "a device that cannot be identified may be an accelerator");
+        r = read_numa_node(root, node, &d->numa_node);
+        return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
+}
+
+int detect_pci(const Root *root, Host *h, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, PCI_DEVICES, &names);
+
+        if (r == -ENOENT)
+                return 0;       /* a container, or a machine without PCI */
+        if (r < 0)
+                return fact_error(diag, r, PCI_DEVICES, "accelerators and network devices cannot be found");
+        h->pci = xcalloc(strv_length(names), sizeof *h->pci);
+        for (char **name = names; name && *name; name++) {
+                r = read_device(root, *name, &h->pci[h->n_pci++], diag);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

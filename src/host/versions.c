@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which kubelet, containerd and driver: the AMI's version files first, because starting a program costs 50 ms; else the program
+ * itself is asked, if this is the running system.
+ * The files: awslabs/amazon-eks-ami, nodeadm/internal/{kubelet,containerd}/version.go */
+#include "host/detect.h"
+
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+
+typedef struct Program { const char *name, *option, *file; } Program;
+static const Program kubelet = { "kubelet", "--kubelet-version", "/etc/eks/kubelet-version.txt" };
+static const Program containerd = { "containerd", "--containerd-version", "/etc/eks/containerd-version.txt" };
+
+static size_t count_digits(const char *s) {
+        return strspn(s, "0123456789");
+}
+
+/* The length of "1.33.4" at s, 0 if it is something else; with patch_optional also of "1.33". */
+static size_t version_length(const char *s, bool patch_optional) {
+        size_t n = 0;
+        for (int part = 0; part < 3; part++) {
+                if (part > 0 && s[n] != '.')
+                        return part == 2 && patch_optional ? n : 0;
+                n += part > 0;
+                size_t digits = count_digits(s + n);
+                if (digits == 0 || digits > 6)
+                        return 0;
+                n += digits;
+        }
+        return n;
+}
+
+char *version_find(const char *text) {
+        for (const char *p = text; *p; p += MAX(count_digits(p), 1U)) {
+                size_t n = version_length(p, false);
+                if (n > 0)
+                        return xstrndup(p, n);
+        }
+        return NULL;
+}
+
+int version_option(const char *option, const char *text, char **ret, Diag *diag) {
+        const char *digits = text + (*text == 'v');
+        size_t n = version_length(digits, true);
+        /* Behind it a build may be named, as in 1.33.4-eks-99d6cc0 or 2.1.5~1. */
+        if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, option, "\"%s\" is not a version such as 1.33.4", text);
+        _cleanup_(freep) char *version = xstrndup(digits, n);
+        *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
+        return 0;
+}
+
+static int ask_program(const Program *p, char **ret, Diag *diag) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        char *argv[] = { (char *)p->name, (char *)"--version", NULL };
+        int r = child_run(argv, 10 * USEC_PER_SEC, 64 << 10, &c);
+
+        if (r < 0)
+                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
+                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install it, or give %s",
+                                  p->file, p->name, strerror(-r), p->name, p->option);
+        if (c.timed_out)
+                return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL,
+                                  "%s --version did not end within 10 s and was killed; write the version to %s, or give %s",
+                                  p->name, p->file, p->option);
+        *ret = c.status == 0 ? version_find(c.output) : NULL;
+        if (!*ret)
+                return diag_error(diag, -EBADMSG, CAUSE_FACTS, NULL, NULL,
+                                  "%s --version ended with status %d and named no version%s%s; write the version to %s, or give %s",
+                                  p->name, c.status, *c.errors ? ": " : "", c.errors, p->file, p->option);
+        return 0;
+}
+
+static int detect_version(const Root *root, const Program *p, const char *given, char **ret, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        if (given)
+                return version_option(p->option, given, ret, diag);
+        int r = root_read(root, p->file, 4096, &text, NULL);
+        if (r == -ENOENT && root_is_host(root))
+                return ask_program(p, ret, diag);
+        if (r == -ENOENT)
+                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
+                                  "%s is not there below %s, and programs of another root are not run: the version of %s is not "
+                                  "known. Give %s, or write it to that file", p->file, root_path(root), p->name, p->option);
+        if (r < 0)
+                return fact_error(diag, r, p->file, "the version is not known");
+        *ret = version_find(text);
+        return *ret ? 0 : fact_error(diag, -EBADMSG, p->file, "it names no version such as 1.33.4");
+}
+
+/* The NVIDIA driver, once its module is loaded; a machine without it is the common case. */
+static int detect_driver(const Root *root, const char *given, Host *h, Diag *diag) {
+        if (given)
+                return version_option("--driver-version", given, &h->driver_version, diag);
+        int r = root_read_line(root, "/sys/module/nvidia/version", &h->driver_version);
+        if (r < 0 && r != -ENOENT)
+                return fact_error(diag, r, "/sys/module/nvidia/version", "the version of the NVIDIA driver is not known");
+        return 0;
+}
+
+/* 1 or 0: is the program there? A path that cannot be looked at is an error. */
+static int program_exists(const Root *root, const char *path, Diag *diag) {
+        int r = root_executable(root, path);
+        return r < 0 ? fact_error(diag, r, path, "whether this program is there is not known") : r;
+}
+
+static int detect_programs(const Root *root, Host *h, Diag *diag) {
+        const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+        const char *provider = given && *given ? given : "/etc/eks/image-credential-provider/ecr-credential-provider";
+        static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc", "/usr/bin/soci-snapshotter-grpc" };
+        int r = program_exists(root, "/usr/bin/nvidia-container-runtime", diag);
+
+        if (r < 0)
+                return r;
+        h->nvidia_runtime = r;
+        for (size_t i = 0; i < ARRAY_SIZE(soci) && !h->soci_snapshotter; i++) {
+                r = program_exists(root, soci[i], diag);
+                if (r < 0)
+                        return r;
+                h->soci_snapshotter = r;
+        }
+        r = program_exists(root, provider, diag);
+        if (r == 0 && provider == given)
+                return diag_error(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
+                                  "there is no such program, and kubelet cannot pull from ECR without; correct or unset the variable");
+        if (r > 0)
+                h->image_credential_provider = xstrdup(provider);
+        return r < 0 ? r : 0;
+}
+
+int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
+        /* Both are looked for before the first failure counts: one boot, one list of what is missing. */
+        int r = detect_version(root, &kubelet, options->kubelet_version, &h->kubelet_version, diag);
+        int q = detect_version(root, &containerd, options->containerd_version, &h->containerd_version, diag);
+        if (r < 0 || q < 0)
+                return r < 0 ? r : q;
+        r = detect_driver(root, options->driver_version, h, diag);
+        return r < 0 ? r : detect_programs(root, h, diag);
+}

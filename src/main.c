@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The road, from left to right: sources → decode → merge → validate → detect → plan → apply → report. A command is a place to
+ * stop on it; a dry run is one return behind the plan. */
+#include "apply/apply.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "cli.h"
+#include "keep.h"
+#include "report.h"
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* Everything that the stages hand to each other, and what ends up in the report. */
+typedef struct Run {
+        Options options;
+        Root *root;
+        Imds *imds;
+        Blobs blobs;
+        Documents documents;
+        Config *config;
+        Kept kept;                      /* of the other phase of this boot */
+        json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
+        Host *host;
+        Plan *plan;
+        Results results;
+        bool applied;
+        int lock_fd;
+        uint64_t begin_usec;
+        Diag diag;
+} Run;
+
+static void run_done(Run *run) {
+        results_done(&run->results);
+        plan_free(run->plan);
+        host_free(run->host);
+        json_decref(run->cached_status);
+        kept_done(&run->kept);
+        config_free(run->config);
+        documents_done(&run->documents);
+        blobs_done(&run->blobs);
+        imds_free(run->imds);
+        root_free(run->root);
+        options_done(&run->options);
+        diag_done(&run->diag);
+        if (run->lock_fd >= 0)
+                close(run->lock_fd);
+}
+
+static bool asks_imds(const Options *o) {
+        for (char **s = o->sources; s && *s; s++)
+                if (source_is_imds(*s))
+                        return true;
+        return false;
+}
+
+/* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it keeps when the
+ * configuration is what it was; a changed configuration brings the config phase back even where it was to be skipped. */
+static int consult_cache(Run *run, int loaded, Diag *found) {
+        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
+        int r = config_cache_read(run->root, run->options.cache, &spec, &status, &run->diag);
+
+        if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
+                return loaded;
+        if (loaded == -ENODATA) {
+                _cleanup_(json_decrefp) json_t *document = json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION,
+                                                                    "kind", CONFIG_KIND, "spec", spec);
+                r = config_from_json(document, run->options.cache, &run->config, &run->diag);
+                if (r < 0)
+                        return r;
+                diag_done(found);
+                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->options.cache);
+        } else if (!json_equal(json_object_get(run->config->document, "spec"), spec)) {
+                run->options.skip_config = false;
+                return loaded;
+        }
+        run->cached_status = TAKE_PTR(status);
+        return 0;
+}
+
+/* sources → decode → merge → validate */
+static int load_config(Run *run) {
+        Diag found = {};
+        int r;
+
+        if (asks_imds(&run->options) || run->options.command == COMMAND_INIT)
+                run->imds = imds_new(0);        /* a file says what is wanted; what this instance is, only IMDS knows */
+        if (run->options.command == COMMAND_INIT && !run->options.dry_run && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+                imds_recall(run->imds, run->kept.answers);
+        r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
+        if (r < 0)
+                return r;
+        r = source_decode(&run->blobs, &run->documents, &run->diag);
+        if (r < 0)
+                return r;
+        r = config_load(&run->documents, &run->config, &found);
+        if (run->options.cache && (r >= 0 || r == -ENODATA))
+                r = consult_cache(run, r, &found);
+        diag_move(&run->diag, &found);
+        if (r < 0)
+                return r;
+        if (run->options.strict && diag_count(&run->diag, true) > 0)
+                return diag_error(&run->diag, -EINVAL, CAUSE_STRICT, NULL, NULL, "%zu warnings, and --strict was given",
+                                  diag_count(&run->diag, true));
+        return 0;
+}
+
+/* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken over. */
+static void adopt_proxy(const Config *config) {
+        static const char *const names[] = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy" };
+        for (size_t i = 0; i < config->instance.n_environment; i++) {
+                const ServiceEnvironment *e = &config->instance.environment[i];
+                for (size_t v = 0; streq(e->service, "default") && v < e->n; v++)
+                        for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+                                if (streq(e->variables[v].name, names[n]))
+                                        setenv(names[n], e->variables[v].value, 1);
+        }
+}
+
+/* detect → plan */
+static int make_plan(Run *run) {
+        const Options *o = &run->options;
+        PlanOptions plan = { .plugin = o->plugin };
+        char spec[65];
+
+        spec_digest(json_object_get(run->config->document, "spec"), spec);
+        if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
+                run->cached_status = json_incref(run->kept.status);
+        HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
+        adopt_proxy(run->config);
+        int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
+        if (r < 0)
+                return r;
+        r = plan_make(run->config, run->host, &plan, &run->plan, &run->diag);
+        if (r < 0)
+                return r;
+        plan_filter(run->plan, o->skip_config, o->skip_run, o->daemons);
+        return 0;
+}
+
+static int print_json(const Options *o, const json_t *json, Diag *diag) {
+        size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY;
+        if (!o->output_file) {
+                json_dumpf(json, stdout, flags);
+                putchar('\n');
+                return fflush(stdout) == 0 ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+        }
+        _cleanup_(freep) char *text = json_dumps(json, flags);
+        int fd = open(o->output_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0 || dprintf(fd, "%s\n", text) < 0) {
+                int r = -errno;
+                if (fd >= 0)
+                        close(fd);
+                return diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r));
+        }
+        close(fd);
+        return 0;
+}
+
+/* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
+static int write_plan_files(const Run *run, Diag *diag) {
+        _cleanup_(root_freep) Root *dir = NULL;
+        _cleanup_(root_freep) Root *here = NULL;
+        const char *target = run->options.write_to;
+        int r = root_new("/", &here);
+        _cleanup_(freep) char *cwd = getcwd(NULL, 0), *path = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", cwd ?: "", target);
+
+        if (r >= 0)
+                r = root_make_dirs(here, path, 0755);
+        if (r >= 0)
+                r = root_new(path, &dir);
+        for (size_t i = 0; r >= 0 && i < run->plan->n; i++) {
+                const Action *a = &run->plan->actions[i];
+                if (a->type == ACTION_WRITE_FILE || a->type == ACTION_WRITE_BLOCK)
+                        r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
+        }
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the planned files cannot be written there: %s", target, strerror(-r)) : 0;
+}
+
+static int show_plan(Run *run) {
+        if (run->options.write_to) {
+                int r = write_plan_files(run, &run->diag);
+                if (r < 0)
+                        return r;
+        }
+        if (run->options.json) {
+                _cleanup_(json_decrefp) json_t *json = plan_to_json(run->plan);
+                return print_json(&run->options, json, &run->diag);
+        }
+        _cleanup_(freep) char *text = plan_to_text(run->plan);
+        fputs(text, stdout);
+        return fflush(stdout) == 0 ? 0 : diag_error(&run->diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+}
+
+/* One init at a time: user data may call it while the unit does. */
+static int take_lock(Run *run) {
+        int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
+        if (r < 0)
+                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be made: %s", strerror(-r));
+        run->lock_fd = root_open(run->root, APPLY_RUN_DIR, O_RDONLY | O_DIRECTORY);
+        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                return 0;
+        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
+        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX) == 0)
+                return 0;
+        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(errno));
+}
+
+/* For the other phase of this boot; without it, that one asks again. */
+static void keep_facts(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = host_status(run->host);
+        Kept kept = { .answers = run->imds ? imds_answers(run->imds) : NULL, .status = status };
+
+        spec_digest(json_object_get(run->config->document, "spec"), kept.spec);
+        int r = kept_write(run->root, &kept);
+        if (r < 0)
+                log_debug("%s cannot be written: %s", KEEP_FILE, strerror(-r));
+}
+
+/* apply; the cache is written when the config phase is done, and its loss is no reason to hold up a node. */
+static int carry_out(Run *run) {
+        log_info("Applying plan %s.", run->plan->id);
+        int r = take_lock(run);
+        if (r < 0)
+                return r;
+        keep_facts(run);
+        r = apply_plan(run->root, run->plan, &run->results, &run->diag);
+        run->applied = true;
+        if (r < 0 || !run->options.cache || run->options.skip_config)
+                return r;
+        _cleanup_(json_decrefp) json_t *status = host_status(run->host);
+        Diag ignored = {};
+        if (config_cache_write(run->root, run->options.cache, run->config, status, &ignored) < 0)
+                log_warning("%s cannot be written; the next run asks its sources again.", run->options.cache);
+        diag_done(&ignored);
+        return r;
+}
+
+static int walk(Run *run) {
+        const Options *o = &run->options;
+        int r = root_new(o->root, &run->root);
+        if (r < 0)
+                return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
+        if (o->command == COMMAND_STATUS) {
+                r = report_show(run->root, o->json);
+                return r == -ENOENT ? diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted") : r;
+        }
+        if (o->command == COMMAND_INIT && !o->dry_run && root_is_host(run->root) && geteuid() != 0)
+                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; try plan");
+        r = load_config(run);
+        if (r < 0)
+                return r;
+        if (o->command == COMMAND_CONFIG_DUMP)
+                return print_json(o, run->config->document, &run->diag);
+        if (o->command == COMMAND_CONFIG_CHECK)
+                return 0;
+        r = make_plan(run);
+        if (r < 0)
+                return r;
+        if (o->command == COMMAND_PLAN || o->dry_run)
+                return show_plan(run);
+        return carry_out(run);
+}
+
+static void log_diagnostics(const Diag *diag) {
+        for (size_t i = 0; i < diag->n; i++) {
+                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
+        }
+}
+
+/* The last line on stderr carries the first root cause (contract, section 7). */
+static ExitCode conclude(const Run *run, int r) {
+        const Diagnostic *first = diag_first_error(&run->diag);
+
+        log_diagnostics(&run->diag);
+        if (run->options.command == COMMAND_INIT && !run->options.dry_run && run->root) {
+                const Options *o = &run->options;
+                Report report = {
+                        .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run",
+                        .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
+                        .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
+                };
+                return report_write(run->root, &report);
+        }
+        if (r >= 0)
+                return EXIT_DONE;
+        Cause cause = first ? first->cause : CAUSE_INTERNAL;
+        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(cause), cause_word(cause), first ? first->text : strerror(-r));
+        return cause_exit_code(cause);
+}
+
+static void *allocate(size_t size) {
+        return xcalloc(size, 1);
+}
+
+int main(int argc, char **argv) {
+        Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
+
+        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
+        int r = options_parse(argc, argv, &run.options, &run.diag);
+        if (r >= 0 && run.options.development)
+                log_set_level(LOG_DEBUG);
+        if (r >= 0 && run.options.command == COMMAND_HELP)
+                options_print_help(&run.options);
+        else if (r >= 0 && run.options.command == COMMAND_VERSION)
+                puts("nodestrap " VERSION);
+        else if (r >= 0 && run.options.command == COMMAND_CONFIG_SCHEMA) {
+                _cleanup_(json_decrefp) json_t *schema = config_schema();
+                r = print_json(&run.options, schema, &run.diag);
+        } else if (r >= 0)
+                r = walk(&run);
+        ExitCode code = conclude(&run, r);
+        if (code == EXIT_DONE && run.options.command == COMMAND_CONFIG_CHECK)
+                log_info("The configuration is valid.");
+        run_done(&run);
+        return (int)code;
+}

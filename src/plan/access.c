@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How kubelet reaches the API server and the image registries: kubeconfig with its exec plugin, the cluster's CA, and the
+ * configuration of ecr-credential-provider. */
+#include "plan/plan.h"
+#include "base/str.h"
+
+#define CA_FILE              "/etc/kubernetes/pki/ca.crt"
+#define KUBECONFIG           "/var/lib/kubelet/kubeconfig"
+#define BOOTSTRAP_KUBECONFIG "/var/lib/kubelet/bootstrap-kubeconfig"
+#define PROVIDER_CONFIG      "/etc/eks/image-credential-provider/config.json"
+
+/* JSON's quoting is YAML's double quoting. */
+static char *quoted(const char *text) {
+        json_t *s = json_string(text);
+        char *r = json_dumps(s, JSON_ENCODE_ANY);
+        json_decref(s);
+        return r;
+}
+
+static const char *const plugin_commands[] = {
+        [PLUGIN_AWS]       = "        command: aws\n        args:\n          - eks\n          - get-token\n",
+        [PLUGIN_NODESTRAP] = "        command: /usr/bin/nodestrap\n        args:\n          - token\n",
+};
+
+/* YAML, because people read and patch this file. */
+static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin plugin) {
+        const Cluster *c = &config->cluster;
+        _cleanup_(freep) char *server = quoted(c->endpoint ?: ""), *region = quoted(host->instance.region),
+                              *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
+        Text t = {};
+        text_add(&t, "apiVersion: v1\nkind: Config\n");
+        text_add(&t, "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      certificate-authority: %s\n", server, CA_FILE);
+        text_add(&t, "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: client.authentication.k8s.io/v1beta1\n%s", plugin_commands[plugin]);
+        text_add(&t, "          - --cluster-name\n          - %s\n          - --region\n          - %s\n", cluster, region);
+        text_add(&t, "contexts:\n  - name: kubelet\n    context:\n      cluster: kubernetes\n      user: kubelet\ncurrent-context: kubelet\n");
+        return text_take(&t);
+}
+
+/* On Outposts kubelet uses the plugin once, to have a client certificate signed, and writes the kubeconfig itself
+ * (kubelet TLS bootstrapping): the certificate still works while the link to the region is down. */
+static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin, char ***flags) {
+        bool outpost = config->cluster.outpost;
+        _cleanup_(freep) char *text = kubeconfig(config, host, plugin);
+        _cleanup_(freep) char *why = xasprintf("cluster %s in %s; credentials from %s", (outpost ? config->cluster.id : config->cluster.name) ?: "?",
+                                               host->instance.region, plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
+        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? BOOTSTRAP_KUBECONFIG : KUBECONFIG, why, text, 0644);
+        strv_add(flags, "--kubeconfig=" KUBECONFIG);
+        if (outpost)
+                strv_add(flags, "--bootstrap-kubeconfig=" BOOTSTRAP_KUBECONFIG);
+}
+
+static void plan_ca(Plan *plan, const Cluster *cluster) {
+        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CA_FILE, "the cluster's certificate authority", "", 0644);
+        action_content(a, cluster->certificate_authority ?: "", cluster->certificate_authority_size);
+}
+
+/* Registries that hand out ECR's credentials: all partitions, IPv4 and dual-stack names, FIPS. The last one needs a provider of
+ * 1.32 (kubernetes/cloud-provider-aws#1332). */
+static const struct { const char *pattern; unsigned from; } registries[] = {
+        { "*.dkr.ecr.*.amazonaws.com", 0 },             { "*.dkr-ecr.*.on.aws", 0 },
+        { "*.dkr.ecr.*.amazonaws.com.cn", 0 },          { "*.dkr-ecr.*.on.amazonwebservices.com.cn", 0 },
+        { "*.dkr.ecr-fips.*.amazonaws.com", 0 },        { "*.dkr-ecr-fips.*.on.aws", 0 },
+        { "*.dkr.ecr.*.c2s.ic.gov", 0 },                { "*.dkr.ecr.*.sc2s.sgov.gov", 0 },
+        { "*.dkr.ecr.*.cloud.adc-e.uk", 0 },            { "*.dkr.ecr.*.csp.hci.ic.gov", 0 },
+        { "*.dkr.ecr.*.amazonaws.eu", 0 },              { "public.ecr.aws", 0 },
+        { "ecr-public.aws.com", 32 },
+};
+
+static json_t *provider_config(const char *kubelet_version, const char *name) {
+        const char *version = version_at_least(kubelet_version, 1, 27) ? "v1" : "v1alpha1";
+        json_t *images = json_array();
+        for (size_t i = 0; i < ARRAY_SIZE(registries); i++)
+                if (version_at_least(kubelet_version, 1, registries[i].from))
+                        json_array_append_new(images, json_string(registries[i].pattern));
+        return json_pack("{ss s[{ss so ss ss+}] ss+}", "kind", "CredentialProviderConfig", "providers",
+                         "name", name, "matchImages", images, "defaultCacheDuration", "12h0m0s",
+                         "apiVersion", "credentialprovider.kubelet.k8s.io/", version,
+                         "apiVersion", "kubelet.config.k8s.io/", version);
+}
+
+static void plan_provider(Plan *plan, const Host *host, char ***flags) {
+        const char *path = host->image_credential_provider;
+        if (!path || !strchr(path, '/')) {
+                diag_warn(&plan->warnings, "no-image-credential-provider", NULL, NULL,
+                          "ecr-credential-provider was not found, so kubelet cannot pull from private ECR registries; put it at "
+                          "/etc/eks/image-credential-provider/ecr-credential-provider or name it in ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+                return;
+        }
+        const char *slash = strrchr(path, '/');
+        json_t *all = provider_config(host->kubelet_version, slash + 1);
+        _cleanup_(freep) char *text = json_text(all), *why = xasprintf("ECR's registries, by %s", path);
+        json_decref(all);
+        plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
+        strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s", slash == path ? 1 : (int)(slash - path), path));
+        strv_add(flags, "--image-credential-provider-config=" PROVIDER_CONFIG);
+}
+
+void kubelet_files(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, char ***flags) {
+        plan_kubeconfig(plan, config, host, options->plugin, flags);
+        plan_ca(plan, &config->cluster);
+        plan_provider(plan, host, flags);
+}

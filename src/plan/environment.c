@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kubelet's command line, as EKS's kubelet.service reads it: EnvironmentFile=/etc/eks/kubelet/environment, ExecStart=kubelet $NODEADM_KUBELET_ARGS.
+ *
+ * nodeadm joins the flags with blanks and lets systemd split and unquote the line, so people have written several flags into one list
+ * element, a flag and its value apart, and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What
+ * systemd would damage survives: backslashes, quotes inside a value, and blanks in a value, where kubelet would refuse the rest as a command. */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <ctype.h>
+
+#define ENVIRONMENT_FILE "/etc/eks/kubelet/environment"
+#define BLANKS           " \t\r\n"
+
+/* Takes the quotes from --name="value" and from "word"; a quote anywhere else is data. */
+static void unquote(char *word) {
+        char *equals = *word == '-' ? strchr(word, '=') : NULL, *value = equals ? equals + 1 : word;
+        size_t n = strlen(value);
+        if (n >= 2 && (*value == '"' || *value == '\'') && strchr(value + 1, *value) == value + n - 1) {
+                memmove(value, value + 1, n - 2);
+                value[n - 2] = 0;
+        }
+}
+
+/* Does a blank end the word before it? If a flag follows, or if the word is a flag without a value. */
+static bool is_end(const char *word, size_t size, const char *next) {
+        return *next == 0 || (*next == '-' && (next[1] == '-' || isalpha((unsigned char)next[1]))) ||
+               (size > 0 && *word == '-' && !memchr(word, '=', size));
+}
+
+/* The end of the word that starts here: quotes hide blanks, where there is a second one. */
+static size_t word_length(const char *s) {
+        size_t i = 0;
+        while (s[i]) {
+                const char *close = s[i] == '"' || s[i] == '\'' ? strchr(s + i + 1, s[i]) : NULL;
+                size_t blanks = strspn(s + i, BLANKS);
+                if (blanks > 0 && is_end(s, i, s + i + blanks))
+                        return i;
+                i = close ? (size_t)(close - s) + 1 : i + MAX(blanks, (size_t)1);
+        }
+        return i;
+}
+
+char **kubelet_words(char *const *flags) {
+        char **words = NULL;
+        for (char *const *f = flags; f && *f; f++)
+                for (const char *s = *f + strspn(*f, BLANKS); *s; s += strspn(s, BLANKS)) {
+                        size_t n = word_length(s);
+                        char *word = xstrndup(s, n);
+                        unquote(word);
+                        strv_push(&words, word);
+                        s += n;
+                }
+        return words;
+}
+
+int kubelet_environment(Plan *plan, const Config *config, const Host *host, char *const *flags, Diag *diag) {
+        (void)diag;
+        _cleanup_(strv_freep) char **words = strv_copy(flags);
+        _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
+        for (char **w = user; w && *w; w++)
+                strv_add(&words, *w);
+        _cleanup_(freep) char *value = systemd_quote_words(words);
+        _cleanup_(text_done) Text t = {};
+        /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
+        if (!version_at_least(host->kubelet_version, 1, 30) && plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
+                text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
+        text_add(&t, "NODEADM_KUBELET_ARGS=%s\n", value);
+        _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last", strv_length(words), strv_length(user));
+        plan_file(plan, PHASE_CONFIG, "kubelet", ENVIRONMENT_FILE, why, t.data, 0644);
+        return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods, reservations, addresses),
+ * and the user's configuration beside it, as a drop-in from 1.29 on. Values as in nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+
+#define CONFIG_FILE  "/etc/kubernetes/kubelet/config.json"
+#define CONFIG_DIR   "/etc/kubernetes/kubelet/config.json.d"
+#define CONFIG_USER  CONFIG_DIR "/40-nodeadm.conf"
+
+/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON. */
+typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
+static const Setting settings[] = {
+        { "kind",                                       0,  0, "\"KubeletConfiguration\"" },
+        { "apiVersion",                                 0,  0, "\"kubelet.config.k8s.io/v1beta1\"" },
+        { "address",                                    0,  0, "\"0.0.0.0\"" },
+        { "authentication/anonymous/enabled",           0,  0, "false" },
+        { "authentication/webhook/enabled",             0,  0, "true" },
+        { "authentication/webhook/cacheTTL",            0,  0, "\"2m0s\"" },
+        { "authentication/x509/clientCAFile",           0,  0, "\"/etc/kubernetes/pki/ca.crt\"" },
+        { "authorization/mode",                         0,  0, "\"Webhook\"" },
+        { "authorization/webhook/cacheAuthorizedTTL",   0,  0, "\"5m0s\"" },
+        { "authorization/webhook/cacheUnauthorizedTTL", 0,  0, "\"30s\"" },
+        { "cgroupDriver",                               0,  0, "\"systemd\"" },
+        { "cgroupRoot",                                 0,  0, "\"/\"" },
+        { "clusterDomain",                              0,  0, "\"cluster.local\"" },
+        { "containerRuntimeEndpoint",                   0,  0, "\"unix:///run/containerd/containerd.sock\"" },
+        { "evictionHard/memory.available",              0,  0, "\"100Mi\"" },
+        { "evictionHard/nodefs.available",              0,  0, "\"10%\"" },
+        { "evictionHard/nodefs.inodesFree",             0,  0, "\"5%\"" },
+        { "featureGates/RotateKubeletServerCertificate", 0, 0, "true" },
+        { "featureGates/KubeletCredentialProviders",    0, 28, "true" },        /* the gate is gone in 1.28 */
+        { "featureGates/DynamicResourceAllocation",    33,  0, "true" },        /* eks-ami#2285 */
+        { "featureGates/MutableCSINodeAllocatableCount", 34, 0, "true" },       /* eks-ami#2389 */
+        { "hairpinMode",                                0,  0, "\"hairpin-veth\"" },
+        { "kubeAPIQPS",                                22, 27, "10" },          /* kubelet's own default is higher from 1.27 on */
+        { "kubeAPIBurst",                              22, 27, "20" },
+        { "kubeReservedCgroup",                         0,  0, "\"/runtime\"" },
+        { "logging/verbosity",                          0,  0, "2" },
+        { "protectKernelDefaults",                      0,  0, "true" },
+        { "readOnlyPort",                               0,  0, "0" },
+        { "serializeImagePulls",                        0,  0, "false" },
+        { "serverTLSBootstrap",                         0,  0, "true" },
+        { "shutdownGracePeriod",                       34,  0, "\"2m30s\"" },   /* eks-ami#2390: EC2 grants about 3 minutes */
+        { "shutdownGracePeriodCriticalPods",           34,  0, "\"30s\"" },
+        { "systemReservedCgroup",                       0,  0, "\"/system\"" },
+        { "tlsCipherSuites",                            0,  0, "[\"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\", "
+                "\"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305\", \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\", "
+                "\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305\", \"TLS_RSA_WITH_AES_128_GCM_SHA256\", \"TLS_RSA_WITH_AES_256_GCM_SHA384\"]" },
+};
+
+/* ---- addresses ---- */
+
+int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
+        unsigned char address[16] = {};
+        char text[INET6_ADDRSTRLEN];
+        const char *slash = strchr(cidr, '/');
+        uint64_t prefix;
+        if (!slash || parse_u64(slash + 1, &prefix) < 0)
+                return -EINVAL;
+        _cleanup_(freep) char *network = xstrndup(cidr, (size_t)(slash - cidr));
+        int family = strchr(network, ':') ? AF_INET6 : AF_INET;
+        size_t bits = family == AF_INET6 ? 128 : 32;
+        if (inet_pton(family, network, address) != 1 || prefix > bits - 4)      /* 2^4 is the first range with a tenth address */
+                return -EINVAL;
+        for (size_t bit = prefix; bit < bits; bit++)
+                address[bit / 8] &= (unsigned char)~(0x80u >> bit % 8);
+        address[bits / 8 - 1] |= 10;
+        *ret_address = xstrdup(inet_ntop(family, address, text, sizeof(text)));
+        *ret_is_ipv6 = family == AF_INET6;
+        return 0;
+}
+
+/* ---- settings ---- */
+
+/* 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of all others. */
+unsigned cpu_reserved_millicores(unsigned cpus) {
+        static const struct { unsigned upto, per_10000; } bands[] = { { 1000, 600 }, { 2000, 100 }, { 4000, 50 }, { UINT_MAX, 25 } };
+        unsigned total = cpus * 1000, from = 0, sum = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(bands) && total > from; from = bands[i++].upto)
+                sum += (MIN(total, bands[i].upto) - from) * bands[i].per_10000 / 10000;
+        return sum;
+}
+
+static void put_text(json_t *object, const char *path, char *text) {
+        json_put(object, path, json_string(text));
+        free(text);
+}
+
+json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns, Diag *warnings) {
+        json_t *all = json_object();
+        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+                const Setting *s = &settings[i];
+                if (version_at_least(host->kubelet_version, 1, s->from) && !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
+                        json_put(all, s->path, json_loads(s->value, JSON_DECODE_ANY, NULL));
+        }
+        json_put(all, "clusterDNS", json_pack("[s]", dns));
+        json_put(all, "maxPods", json_integer(pods->pods));
+        if (host->cpus == 0)
+                diag_warn(warnings, "no-cpu-count", NULL, NULL, "the number of CPUs is not known, so none are reserved for kubelet and containerd");
+        put_text(all, "kubeReserved/cpu", xasprintf("%um", cpu_reserved_millicores(host->cpus)));
+        json_put(all, "kubeReserved/ephemeral-storage", json_string("1Gi"));
+        put_text(all, "kubeReserved/memory", xasprintf("%lluMi", 11ULL * pods->pods + 255));
+        if (version_at_least(host->kubelet_version, 1, 26))     /* the external cloud provider needs it: kubernetes#121367 */
+                put_text(all, "providerID", xasprintf("aws:///%s/%s", host->instance.zone, host->instance.id));
+        if (!version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config)
+                json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
+        return all;
+}
+
+static void plan_settings(Plan *plan, const Config *config, const Host *host, const MaxPods *pods, const char *dns) {
+        json_t *all = kubelet_settings(config, host, pods, dns, &plan->warnings);
+        bool merged = !version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config;
+        _cleanup_(freep) char *text = json_text(all);
+        _cleanup_(freep) char *why = xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods, pods->source, dns,
+                                               merged ? "; with the user's settings" : "");
+        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_FILE, why, text, merged && json_holds_secret(config->kubelet.config) ? 0600 : 0644);
+        json_decref(all);
+}
+
+/* kubelet merges it over config.json itself. A drop-in must say what kind it is; the user need not. */
+static void plan_user_settings(Plan *plan, const json_t *user) {
+        json_t *all = json_object();
+        for (size_t i = 0; i < 2; i++)
+                json_put(all, settings[i].path, json_loads(settings[i].value, JSON_DECODE_ANY, NULL));
+        json_object_update(all, (json_t *)user);
+        _cleanup_(freep) char *text = json_text(all);
+        _cleanup_(freep) char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
+        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_USER, why, text, json_holds_secret(user) ? 0600 : 0644);
+        json_decref(all);
+}
+
+/* ---- flags ---- */
+
+static void add_flag(char ***flags, const char *name, const char *value) {
+        strv_push(flags, xasprintf("--%s=%s", name, value));
+}
+
+static int add_node_flags(char ***flags, const Config *config, const Host *host, bool ipv6, Diag *diag) {
+        const Instance *instance = &host->instance;
+        const char *name = config->gates.instance_id_node_name ? instance->id : instance->private_dns_name;
+        const char *address = ipv6 ? instance->ipv6 : instance->ipv4;
+        int r = 0;
+        if (!name)
+                r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL,
+                               "the instance's private DNS name is not known, and it is the node's name unless InstanceIdNodeName is on");
+        if (!address)
+                r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
+                               "the cluster's services use %s, and the primary interface has no such address", ipv6 ? "IPv6" : "IPv4");
+        if (r < 0)
+                return r;
+        add_flag(flags, "node-ip", address);
+        if (version_at_least(host->kubelet_version, 1, 26)) {
+                add_flag(flags, "cloud-provider", "external");
+                add_flag(flags, "hostname-override", name);
+        } else
+                add_flag(flags, "cloud-provider", "aws");
+        return 0;
+}
+
+static void add_version_flags(char ***flags, const Host *host) {
+        const char *version = host->kubelet_version;
+        if (!version_at_least(version, 1, 27)) {
+                add_flag(flags, "container-runtime", "remote");
+                add_flag(flags, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock");
+        }
+        if (!version_at_least(version, 1, 29))  /* later the image is pinned by containerd: kubernetes#118544 */
+                add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
+        if (version_at_least(version, 1, 35) && host_gpus(host) > 0)    /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
+                add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
+}
+
+int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag) {
+        _cleanup_(freep) char *dns = NULL;
+        _cleanup_(strv_freep) char **flags = NULL;
+        bool ipv6 = false;
+        if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)
+                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
+                                  "is no service range with room for the cluster's DNS address; write it as in 10.100.0.0/16");
+        int r = add_node_flags(&flags, config, host, ipv6, diag);
+        if (r < 0)
+                return r;
+
+        MaxPods pods = max_pods_choose(config, host, &plan->warnings);
+        plan_settings(plan, config, host, &pods, dns);
+        add_flag(&flags, "config", CONFIG_FILE);
+        if (version_at_least(host->kubelet_version, 1, 29) && json_object_size(config->kubelet.config) > 0) {
+                plan_user_settings(plan, config->kubelet.config);
+                add_flag(&flags, "config-dir", CONFIG_DIR);
+        }
+        add_version_flags(&flags, host);
+        kubelet_files(plan, config, host, options, &flags);
+        strv_sort(flags);
+        return kubelet_environment(plan, config, host, flags, diag);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as a container: actions are added by the planners, put into an order that respects what each waits for, and named by
+ * one digest. plan_make() is the list of planners. Nothing here or beside this file may look at a machine (`make pure`). */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <errno.h>
+#include <stdio.h>
+
+#define MANIFEST "/var/lib/nodestrap/manifest.json"     /* apply's; here only a name in the plan */
+
+DEFINE_STRING_TABLE(phase, Phase, "config", "run")
+DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
+                    "start-unit", "pull-image", "unsupported")
+DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
+
+static const uint64_t deadlines[_ACTION_MAX] = {
+        [ACTION_WRITE_FILE] = PLAN_FILE_TIMEOUT,        [ACTION_WRITE_BLOCK] = PLAN_FILE_TIMEOUT,
+        [ACTION_PRUNE_FILES] = PLAN_FILE_TIMEOUT,       [ACTION_RELOAD_MANAGER] = 30 * USEC_PER_SEC,
+        [ACTION_RESTART_UNIT] = 30 * USEC_PER_SEC,      [ACTION_START_UNIT] = PLAN_UNIT_TIMEOUT,
+        [ACTION_PULL_IMAGE] = 120 * USEC_PER_SEC,       [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
+};
+
+static void action_done(Action *a) {
+        free(a->id);
+        free(a->group);
+        free(a->target);
+        free(a->why);
+        strv_free(a->after);
+        free(a->file.content);
+}
+
+Plan *plan_free(Plan *p) {
+        if (!p)
+                return NULL;
+        for (size_t i = 0; i < p->n; i++)
+                action_done(&p->actions[i]);
+        free(p->actions);
+        json_decref(p->facts);
+        free(p->machine);
+        diag_done(&p->warnings);
+        strv_free(p->owned);
+        free(p);
+        return NULL;
+}
+
+Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, const char *target, const char *why) {
+        plan->actions = xrealloc(plan->actions, plan->n + 1, sizeof(Action));
+        Action *a = &plan->actions[plan->n++];
+        *a = (Action) {
+                .id = xasprintf("%s:%s", action_type_to_string(type), target),
+                .type = type, .phase = phase,
+                .group = xstrdup(group), .target = xstrdup(target), .why = xstrdup(why),
+                .deadline_usec = deadlines[type],
+        };
+        return a;
+}
+
+Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode) {
+        Action *a = plan_add(plan, ACTION_WRITE_FILE, phase, group, path, why);
+        action_content(a, content, strlen(content));
+        a->file.mode = mode;
+        a->file.secret = mode == 0600;
+        return a;
+}
+
+void action_after(Action *a, const char *id) {
+        if (!strv_contains(a->after, id))
+                strv_add(&a->after, id);
+}
+
+void action_content(Action *a, const void *data, size_t size) {
+        free(a->file.content);
+        a->file.content = xmemdup(data, size);
+        a->file.size = size;
+}
+
+const Action *plan_find(const Plan *plan, const char *id) {
+        for (size_t i = 0; i < plan->n; i++)
+                if (streq(plan->actions[i].id, id))
+                        return &plan->actions[i];
+        return NULL;
+}
+
+/* ---- order ---- */
+
+typedef struct Order {
+        size_t **waits_for;     /* for each action, the indexes of what it waits for; ends with SIZE_MAX */
+        bool *done;
+        size_t n;
+} Order;
+
+static void order_done(Order *o) {
+        for (size_t i = 0; i < o->n; i++)
+                free(o->waits_for[i]);
+        free(o->waits_for);
+        free(o->done);
+}
+
+/* false: something waits for an action that does not exist. */
+static bool order_init(Order *o, const Plan *plan) {
+        *o = (Order) { xcalloc(plan->n + 1, sizeof(size_t *)), xcalloc(plan->n + 1, sizeof(bool)), plan->n };
+        json_t *index = json_object();
+        bool found = true;
+        for (size_t i = 0; i < plan->n; i++)
+                json_object_set_new(index, plan->actions[i].id, json_integer((json_int_t)i));
+        for (size_t i = 0; i < plan->n; i++) {
+                char **after = plan->actions[i].after;
+                size_t k = strv_length(after);
+                o->waits_for[i] = xcalloc(k + 1, sizeof(size_t));
+                o->waits_for[i][k] = SIZE_MAX;
+                while (k-- > 0) {
+                        json_t *at = json_object_get(index, after[k]);
+                        found = found && at;
+                        o->waits_for[i][k] = (size_t)json_integer_value(at);
+                }
+        }
+        json_decref(index);
+        return found;
+}
+
+/* The first of the actions that wait for nothing more: by phase, then as the planners added them. */
+static size_t next_ready(const Order *o, const Plan *plan) {
+        for (int phase = 0; phase < _PHASE_MAX; phase++)
+                for (size_t i = 0; i < plan->n; i++) {
+                        const size_t *wait = o->waits_for[i];
+                        if (o->done[i] || (int)plan->actions[i].phase != phase)
+                                continue;
+                        while (*wait != SIZE_MAX && o->done[*wait])
+                                wait++;
+                        if (*wait == SIZE_MAX)
+                                return i;
+                }
+        return SIZE_MAX;
+}
+
+static int plan_sort(Plan *plan, Diag *diag) {
+        _cleanup_(order_done) Order o = {};
+        bool ok = order_init(&o, plan);
+        _cleanup_(freep) Action *sorted = xcalloc(plan->n + 1, sizeof(Action));
+        for (size_t n = 0; n < plan->n; n++) {
+                size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
+                if (i == SIZE_MAX)
+                        return diag_error(diag, -ELOOP, CAUSE_INTERNAL, NULL, NULL,
+                                          "the plan's actions wait for each other, or for one that does not exist; this is a defect of nodestrap");
+                o.done[i] = true;
+                sorted[n] = plan->actions[i];
+        }
+        free(plan->actions);
+        plan->actions = TAKE_PTR(sorted);
+        return 0;
+}
+
+/* ---- name ---- */
+
+/* What apply will do, and nothing that only explains it: the facts and the reasons may change without the plan being another. */
+static json_t *canonical(const Action *a) {
+        json_t *after = json_array();
+        for (char **id = a->after; id && *id; id++)
+                json_array_append_new(after, json_string(*id));
+        char digest[65] = "";
+        if (a->file.content)
+                sha256_hex(a->file.content, a->file.size, digest);
+        return json_pack("{ss ss so sI ss si ss}", "id", a->id, "phase", phase_to_string(a->phase), "after", after,
+                         "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs);
+}
+
+static void plan_name(Plan *plan) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < plan->n; i++)
+                json_array_append_new(all, canonical(&plan->actions[i]));
+        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+        json_decref(all);
+        char digest[65];
+        sha256_hex(text, strlen(text), digest);
+        snprintf(plan->id, sizeof(plan->id), "sha256:%s", digest);
+}
+
+/* ---- filter ---- */
+
+/* Groups that --daemon selects from; everything else belongs to the machine and is always kept, as nodeadm does. */
+static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
+
+static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *const *daemons) {
+        if (a->type == ACTION_UNSUPPORTED)      /* or half of the boot would ignore what the other half refuses */
+                return true;
+        if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
+                return false;
+        if (!daemons || !*daemons)
+                return true;
+        if (a->type == ACTION_PRUNE_FILES)      /* the other daemons' files are not stale, only left out */
+                return false;
+        return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
+}
+
+static void forget(Action *a, const Plan *plan) {
+        char **kept = NULL;
+        for (char **id = a->after; id && *id; id++)
+                if (plan_find(plan, *id))
+                        strv_add(&kept, *id);
+        strv_free(a->after);
+        a->after = kept;
+}
+
+void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n; i++)
+                if (is_kept(&plan->actions[i], skip_config, skip_run, daemons))
+                        plan->actions[n++] = plan->actions[i];
+                else
+                        action_done(&plan->actions[i]);
+        plan->n = n;
+        for (size_t i = 0; i < plan->n; i++)
+                forget(&plan->actions[i], plan);
+}
+
+/* ---- the whole ---- */
+
+static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
+        unsigned gpus = host_gpus(host);
+        size_t stores = host_instance_stores(host);
+        if (gpus > 0)
+                diag_warn(&plan->warnings, "accelerator", NULL, "spec.accelerator",
+                          "%u NVIDIA GPU%s here: this version does not bring up driver, fabric manager, MIG or IMEX; the AMI's own units are "
+                          "relied on, and kubelet does not wait for them", gpus, gpus == 1 ? " is" : "s are");
+        if (gpus > 0 && !host->nvidia_runtime)
+                diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,
+                          "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see no GPU unless CDI gives it to them");
+        if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
+                diag_warn(&plan->warnings, "unused-instance-store", NULL, "spec.instance.localStorage.strategy",
+                          "%zu instance store%s left unused: no strategy is set", stores, stores == 1 ? " is" : "s are");
+        if (!host->type && gpus > 0)
+                diag_warn(&plan->warnings, "unknown-instance-type", NULL, NULL,
+                          "%s is not in this version's table of accelerated types: what was found is taken as it is, and nothing is missed",
+                          host->instance.type ?: "the instance type");
+        if (host->assumed)
+                diag_warn(&plan->warnings, "assumed-facts", NULL, NULL,
+                          "the facts named as assumed were not looked at; on the node they are, and the plan and its id may differ there");
+}
+
+static int check_facts(const Host *host, Diag *diag) {
+        const struct { const char *value, *what; } needed[] = {
+                { host->kubelet_version,    "kubelet's version (version file of the AMI, or `kubelet --version`)"       },
+                { host->containerd_version, "containerd's version (version file of the AMI, or `containerd --version`)" },
+                { host->instance.id,        "the instance's id (metadata service)"                                      },
+                { host->instance.region,    "the region (metadata service)"                                             },
+                { host->instance.zone,      "the availability zone (metadata service)"                                  },
+        };
+        int r = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+                if (!needed[i].value)
+                        r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "%s is not known, and no plan can be made without it", needed[i].what);
+        return r;
+}
+
+int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag) {
+        _cleanup_(plan_freep) Plan *plan = xcalloc(1, sizeof(Plan));
+        int r = check_facts(host, diag);
+        if (r < 0)
+                return r;
+        plan->facts = host_to_json(host);
+        plan->machine = plan_describe_host(host);
+        warn_of_host(plan, config, host);
+
+        if ((r = plan_system(plan, config, host, diag)) < 0 ||
+            (r = plan_containerd(plan, config, host, diag)) < 0 ||
+            (r = plan_kubelet(plan, config, host, options, diag)) < 0)
+                return r;
+        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
+        if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
+                return r;
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].file.content)
+                        strv_add(&plan->owned, plan->actions[i].target);
+        plan_name(plan);
+        *ret = TAKE_PTR(plan);
+        return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many pods: what the user says, else what the network interfaces can address, changed by an expression (maxPodsExpression).
+ * As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
+ * gives counts for the reservations too. */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <limits.h>
+
+#define DEFAULT_MAX_PODS 110    /* kubelet's own default */
+
+/* The last --max-pods wins, as it does in kubelet, and flags win over files. */
+static bool from_user(const Config *config, unsigned *ret, const char **ret_source) {
+        bool found = false;
+        json_t *setting = json_object_get(config->kubelet.config, "maxPods");
+        json_int_t value = json_integer_value(setting);
+        if (json_is_integer(setting) && value > 0 && value <= INT_MAX) {
+                *ret = (unsigned)value;
+                *ret_source = "set by the user";
+                found = true;
+        }
+        _cleanup_(strv_freep) char **words = kubelet_words(config->kubelet.flags);
+        for (char **w = words; w && *w; w++) {
+                const char *number = startswith(*w, "--max-pods=") ? *w + strlen("--max-pods=")
+                        : streq(*w, "--max-pods") && w[1] ? w[1] : NULL;
+                uint64_t n;
+                if (number && parse_u64(number, &n) >= 0 && n > 0 && n <= INT_MAX) {
+                        *ret = (unsigned)n;
+                        *ret_source = "set by the user's flag";
+                        found = true;
+                }
+        }
+        return found;
+}
+
+static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
+        if (!host->eni_limits_known || host->addresses_per_eni == 0) {
+                diag_warn(warnings, "unknown-eni-limits", NULL, NULL,
+                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set spec.kubelet.config.maxPods to say otherwise",
+                          host->instance.type ?: "machine of this type", host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
+                *ret_source = "assumed";
+                return DEFAULT_MAX_PODS;
+        }
+        *ret_source = "one for each address its interfaces can hold";
+        return host->max_enis * (host->addresses_per_eni - 1) + 2;      /* 2: kube-proxy and the CNI use the node's own */
+}
+
+static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
+        int64_t mib = (int64_t)(host->memory_bytes >> 20);
+        const ExprVariable variables[] = {
+                { "default_enis", host->max_enis }, { "ips_per_eni", host->addresses_per_eni }, { "max_pods", pods->pods },
+                { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
+                { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
+        };
+        _cleanup_(freep) char *why = NULL;
+        int64_t value = 0;
+        int r = expr_evaluate(config->kubelet.max_pods_expression, variables, ARRAY_SIZE(variables), &value, &why);
+        if (r >= 0 && value > 0 && value <= INT_MAX)
+                *pods = (MaxPods) { (unsigned)value, "by maxPodsExpression" };
+        else
+                diag_warn(warnings, "max-pods-expression", NULL, "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
+                          r < 0 ? why ?: "it cannot be evaluated" : "its result is no number from 1 to 2147483647", pods->pods);
+}
+
+MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) {
+        MaxPods pods = {};
+        if (from_user(config, &pods.pods, &pods.source)) {
+                if (config->kubelet.max_pods_expression)
+                        diag_warn(warnings, "max-pods-expression", NULL, "spec.kubelet.maxPodsExpression",
+                                  "has no effect, since the number of pods is set directly as well");
+                return pods;
+        }
+        pods.pods = standard(host, &pods.source, warnings);
+        if (config->kubelet.max_pods_expression)
+                apply_expression(&pods, config, host, warnings);
+        return pods;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret file. */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <stdio.h>
+
+#define WIDTH  110      /* of wrapped paragraphs; an action is one line, however long */
+#define COLUMN 76       /* where reasons stand, unless a target is longer; EKS's paths mostly are not */
+
+/* ---- the machine ---- */
+
+static void add_count(Text *t, size_t n, const char *what) {
+        if (n > 0)
+                text_add(t, ", %zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+static void describe_machine(Text *t, const Host *host) {
+        unsigned gpus = host_gpus(host);
+        text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "", host->cpus);
+        text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
+        if (host->n_nodes > 1)
+                text_add(t, " on %zu NUMA nodes", host->n_nodes);
+        add_count(t, gpus, "GPU");
+        if (gpus > 0 && host->type && host->type->gpu_model)
+                text_add(t, " (%s)", host->type->gpu_model);
+        add_count(t, host_instance_stores(host), "instance store");
+        add_count(t, host->n_nics, "network interface");
+        text_add(t, "\n");
+}
+
+char *plan_describe_host(const Host *host) {
+        const Instance *i = &host->instance;
+        Text t = {};
+        describe_machine(&t, host);
+        text_add(&t, "instance   %s in %s", i->id ?: "?", i->zone ?: "?");
+        const char *more[] = { i->ipv4, i->ipv6, i->private_dns_name };
+        for (size_t k = 0; k < ARRAY_SIZE(more); k++)
+                if (more[k])
+                        text_add(&t, ", %s", more[k]);
+        text_add(&t, "\nsoftware   kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
+        if (host->driver_version)
+                text_add(&t, ", NVIDIA driver %s", host->driver_version);
+        if (host->kernel)
+                text_add(&t, ", Linux %s", host->kernel);
+        text_add(&t, "\n");
+        if (host->assumed) {
+                _cleanup_(freep) char *list = strv_join(host->assumed, ", ");
+                text_add(&t, "assumed    %s\n", list);
+        }
+        return text_take(&t);
+}
+
+/* ---- text ---- */
+
+/* Words on lines of at most WIDTH, the first behind `lead`, the others indented as far. */
+static void add_paragraph(Text *t, const char *lead, const char *text) {
+        size_t indent = strlen(lead), column = indent;
+        text_add(t, "%s", lead);
+        for (const char *word = text; *word;) {
+                size_t n = strcspn(word, " ");
+                if (column > indent && column + 1 + n > WIDTH) {
+                        text_add(t, "\n%*s", (int)indent, "");
+                        column = indent;
+                }
+                text_add(t, "%s%.*s", column > indent ? " " : "", (int)n, word);
+                column += n + (column > indent);
+                word += n + strspn(word + n, " ");
+        }
+        text_add(t, "\n");
+}
+
+static void add_action(Text *t, const Action *a) {
+        int used = 4 + 14 + 1 + (int)strlen(a->target), gap = MAX(COLUMN - used, 2);
+        text_add(t, "    %-14s %s", action_type_to_string(a->type), a->target);
+        text_add(t, "%*s%s%s\n", gap, "", a->file.secret ? "[0600, not shown] " : "", a->why);
+}
+
+static void add_actions(Text *t, const Plan *plan, Phase phase) {
+        const char *group = "";
+        bool headed = false;
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->phase != phase || a->type == ACTION_UNSUPPORTED)
+                        continue;
+                if (!headed)
+                        text_add(t, "\n%s phase\n", phase == PHASE_CONFIG ? "Config" : "Run");
+                if (!streq(group, a->group))
+                        text_add(t, "  %s\n", a->group);
+                headed = true;
+                group = a->group;
+                add_action(t, a);
+        }
+}
+
+static void add_unsupported(Text *t, const Plan *plan) {
+        bool headed = false;
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type != ACTION_UNSUPPORTED)
+                        continue;
+                if (!headed)
+                        text_add(t, "\nNot supported yet: init refuses this plan while the configuration sets\n");
+                headed = true;
+                text_add(t, "  ! %s\n", a->target);
+        }
+}
+
+static void add_warnings(Text *t, const Diag *warnings) {
+        if (warnings->n > 0)
+                text_add(t, "\nWarnings\n");
+        for (size_t i = 0; i < warnings->n; i++) {
+                const Diagnostic *d = &warnings->items[i];
+                _cleanup_(freep) char *line = xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
+                                                        d->path ? ": " : "", d->text, d->code ?: "warning");
+                add_paragraph(t, "  * ", line);
+        }
+}
+
+char *plan_to_text(const Plan *plan) {
+        Text t = {};
+        text_add(&t, "%s", plan->machine ?: "");
+        for (int phase = 0; phase < _PHASE_MAX; phase++)
+                add_actions(&t, plan, (Phase)phase);
+        add_unsupported(&t, plan);
+        add_warnings(&t, &plan->warnings);
+        text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
+        return text_take(&t);
+}
+
+/* ---- JSON ---- */
+
+static json_t *list_json(char *const *list) {
+        json_t *all = json_array();
+        for (; list && *list; list++)
+                json_array_append_new(all, json_string(*list));
+        return all;
+}
+
+static void put_mode(json_t *into, mode_t mode) {
+        char text[8];
+        snprintf(text, sizeof(text), "%04o", (unsigned)mode & 07777);
+        json_object_set_new(into, "mode", json_string(text));
+}
+
+static json_t *content_json(const Action *a) {
+        json_t *text = a->file.secret ? NULL : json_stringn(a->file.content, a->file.size);     /* NULL too if it is not UTF-8 */
+        return text ?: json_null();
+}
+
+static void put_digest(json_t *into, const Action *a) {
+        char digest[65];
+        sha256_hex(a->file.content, a->file.size, digest);
+        json_object_set_new(into, "sha256", json_string(digest));
+}
+
+static json_t *action_json(const Action *a) {
+        json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase), "type", action_type_to_string(a->type),
+                              "group", a->group, "target", a->target, "why", a->why, "after", list_json(a->after),
+                              "timeoutMs", (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
+        if (a->type == ACTION_WRITE_FILE) {
+                put_mode(j, a->file.mode);
+                put_digest(j, a);
+                json_object_set_new(j, "secret", json_boolean(a->file.secret));
+        } else if (a->type == ACTION_WRITE_BLOCK)
+                json_object_set_new(j, "content", content_json(a));
+        else if (*a->unit.inputs)
+                json_object_set_new(j, "inputs", json_string(a->unit.inputs));
+        return j;
+}
+
+static json_t *file_json(const Action *a) {
+        json_t *j = json_pack("{ss so}", "path", a->target, "content", content_json(a));
+        put_mode(j, a->file.mode);
+        if (json_is_null(json_object_get(j, "content")))
+                put_digest(j, a);
+        return j;
+}
+
+static json_t *warning_json(const Diagnostic *d) {
+        return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text", d->text);
+}
+
+json_t *plan_to_json(const Plan *plan) {
+        json_t *warnings = json_array(), *actions = json_array(), *files = json_array();
+        for (size_t i = 0; i < plan->warnings.n; i++)
+                json_array_append_new(warnings, warning_json(&plan->warnings.items[i]));
+        for (size_t i = 0; i < plan->n; i++) {
+                json_array_append_new(actions, action_json(&plan->actions[i]));
+                if (plan->actions[i].type == ACTION_WRITE_FILE)
+                        json_array_append_new(files, file_json(&plan->actions[i]));
+        }
+        return json_pack("{ss sO so so so}", "planId", plan->id, "facts", plan->facts, "warnings", warnings, "actions", actions, "files", files);
+}

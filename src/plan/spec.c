@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd itself would use
+ * (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec merged over it. */
+#include "plan/plan.h"
+#include "base/str.h"
+
+#define SPEC_FILE "/etc/containerd/base-runtime-spec.json"
+
+static const char *const capabilities[] = {
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID",
+        "SETPCAP", "SETUID", "SYS_CHROOT", NULL
+};
+static const char *const namespaces[] = { "ipc", "mount", "network", "pid", "uts", NULL };
+static const char *const masked[] = {
+        "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+        "/proc/timer_list", "/proc/timer_stats", "/sys/firmware", NULL
+};
+static const char *const readonly[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", NULL };
+static const struct { const char *type, *destination, *options[8]; } mounts[] = {
+        { "proc",   "/proc",       { "nosuid", "noexec", "nodev" } },
+        { "tmpfs",  "/dev",        { "nosuid", "strictatime", "mode=755", "size=65536k" } },
+        { "devpts", "/dev/pts",    { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5" } },
+        { "mqueue", "/dev/mqueue", { "nosuid", "noexec", "nodev" } },
+        { "sysfs",  "/sys",        { "nosuid", "noexec", "nodev", "ro" } },
+};
+
+static json_t *strings(const char *const *list, const char *prefix) {
+        json_t *all = json_array();
+        for (; *list; list++)
+                json_array_append_new(all, json_sprintf("%s%s", prefix, *list));
+        return all;
+}
+
+static json_t *default_spec(void) {
+        json_t *spec = json_pack("{ss s{ss}}", "ociVersion", "1.1.0", "root", "path", "rootfs");
+        json_put(spec, "process", json_pack("{ss sb s{si si} s[{ss si si}]}", "cwd", "/", "noNewPrivileges", 1, "user", "uid", 0, "gid", 0,
+                                            "rlimits", "type", "RLIMIT_NOFILE", "soft", 65536, "hard", 1048576));
+        const char *const sets[] = { "bounding", "effective", "permitted" };
+        for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+                _cleanup_(freep) char *path = xasprintf("process/capabilities/%s", sets[i]);
+                json_put(spec, path, strings(capabilities, "CAP_"));
+        }
+        json_t *list = json_array();
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
+                json_array_append_new(list, json_pack("{ss ss ss so}", "destination", mounts[i].destination, "type", mounts[i].type,
+                                                      "source", mounts[i].type, "options", strings(mounts[i].options, "")));
+        json_put(spec, "mounts", list);
+
+        json_t *types = json_array();
+        for (const char *const *n = namespaces; *n; n++)
+                json_array_append_new(types, json_pack("{ss}", "type", *n));
+        json_put(spec, "linux/namespaces", types);
+        json_put(spec, "linux/maskedPaths", strings(masked, ""));
+        json_put(spec, "linux/readonlyPaths", strings(readonly, ""));
+        json_put(spec, "linux/resources/devices", json_pack("[{sb ss}]", "allow", 0, "access", "rwm"));
+        return spec;
+}
+
+void plan_runtime_spec(Plan *plan, const json_t *user) {
+        json_t *spec = default_spec();
+        if (user)
+                json_merge_deep(spec, user);
+        _cleanup_(freep) char *text = json_text(spec);
+        json_decref(spec);
+        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, user ? "containerd's own, with the user's merged in" : "containerd's own, 65536 open files",
+                  text, json_holds_secret(user) ? 0600 : 0644);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What belongs to the machine and not to a daemon: environment drop-ins for systemd, the resolver's servers, names in /etc/hosts. */
+#include "plan/plan.h"
+#include "base/str.h"
+#include <errno.h>
+
+#define RESOLVED_CONFIG "/run/systemd/resolved.conf.d/40-eks.conf"
+#define RESOLVED_UNIT   "systemd-resolved.service"
+
+/* ---- environment ---- */
+
+static int check_variables(const ServiceEnvironment *e, Diag *diag) {
+        int r = 0;
+        for (size_t i = 0; i < e->n; i++)
+                if (strpbrk(e->variables[i].value, "\n\r")) {
+                        _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s.%s", e->service, e->variables[i].name);
+                        r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, path,
+                                       "a line break cannot stand in a unit's environment; write the text to a file and name the file here");
+                }
+        return r;
+}
+
+static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag) {
+        if (e->n == 0)
+                return 0;
+        int r = check_variables(e, diag);
+        if (r < 0)
+                return r;
+        bool machine = streq(e->service, "default");
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, machine ? "[Manager]\n" : "[Service]\n");
+        for (size_t i = 0; i < e->n; i++) {
+                _cleanup_(freep) char *assignment = systemd_quote_assignment(e->variables[i].name, e->variables[i].value);
+                text_add(&t, "%s=%s\n", machine ? "DefaultEnvironment" : "Environment", assignment);
+        }
+        _cleanup_(freep) char *path = machine ? xstrdup(SYSTEM_ENVIRONMENT)
+                : xasprintf("/etc/systemd/system/%s%s.d/environment.conf", e->service, endswith(e->service, ".service") ? "" : ".service");
+        _cleanup_(freep) char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s", machine ? "every service" : e->service);
+        plan_file(plan, PHASE_CONFIG, "system", path, why, t.data, 0600);       /* PID 1 reads it as root; proxies carry passwords */
+        return 0;
+}
+
+/* ---- resolver ---- */
+
+/* resolved.conf(5). Domains and addresses hold no blanks: validated. */
+static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
+        size_t servers = strv_length(instance->nameservers), domains = strv_length(instance->domains);
+        if (servers + domains == 0)
+                return;
+        _cleanup_(text_done) Text t = {};
+        _cleanup_(freep) char *dns = strv_join(instance->nameservers, " "), *search = strv_join(instance->domains, " ");
+        text_add(&t, "[Resolve]\n");
+        if (servers > 0)
+                text_add(&t, "DNS=%s\n", dns);
+        if (domains > 0)
+                text_add(&t, "Domains=%s\n", search);
+        _cleanup_(freep) char *why = xasprintf("%zu name server%s, %zu search domain%s", servers, servers == 1 ? "" : "s",
+                                               domains, domains == 1 ? "" : "s");
+        plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
+        Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
+        action_after(restart, "write-file:" RESOLVED_CONFIG);
+        sha256_hex(t.data, t.size, restart->unit.inputs);
+}
+
+/* ---- names ---- */
+
+/* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
+static char *endpoint_host(const char *endpoint) {
+        const char *start = strstr(endpoint, "://");
+        start = start ? start + 3 : endpoint;
+        if (*start == '[')
+                return xstrndup(start + 1, strcspn(start + 1, "]/"));
+        return xstrndup(start, strcspn(start, ":/?#"));
+}
+
+/* On Outposts kubelet must find the API server while the link to the region is down, so its addresses stand in /etc/hosts
+ * (nodeadm: internal/kubelet/config.go, which appends them at each start). */
+static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const char *path = "spec.cluster.apiServerEndpoint";
+        if (!config->cluster.outpost)
+                return 0;
+        if (!host->api_server_addresses && !host->modelled)
+                return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, path,
+                                  "no address is known for its host name, and on Outposts it must stand in /etc/hosts; is the resolver up?");
+        if (!host->api_server_addresses)
+                diag_warn(&plan->warnings, "assumed", NULL, path, "its addresses are looked up on the node; here the block for /etc/hosts is empty");
+        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        _cleanup_(text_done) Text t = {};
+        for (char **a = host->api_server_addresses; a && *a; a++)
+                text_add(&t, "%s\t%s\n", *a, name);
+        Action *block = plan_add(plan, ACTION_WRITE_BLOCK, PHASE_CONFIG, "system", "/etc/hosts", "the API server's addresses, for when the Outpost is cut off");
+        action_content(block, t.data ?: "", t.size);
+        block->file.mode = 0644;
+        return 0;
+}
+
+int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const InstanceOptions *instance = &config->instance;
+        int r = 0;
+        for (size_t i = 0; i < instance->n_environment; i++) {
+                int k = plan_environment(plan, &instance->environment[i], diag);
+                r = r < 0 ? r : k;
+        }
+        if (r < 0)
+                return r;
+        plan_resolver(plan, instance);
+        return plan_hosts(plan, config, host, diag);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line an action:
+ *     start  duration  outcome  |  ===      |  id */
+#include "report.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#define STATUS_MAX (16 << 20)
+#define BAR 24
+
+static const char *text_of(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key)) ?: "";
+}
+
+static int64_t number_of(const json_t *object, const char *key) {
+        return json_integer_value(json_object_get(object, key));
+}
+
+/* "0.3 ms", "41.2 s": three digits are enough for a person. */
+static char *span_text(int64_t usec) {
+        if (usec < 0)
+                usec = 0;
+        if (usec < (int64_t)USEC_PER_SEC)
+                return xasprintf("%.1f ms", (double)usec / USEC_PER_MSEC);
+        return xasprintf("%.*f s", usec < 10 * (int64_t)USEC_PER_SEC ? 2 : 1, (double)usec / USEC_PER_SEC);
+}
+
+static void lines_show(const char *indent, const char *text) {
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+                printf("%s%.*s\n", indent, (int)n, text);
+                text += n + (text[n] == '\n');
+        }
+}
+
+static void list_show(const char *title, const json_t *list) {
+        json_t *item;
+        size_t i;
+        json_array_foreach(list, i, item)
+                printf("  %s: %s\n", title, json_string_value(item) ?: "");
+}
+
+/* The part of the run in which the action worked; at least one mark. */
+static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t whole) {
+        int64_t first = whole > 0 ? from * BAR / whole : 0, last = whole > 0 ? (to * BAR + whole - 1) / whole : BAR;
+        first = MAX(MIN(first, BAR - 1), 0);
+        last = MAX(MIN(last, BAR), first + 1);
+        for (int i = 0; i < BAR; i++)
+                bar[i] = i >= first && i < last ? '=' : ' ';
+        bar[BAR] = 0;
+}
+
+static void action_show(const json_t *action, int64_t run_begin, int64_t run_end) {
+        int64_t begin = number_of(action, "beginUsec"), end = number_of(action, "endUsec");
+        char bar[BAR + 1] = "";
+        _cleanup_(freep) char *start = NULL, *took = NULL;
+        if (begin > 0) {
+                bar_make(bar, begin - run_begin, end - run_begin, run_end - run_begin);
+                start = span_text(begin - run_begin);
+                took = span_text(end - begin);
+        }
+        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", text_of(action, "outcome"), BAR, bar, text_of(action, "id"));
+        lines_show("                                 ", text_of(action, "text"));
+}
+
+static void run_show(const char *phases, const json_t *run) {
+        int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
+        _cleanup_(freep) char *since = span_text(begin), *took = span_text(end - begin);
+        const json_t *requests = json_object_get(run, "requests");
+        json_t *action;
+        size_t i;
+
+        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n", phases, text_of(run, "verdict"), since,
+               took, (long long)number_of(requests, "imds"), (long long)number_of(requests, "ec2"), text_of(run, "endedAt"));
+        if (json_array_size(json_object_get(run, "actions")) == 0)      /* else they stand at the actions that failed */
+                list_show("error", json_object_get(run, "errors"));
+        list_show("warning", json_object_get(run, "warnings"));
+        if (json_array_size(json_object_get(run, "actions")) > 0)
+                printf("  %9s  %9s  %-9s  |%-*s|\n", "start", "took", "outcome", BAR, "");
+        json_array_foreach(json_object_get(run, "actions"), i, action)
+                action_show(action, begin, end);
+}
+
+static void counts_show(json_t *runs) {
+        size_t counts[OUTCOME_FAILED + 1] = {}, i;
+        const char *phases;
+        json_t *run, *action;
+        json_object_foreach(runs, phases, run)
+                json_array_foreach(json_object_get(run, "actions"), i, action)
+                        counts[MAX(outcome_from_string(text_of(action, "outcome")), 0)]++;
+        printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE], counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED],
+               counts[OUTCOME_FAILED]);
+}
+
+static void status_show(json_t *status) {
+        static const char *const order[] = { "config", "config,run", "run" };
+        json_t *runs = json_object_get(status, "runs");
+        if (streq(text_of(status, "verdict"), "ok"))
+                printf("ok: ");
+        else {
+                printf("%s (%lld %s) at %s:\n", text_of(status, "verdict"), (long long)number_of(status, "exit"), text_of(status, "code"),
+                       text_of(status, "step"));
+                lines_show("  ", text_of(status, "text"));
+        }
+        counts_show(runs);
+        printf("plan %s, nodestrap %s\n", *text_of(status, "planId") ? text_of(status, "planId") : "(none was made)", text_of(status, "version"));
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+                if (json_object_get(runs, order[i]))
+                        run_show(order[i], json_object_get(runs, order[i]));
+}
+
+int report_show(const Root *root, bool as_json) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size);
+        if (r < 0)
+                return r;
+        json_t *status = json_loadb(text, size, 0, NULL);
+        if (!json_is_object(status)) {
+                json_decref(status);
+                return -EBADMSG;
+        }
+        if (as_json) {
+                json_dumpf(status, stdout, JSON_INDENT(2));
+                putchar('\n');
+        } else
+                status_show(status);
+        json_decref(status);
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -EIO;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What happened → status.json, metrics.prom, a journal entry with fields, a line on the console and the last line on stderr.
+ * The two phases of a boot are two processes: each replaces its own part of status.json and keeps the other's. Nothing here
+ * can hold a secret: texts name paths and units, never contents. */
+#include "report.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <systemd/sd-journal.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATUS_MAX (16 << 20)
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+#define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* of the verdict: journalctl MESSAGE_ID=… */
+
+typedef struct Verdict {
+        const char *word, *code;
+        ExitCode exit_code;
+        const char *step;               /* NULL where all went well, */
+        char *text;                     /* and this; owned */
+} Verdict;
+
+/* Where in the pipeline a cause that belongs to no action comes from. */
+static const char *const steps[_CAUSE_MAX] = {
+        [CAUSE_USAGE]       = "start",    [CAUSE_NO_CONFIG] = "source", [CAUSE_SOURCE] = "source", [CAUSE_IMDS]  = "source",
+        [CAUSE_SYNTAX]      = "decode",   [CAUSE_LIMIT]     = "decode", [CAUSE_STRICT] = "validate",
+        [CAUSE_INVALID]     = "validate", [CAUSE_UNSUPPORTED] = "plan",
+        [CAUSE_CREDENTIALS] = "detect",   [CAUSE_EC2]       = "detect", [CAUSE_FACTS]  = "detect",
+};
+
+static Verdict verdict_make(const Report *report) {
+        const Result *failed = report->results ? results_first_failure(report->results) : NULL;
+        const Diagnostic *error = diag_first_error(report->diag);
+        if (failed)
+                return (Verdict){ "failed", cause_word(failed->cause), cause_exit_code(failed->cause), failed->action->id, xstrdup(failed->text) };
+        if (error)
+                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), steps[error->cause] ?: "apply", diagnostic_format(error) };
+        return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL };
+}
+
+/* ---- status.json ---- */
+
+/* Texts may quote a unit's words; JSON bears only UTF-8. */
+static json_t *text_json(const char *text) {
+        json_t *json = text ? json_string(text) : json_null();
+        return json ?: json_string("(not UTF-8)");
+}
+
+static void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
+        json_object_set_new(object, "verdict", json_string(v->word));
+        json_object_set_new(object, "code", json_string(v->code));
+        json_object_set_new(object, "exit", json_integer(v->exit_code));
+        json_object_set_new(object, "step", text_json(v->step));
+        json_object_set_new(object, "text", text_json(v->text));
+        json_object_set_new(object, "planId", text_json(plan_id));
+}
+
+static json_t *result_json(const Result *r) {
+        json_t *action = json_object();
+        json_object_set_new(action, "id", text_json(r->action->id));
+        json_object_set_new(action, "outcome", json_string(outcome_to_string(r->outcome)));
+        json_object_set_new(action, "beginUsec", json_integer((json_int_t)r->begin_usec));
+        json_object_set_new(action, "endUsec", json_integer((json_int_t)r->end_usec));
+        if (r->text)
+                json_object_set_new(action, "text", text_json(r->text));
+        if (r->outcome == OUTCOME_FAILED)
+                json_object_set_new(action, "code", json_string(cause_word(r->cause)));
+        return action;
+}
+
+static void diag_put(json_t *list, const Diag *diag, bool warnings) {
+        for (size_t i = 0; i < diag->n; i++) {
+                if (diag->items[i].warning != warnings)
+                        continue;
+                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                bool known = false;
+                for (size_t k = 0; k < json_array_size(list) && !known; k++)
+                        known = streq(json_string_value(json_array_get(list, k)), line);
+                if (!known)
+                        json_array_append_new(list, text_json(line));
+        }
+}
+
+static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
+        json_t *run = json_object(), *actions = json_array(), *warnings = json_array(), *errors = json_array();
+        char when[32];
+        time_t now = time(NULL);
+        struct tm utc;
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+
+        json_object_set_new(run, "command", text_json(report->command));
+        json_object_set_new(run, "phases", text_json(report->phases));
+        verdict_put(run, v, report->plan ? report->plan->id : NULL);
+        json_object_set_new(run, "endedAt", json_string(when));         /* by a clock that may not be set yet */
+        json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
+        json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));
+        json_object_set_new(run, "requests", json_pack("{si si}", "imds", (int)report->imds_requests, "ec2", (int)report->ec2_requests));
+        for (size_t i = 0; report->results && i < report->results->n; i++)
+                json_array_append_new(actions, result_json(&report->results->items[i]));
+        if (report->plan)
+                diag_put(warnings, &report->plan->warnings, true);
+        diag_put(warnings, report->diag, true);
+        diag_put(errors, report->diag, false);
+        json_object_set_new(run, "errors", errors);
+        json_object_set_new(run, "warnings", warnings);
+        json_object_set_new(run, "actions", actions);
+        return run;
+}
+
+static bool phases_overlap(const char *a, const char *b) {
+        return strstr(a, b) || strstr(b, a);    /* of "config", "run" and "config,run" */
+}
+
+/* The other phases' parts of this boot's status; of another boot nothing. */
+static json_t *runs_read(const Root *root, const char *boot_id, const char *phases) {
+        _cleanup_(freep) char *text = NULL;
+        json_t *runs = json_object(), *run;
+        const char *key;
+        size_t size = 0;
+        if (root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size) < 0)
+                return runs;
+        json_t *old = json_loadb(text, size, 0, NULL);
+        const char *old_boot = json_string_value(json_object_get(old, "bootId"));
+        if (old_boot && streq(old_boot, boot_id))
+                json_object_foreach(json_object_get(old, "runs"), key, run)
+                        if (!phases_overlap(key, phases))
+                                json_object_set(runs, key, run);
+        json_decref(old);
+        return runs;
+}
+
+/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"). */
+static json_t *overall_find(json_t *runs, json_t *own) {
+        static const char *const order[] = { "config", "config,run", "run" };
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+                json_t *run = json_object_get(runs, order[i]);
+                const char *verdict = json_string_value(json_object_get(run, "verdict"));
+                if (verdict && !streq(verdict, "ok"))
+                        return run;
+        }
+        return own;
+}
+
+static json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec) {
+        static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
+        _cleanup_(freep) char *boot_id = NULL;
+        _unused_ int r = root_read_line(root, BOOT_ID_FILE, &boot_id);  /* a root without /proc has none */
+        json_t *status = json_object(), *run = run_json(report, v, end_usec);
+        json_t *runs = runs_read(root, boot_id ?: "", report->phases);
+        json_object_set_new(runs, report->phases, run);
+        json_t *overall = overall_find(runs, run);
+
+        json_object_set_new(status, "version", json_string(VERSION));
+        json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
+        for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
+                json_object_set(status, copied[i], json_object_get(overall, copied[i]));
+        json_object_set_new(status, "runs", runs);
+        return status;
+}
+
+/* ---- metrics.prom: github.com/prometheus/docs, exposition formats, text ---- */
+
+static char *label_escape(const char *value) {
+        Text t = {};
+        for (; *value; value++)
+                if (*value == '\n')
+                        text_add(&t, "\\n");
+                else
+                        text_add(&t, "%s%c", *value == '"' || *value == '\\' ? "\\" : "", *value);
+        return text_take(&t);
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key)) ?: "";
+}
+
+static double seconds_of(const json_t *object) {
+        json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")), end = json_integer_value(json_object_get(object, "endUsec"));
+        return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
+}
+
+static void metric_head(Text *t, const char *name, const char *help) {
+        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
+}
+
+static void metrics_verdict(Text *t, const json_t *status) {
+        _cleanup_(freep) char *step = label_escape(text_of(status, "step"));
+        metric_head(t, "verdict", "1 for the verdict of this boot");
+        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", text_of(status, "verdict"), text_of(status, "code"), step);
+        metric_head(t, "info", "version and plan of this boot");
+        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", text_of(status, "version"), text_of(status, "planId"));
+        metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
+        text_add(t, "nodestrap_exit_code %lld\n", (long long)json_integer_value(json_object_get(status, "exit")));
+}
+
+static void metrics_runs(Text *t, json_t *runs) {
+        const char *phases, *name;
+        json_t *run, *count;
+        metric_head(t, "phase_duration_seconds", "time from the start of the process to its report");
+        json_object_foreach(runs, phases, run)
+                text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", phases, seconds_of(run));
+        metric_head(t, "requests", "requests sent, retries counted");
+        json_object_foreach(runs, phases, run)
+                json_object_foreach(json_object_get(run, "requests"), name, count)
+                        text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name, (long long)json_integer_value(count));
+        metric_head(t, "warnings", "warnings about the input and the machine");
+        json_object_foreach(runs, phases, run)
+                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases, json_array_size(json_object_get(run, "warnings")));
+}
+
+static void metrics_actions(Text *t, json_t *runs) {
+        size_t counts[OUTCOME_FAILED + 1] = {}, i;
+        const char *phases;
+        json_t *run, *action;
+        metric_head(t, "action_duration_seconds", "how long each action took");
+        json_object_foreach(runs, phases, run)
+                json_array_foreach(json_object_get(run, "actions"), i, action) {
+                        int outcome = outcome_from_string(text_of(action, "outcome"));
+                        _cleanup_(freep) char *id = label_escape(text_of(action, "id"));
+                        counts[MAX(outcome, 0)]++;
+                        if (outcome != OUTCOME_SKIPPED)
+                                text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id, seconds_of(action));
+                }
+        metric_head(t, "actions", "actions by outcome");
+        for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
+                text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i), counts[i]);
+}
+
+static char *metrics_make(json_t *status) {
+        Text t = {};
+        json_t *runs = json_object_get(status, "runs");
+        metrics_verdict(&t, status);
+        metrics_runs(&t, runs);
+        metrics_actions(&t, runs);
+        return text_take(&t);
+}
+
+/* ---- for people: journal, console, stderr ---- */
+
+static void journal_send(const Verdict *v, const Report *report, const char *line, double seconds) {
+        char *fields[] = {
+                xasprintf("MESSAGE=%s", line),
+                xstrdup("MESSAGE_ID=" MESSAGE_ID),
+                xasprintf("PRIORITY=%d", v->exit_code == EXIT_DONE ? LOG_NOTICE : LOG_ERR),
+                xstrdup("SYSLOG_IDENTIFIER=nodestrap"),
+                xasprintf("NODESTRAP_VERDICT=%s", v->word),
+                xasprintf("NODESTRAP_CODE=%s", v->code),
+                xasprintf("NODESTRAP_EXIT=%d", (int)v->exit_code),
+                xasprintf("NODESTRAP_STEP=%s", v->step ?: ""),
+                xasprintf("NODESTRAP_TEXT=%s", v->text ?: ""),
+                xasprintf("NODESTRAP_PHASES=%s", report->phases),
+                xasprintf("NODESTRAP_SECONDS=%.3f", seconds),
+                xasprintf("NODESTRAP_PLAN=%s", report->plan ? report->plan->id : ""),
+        };
+        struct iovec parts[ARRAY_SIZE(fields)];
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                parts[i] = (struct iovec){ fields[i], strlen(fields[i]) };
+        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* no journal, no entry */
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                free(fields[i]);
+}
+
+/* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
+static void console_write(const char *line) {
+        int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0)
+                return;
+        (void)!write(fd, line, strlen(line));
+        close(fd);
+}
+
+static char *console_line(const Verdict *v, const Report *report, double seconds) {
+        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code, v->step ?: "-", seconds,
+                         report->plan ? report->plan->id : "-");
+}
+
+static char *last_line(const Verdict *v, const Report *report, double seconds) {
+        const Results *r = report->results;
+        if (v->exit_code != EXIT_DONE)
+                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s", v->word, (int)v->exit_code, v->code, v->step,
+                                 (int)strcspn(v->text ?: "", "\n"), v->text ?: "");
+        size_t done = r ? results_count(r, OUTCOME_DONE) : 0, unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
+        size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
+        _cleanup_(freep) char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
+        if (done == 0)
+                return xasprintf("nodestrap: ok: nothing to change, %zu of %zu actions were so already%s (%s, %.2f s)", unchanged, r ? r->n : 0,
+                                 left_out, report->phases, seconds);
+        return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out, report->phases, seconds);
+}
+
+/* A unit's last words, one by one, before the line that names the root cause. */
+static void tell_details(const char *text) {
+        while (text && (text = strchr(text, '\n'))) {
+                text++;
+                log_error("  | %.*s", (int)strcspn(text, "\n"), text);
+        }
+}
+
+static void tell_last(const char *line, bool good) {
+        const char *priority = !getenv("JOURNAL_STREAM") ? "" : good ? "<5>" : "<3>";
+        _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
+        (void)!write(STDERR_FILENO, all, strlen(all));
+}
+
+/* ---- all of it ---- */
+
+static void file_write(const Root *root, const char *path, const char *text) {
+        int r = root_replace(root, path, text, strlen(text), 0644);
+        if (r < 0)
+                (void)log_line_errno(LOG_WARNING, r, "%s cannot be written", path);
+}
+
+ExitCode report_write(const Root *root, const Report *given) {
+        Report report = *given;
+        uint64_t end_usec = now_usec();
+        double seconds = (double)(end_usec - report.begin_usec) / USEC_PER_SEC;
+        Verdict v = verdict_make(&report);
+        report.phases = report.phases ?: "config,run";
+
+        json_t *status = status_make(root, &report, &v, end_usec);
+        _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
+        _cleanup_(freep) char *console = console_line(&v, &report, seconds), *last = last_line(&v, &report, seconds);
+        json_decref(status);
+        file_write(root, REPORT_STATUS, text);
+        file_write(root, REPORT_METRICS, metrics);
+        if (root_is_host(root)) {
+                _cleanup_(freep) char *line = xasprintf("%s\n", console);
+                journal_send(&v, &report, console, seconds);
+                console_write(line);
+        }
+        tell_details(v.text);
+        tell_last(last, v.exit_code == EXIT_DONE);
+        free(v.text);
+        return v.exit_code;
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `nodestrap init --skip run` costs, beside the floor: the same libraries, the same requests, nothing else.
+
+usage: bench.py --nodestrap FILE --build DIR [--runs N] [--budgets]
+
+Both run alternately against one mock of the metadata service and EC2 on loopback; medians are printed. DIR holds floor and
+measure (make bench). As root the page cache is dropped before some runs, for the bytes read from disk. --budgets exits 1
+when a ratio or a size is over what the project allows itself; without it the table is all.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTS = os.path.dirname(HERE)
+FIELDS = ("wall", "cpu", "rss_kib", "read_bytes")
+
+
+class Mock:
+    """tests/mock/aws.py with metadata from a directory; knows what it was asked since the last look."""
+
+    def __init__(self, directory, user_data, log):
+        self.log, self.seen = log, 0
+        self.process = subprocess.Popen([sys.executable, f"{TESTS}/mock/aws.py", "--imds", directory, "--user-data", user_data,
+                                         "--listen", "127.0.0.1:0", "--ec2-listen", "127.0.0.1:0", "--log", log],
+                                        stdout=subprocess.PIPE, text=True)
+        where = dict(self.process.stdout.readline().split() for _ in range(2))
+        self.imds, self.ec2 = where["imds"], where["ec2"]
+
+    def requests(self):
+        """(service, path or action) of every request since the last call."""
+        with open(self.log) as f:
+            lines = f.read().splitlines()
+        new, self.seen = lines[self.seen:], len(lines)
+        return [(line.split()[1], line.split()[4]) for line in new]
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Bench:
+    def __init__(self, options, work):
+        self.options, self.work = options, work
+        self.measure, self.floor = f"{options.build}/measure", f"{options.build}/floor"
+        self.template = f"{work}/template"
+        os.mkdir(self.template)
+        subprocess.run([f"{TESTS}/fixtures/expand.sh", "m5-large", self.template], check=True)
+        with open(f"{self.template}/sys/devices/virtual/dmi/id/board_asset_tag", "w") as f:      # the machine the metadata speaks of
+            f.write(open(f"{TESTS}/fixtures/imds-m5/latest/meta-data/instance-id").read() + "\n")
+
+    def run(self, command, mock=None, cold=False, expect=0):
+        environment = {"PATH": "/usr/bin:/bin"}
+        if mock:
+            environment |= {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{mock.imds}", "AWS_ENDPOINT_URL_EC2": f"http://{mock.ec2}"}
+        if cold:
+            os.sync()
+            with open("/proc/sys/vm/drop_caches", "w") as f:
+                f.write("3\n")
+        done = subprocess.run([self.measure, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != expect:
+            sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+        return {name: float(value) for name, value in (line.split() for line in done.stdout.splitlines())}
+
+    def fresh_root(self):
+        root = f"{self.work}/root"
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(self.template, root, symlinks=True)
+        return root
+
+    def init(self, phase, root):
+        return [self.options.nodestrap, "init", "--skip", "run" if phase == "config" else "config", "--root", root,
+                "--config-cache", "/run/eks/nodeadm/config.json"]
+
+    def pair(self, name, user_data, directory):
+        """Medians of nodestrap and of the floor for one kind of user data."""
+        mock = Mock(directory, user_data, f"{self.work}/{name}.log")
+        try:
+            root = self.fresh_root()
+            self.run(self.init("config", root), mock)
+            config = mock.requests()
+            self.run(self.init("run", root), mock)
+            phases = config + mock.requests()
+            address, port = mock.imds.rsplit(":", 1)
+            floor = [self.floor, address, port, *[path for service, path in config if service == "imds" and "/api/token" not in path]]
+            if any(service == "ec2" for service, _ in config):
+                floor += ["--ec2", f"http://{mock.ec2}/"]
+            ours, theirs = [], []
+            for _ in range(self.options.runs):
+                ours.append(self.run(self.init("config", self.fresh_root()), mock))
+                theirs.append(self.run(floor, mock))
+            if os.geteuid() == 0:
+                for _ in range(3):
+                    ours[0]["read_bytes"] = self.run(self.init("config", self.fresh_root()), mock, cold=True)["read_bytes"]
+                    theirs[0]["read_bytes"] = self.run(floor, mock, cold=True)["read_bytes"]
+        finally:
+            mock.stop()
+        count = {service: sum(1 for s, _ in phases if s == service) for service in ("imds", "ec2")}
+        # bytes of the last cold run; everything else is the median of the warm ones
+        median = lambda runs: {f: runs[0][f] if f == "read_bytes" else statistics.median(r[f] for r in runs) for f in FIELDS}
+        return median(ours), median(theirs), count
+
+    def decode(self, path, expect=0):
+        runs = [self.run([self.options.nodestrap, "config", "check", "-c", f"file://{path}"], expect=expect) for _ in range(self.options.runs)]
+        return {f: statistics.median(r[f] for r in runs) for f in ("wall", "cpu")}
+
+    def stripped_size(self):
+        copy = f"{self.work}/stripped"
+        subprocess.run(["strip", "-o", copy, self.options.nodestrap], check=True)
+        return os.path.getsize(copy)
+
+
+def node_config(extra=""):
+    return ("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster:\n    name: example\n"
+            "    apiServerEndpoint: https://example.eks.amazonaws.com\n    certificateAuthority: Y2VydGlmaWNhdGUK\n    cidr: 10.100.0.0/16\n" + extra)
+
+
+def user_data_of(size):
+    """One document of about that many bytes, most of it kubelet flags, as long user data mostly are."""
+    text = node_config("  kubelet:\n    flags:\n")
+    number = 0
+    while len(text) < size:
+        text += f"    - --node-labels=example.com/label-{number:04d}=value-{number:04d}\n"
+        number += 1
+    return text
+
+
+def drop_ins(directory, count):
+    os.mkdir(directory)
+    for i in range(count):
+        with open(f"{directory}/{i:05d}.yaml", "w") as f:
+            f.write(node_config(f"  kubelet:\n    config:\n      registryPullQPS: {i}\n"))
+    return directory
+
+
+def show(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip())
+    print()
+
+
+def milliseconds(seconds):
+    return f"{seconds * 1e3:.1f} ms"
+
+
+def mib(size):
+    return f"{size / (1 << 20):.1f} MiB"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodestrap", required=True)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--budgets", action="store_true")
+    options = parser.parse_args()
+    options.nodestrap, options.build = os.path.abspath(options.nodestrap), os.path.abspath(options.build)
+    over = []
+
+    def budget(name, value, most):
+        if value > most:
+            over.append(name)
+        return "ok" if value <= most else "OVER"
+
+    with tempfile.TemporaryDirectory(dir=options.build) as work:
+        bench = Bench(options, work)
+        fixture = f"{TESTS}/fixtures/imds-m5"
+        cold = os.geteuid() == 0
+        for name, user_data in (("InstanceIdNodeName", f"{fixture}/latest/user-data"), ("EC2", f"{TESTS}/fixtures/user-data/private-dns-name")):
+            ours, floor, requests = bench.pair(name, user_data, fixture)
+            rows = [(f"init --skip run, {name}", "nodestrap", "floor", "ratio", "budget", "")]
+            for field, label, form in (("wall", "wall", milliseconds), ("cpu", "CPU", milliseconds)):
+                ratio = ours[field] / max(floor[field], 1e-6)
+                rows.append((label, form(ours[field]), form(floor[field]), f"{ratio:.2f}", "1.50", budget(f"{name} {label}", ratio, 1.5)))
+            rows.append(("peak memory", mib(ours["rss_kib"] * 1024), mib(floor["rss_kib"] * 1024), f"{ours['rss_kib'] / floor['rss_kib']:.2f}", "12.0 MiB",
+                         budget(f"{name} memory", ours["rss_kib"], 12 << 10)))
+            if cold:
+                ratio = ours["read_bytes"] / max(floor["read_bytes"], 1)
+                rows.append(("read from disk, cold", mib(ours["read_bytes"]), mib(floor["read_bytes"]), f"{ratio:.2f}", "13.0 MiB",
+                             budget(f"{name} disk", ours["read_bytes"], 13 << 20)))
+            ec2 = 1 if name == "EC2" else 0
+            rows.append(("requests of both phases", f"{requests['imds']} IMDS + {requests['ec2']} EC2", "", "", f"7 IMDS + {ec2} EC2",
+                         budget(f"{name} requests", requests["imds"] > 7 or requests["ec2"] > ec2, False)))
+            show(rows)
+        size = bench.stripped_size()
+        show([("binary, stripped", f"{size / 1000:.0f} kB", "budget 600 kB", budget("binary", size, 600_000))])
+
+        rows = [("config check of", "wall", "CPU", "CPU for each KB")]
+        for kilobytes in (1, 4, 16):
+            path = f"{work}/{kilobytes}"
+            with open(path, "w") as f:
+                f.write(user_data_of(kilobytes << 10))
+            cost = bench.decode(path)
+            rows.append((f"{kilobytes} KB of user data", milliseconds(cost["wall"]), milliseconds(cost["cpu"]), milliseconds(cost["cpu"] / kilobytes)))
+        show(rows)
+        rows = [("config check of", "wall", "CPU", "CPU for each file")]
+        for count in (1, 10, 100, 1000):
+            cost = bench.decode(drop_ins(f"{work}/drop-ins-{count}", count))
+            rows.append((f"{count} drop-in files", milliseconds(cost["wall"]), milliseconds(cost["cpu"]), milliseconds(cost["cpu"] / count)))
+        show(rows)
+    print(f"over budget: {', '.join(over)}" if over else "all budgets are met")
+    return 1 if over and options.budgets else 0
+
+
+sys.exit(main())

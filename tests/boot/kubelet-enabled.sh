@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# tree: enabled kubelet_enabled
+# A kubelet that the image enables by itself waits for the run phase all the same.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+try "kubelet is active" active kubelet
+try "kubelet was started once" starts 1
+try "kubelet was started by the run phase" before "$(property nodestrap-run ExecMainStartTimestampMonotonic)" "$(property kubelet ExecMainStartTimestampMonotonic)"
+try "its own start was skipped" in_journal 'kubelet.service.*(skipped|condition)'
+try "no ordering cycle was broken" no_cycle
+
+finish

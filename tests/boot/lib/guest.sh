@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by a boot test inside its guest. `try NAME COMMAND…` is one TAP line: ok if COMMAND succeeds; its output is shown if not.
+# The count survives a reboot, because the output of all boots becomes one report. The last boot says `finish`.
+cd /vmtest || exit 1
+count=$(cat out/tap-count 2>/dev/null || echo 0) bad=$(cat out/tap-bad 2>/dev/null || echo 0)
+
+try() {
+        local name=$1 output; shift; count=$((count + 1)); echo $count >out/tap-count
+        if output=$("$@" 2>&1); then echo "ok $count - $name"; return; fi
+        bad=1; echo 1 >out/tap-bad; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; return 1
+}
+finish() {
+        if [ "$bad" != 0 ]; then        # the whole journal is among the results
+                systemctl show -p Id,ActiveState,Result,ExecMainStatus --value nodestrap-config nodestrap-run containerd kubelet | xargs -L5 2>&1 | sed 's/^/# /'
+                journalctl -b --no-pager -o short-monotonic -u nodestrap-config -u nodestrap-run | tail -25 | cut -c1-400 | sed 's/^/# /'
+        fi
+        echo "1..$count"; exit "$bad"
+}
+
+no() { ! "$@"; }
+property() { systemctl show -P "$2" "$1"; }                             # property UNIT NAME
+is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
+before() { [ "$1" -gt 0 ] && [ "$1" -lt "$2" ] || { echo "$1 is not before $2"; return 1; }; }
+active() { is "$(property "$1" ActiveState)" active; }
+exited() { is "$(property "$1" ExecMainStatus)" "$2"; }                 # exited UNIT STATUS
+failed() { is "$(property "$1" ActiveState)" failed; }
+in_journal() { journalctl -b -o cat --no-pager | grep -E -- "$1" || { echo "no line with $1"; return 1; }; }
+not_in_journal() { ! journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
+no_cycle() { not_in_journal 'ordering cycle|breaking ordering|deleted to break'; }
+starts() { is "$(wc -l 2>/dev/null </run/recording-kubelet/starts)" "$1"; }
+never_started() { [ ! -e /run/recording-kubelet/starts ] || { echo "kubelet was started"; return 1; }; }
+# The same sources as the units name, so the plan is the one they have carried out.
+sources() { echo --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/; }
+# shellcheck disable=SC2046 # sources are words
+plan() { nodestrap plan $(sources) --output json; }
+# All files that the plan names, with bytes, modes, inodes and times: the same twice means that nothing was written.
+stamp() { xargs -r stat -c '%n %i %s %a %y' < <(python3 compare.py paths plan.json) | sort; }
+uptime_usec() { awk 'NR == 1 { printf "%.0f", $1 * 1000000 }' "$1"; }
+
+# All that a node must be after a boot: both units ran, what was planned is there, containerd and kubelet have it.
+check_node() {
+        try "nodestrap-config.service succeeded" exited nodestrap-config 0
+        try "nodestrap-run.service is active" active nodestrap-run
+        try "containerd.service is active" active containerd
+        try "kubelet.service is active" active kubelet
+        try "no ordering cycle was broken" no_cycle
+        try "the first phase ended before the second began" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
+        try "CRI answers" ctr --connect-timeout 20s version
+        try "the plan can be shown again" sh -c "nodestrap plan $(sources) --output json >plan.json"
+        try "the plan that ran is the plan that is shown" python3 compare.py applied plan.json /run/nodestrap/status.json
+        try "every planned file is there" python3 compare.py files plan.json
+        try "containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
+        try "containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
+        try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
+        try "kubelet was started once" starts 1
+        try "the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+        cp plan.json dump.toml out/ 2>/dev/null
+}
+
+# The same input a second time: no file, no process changes.
+check_second_run() {
+        local files kubelet containerd; files=$(stamp); kubelet=$(property kubelet MainPID) containerd=$(property containerd MainPID)
+        try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
+        try "it says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
+        try "it wrote no file" is "$(stamp)" "$files"
+        try "it restarted neither containerd nor kubelet" is "$(property containerd MainPID) $(property kubelet MainPID)" "$containerd $kubelet"
+}
+
+# cloud-init ran whole, and its shell part between the two phases.
+check_cloud_init() {
+        try "cloud-init ran to its end" sh -c "cloud-init status --wait --long; grep -q . /run/cloud-init/result.json"
+        try "cloud-init read its data from the metadata service" grep -q DataSourceEc2 /run/cloud-init/status.json
+        try "the shell part ran once" is "$(grep -c '^[0-9]' /run/shell-part)" 1
+        try "it found the files of the first phase" grep -q config-was-there /run/shell-part
+        try "it ran before kubelet" grep -q kubelet-was-not-there /run/shell-part
+        try "the first phase ended before cloud-init's network stage" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(cloud_init_network)"
+        try "the first phase ended before the shell part" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(uptime_usec /run/shell-part)"
+        try "the second phase began after cloud-init's end" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
+}
+cloud_init_network() {                  # the unit was renamed in 24.3
+        local t; t=$(property cloud-init-network ExecMainStartTimestampMonotonic)
+        [ "${t:-0}" != 0 ] || t=$(property cloud-init ExecMainStartTimestampMonotonic)
+        echo "$t"
+}

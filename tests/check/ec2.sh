@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# EC2's two questions against a service that checks our signature, throttles, refuses, and has another idea of the time.
+# shellcheck source=tests/mock/lib.sh
+. "$(dirname "$0")/../mock/lib.sh"
+tool=${HELPERS:-build/tests/helpers}/aws-tool
+[ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }
+NAME=ip-10-0-0-10.us-west-2.compute.internal
+run() { "$tool" "$@" >"$tmp/out" 2>"$tmp/err"; }
+fails() { run "$@"; failed; }
+mock2() { mock --ec2-listen 127.0.0.1:0 "$@"; }
+
+mock2
+ok 'the name of an instance' run name i-0123
+ok 'is that of the instance, not of an interface' equal "$NAME"
+ok 'for three requests of metadata and one of EC2' says 'requests imds=3 ec2=1'
+ok 'no secret is shown' lacks 'mock/secret'
+ok 'an instance id that is none is not sent' fails name 'i-1&Action=TerminateInstances'
+ok 'no request was made of it' sent 1 ec2
+
+for fault in throttle*2 empty*2 notfound*1 status=500*1 status=503*1 status=407*1 not-xml*1 redirect*1 close*1 refuse*1 hang*1 \
+             error=InternalError*1 chunked until-close no-keepalive; do
+        mock2 --fault "ec2:$fault"
+        ok "recovers from $fault" run name i-0123
+        ok "and reads the name after $fault" equal "$NAME"
+done
+
+for skew in 86400 400; do
+        mock2 --fault "ec2:skew=$skew"
+        ok "a clock that is $skew s behind is corrected" run name i-0123
+        ok 'with one more request' sent 2 ec2
+        ok 'and the journal says by how much' says "$skew s behind EC2's"
+done
+for skew in 86400 400; do
+        mock2 --fault "ec2:skew=-$skew"
+        ok "a clock that is $skew s ahead is corrected" run name i-0123
+        ok 'with one more request' sent 2 ec2
+        ok 'and the journal says by how much' says "$skew s ahead of EC2's"
+done
+
+mock2 --fault ec2:expired
+ok 'expired credentials are fetched again' run name i-0123
+ok 'once' sent 2 security-credentials/mock-role
+mock2 --fault ec2:error=ExpiredToken
+ok 'and if the new ones have expired too' fails name i-0123
+ok 'that is the end' says 'also after they were fetched again'
+ok 'after two requests' sent 2 ec2
+
+mock2 --fault ec2:unauthorized
+ok 'a missing permission is final' fails name i-0123
+ok 'and named' says 'lacks the permission ec2:DescribeInstances'
+ok 'after one request' sent 1 ec2
+mock2 --fault ec2:error=SignatureDoesNotMatch
+ok 'a refused signature is final' fails name i-0123
+ok 'and EC2'"'"'s own message, which repeats the token, is not shown' lacks session+token
+mock2 --fault ec2:throttle
+AWS_MAX_ATTEMPTS=3 fails name i-0123
+ok 'AWS_MAX_ATTEMPTS is the number of attempts' sent 3 ec2
+ok 'after which the last answer is told' says 'the last one: RequestLimitExceeded (HTTP 503)'
+
+mock2 --no-role --key AKIDENV:env/secret:env-token
+export AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=env/secret AWS_SESSION_TOKEN=env-token
+ok 'credentials of the environment' run name i-0123
+ok 'need no metadata' sent 0 imds
+AWS_SECRET_ACCESS_KEY=other ok 'a wrong secret is refused' fails name i-0123
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN
+
+mock2 --eni p9.large=7,30
+ok 'limits of a type' run limits p9.large
+ok 'are those of the default network card' equal '7 30'
+ok 'a type that there is not' fails limits x9.none
+mock2 --eni p9.large=7,30 --fault ec2:throttle
+ok 'limits are not worth a long wait' fails limits p9.large
+ok 'but a few attempts' sent 4 ec2
+
+export AWS_ENDPOINT_URL=http://$ec2
+unset AWS_ENDPOINT_URL_EC2
+mock
+ok 'AWS_ENDPOINT_URL is the second choice' env AWS_MAX_ATTEMPTS=1 bash -c '! "$1" name i-1 2>"$2"' - "$tool" "$tmp/err"
+ok 'seen in the message' says "at ${AWS_ENDPOINT_URL#http://}"
+unset AWS_ENDPOINT_URL
+ok 'the endpoint is made of region and domain' env AWS_MAX_ATTEMPTS=1 AWS_REGION=eu-nowhere-9 HTTPS_PROXY=http://127.0.0.1:1 \
+        bash -c '! "$1" name i-1 2>"$2"' - "$tool" "$tmp/err"
+ok 'with the region of the environment' says ec2.eu-nowhere-9.amazonaws.com
+
+if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
+        mock2 --tls "$tmp/cert:$tmp/key"
+        export AWS_ENDPOINT_URL_EC2=https://localhost:${ec2##*:}
+        AWS_CA_BUNDLE=$tmp/cert ok 'TLS with a certificate that is trusted' run name i-0123
+        AWS_MAX_ATTEMPTS=1 ok 'TLS with one that is not' fails name i-0123
+        ok 'asks for a look at the clock' says 'clock right?'
+else
+        count=$((count + 1))
+        echo "ok $count - TLS # SKIP no openssl program"
+fi
+done_testing

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
+# that the real systemd reads system.conf, a drop-in, an EnvironmentFile= and $NODEADM_KUBELET_ARGS, and two services write down what they got.
+# Needs root and nsboot.sh (a systemd-nspawn boot of a Debian image) in NODESTRAP_TEST_TOOLS or tests/tools; SUITES: bookworm, trixie.
+here=$(dirname "$(readlink -f "$0")")
+tool=$(dirname "$NODESTRAP")/tests/helpers/plan-tool
+boot=${NODESTRAP_TEST_TOOLS:-$here/../tools}/nsboot.sh
+cache=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}
+skip_all() { echo "1..1"; echo "ok 1 - environment # SKIP $1"; exit 0; }
+[ "$(id -u)" = 0 ] || skip_all "not root"
+[ -x "$boot" ] || skip_all "no nsboot.sh"
+command -v systemd-nspawn >/dev/null || skip_all "no systemd-nspawn"
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+
+python3 - "$tmp" <<'PY'
+import json, sys
+values = ['plain', '  lead and trail  ', '"', "'", 'a"b\'c', '"whole"', '\\', 'C:\\new\\table\\x41', 'trailing\\', '%', '%n %% 50%', '$HOME ${X} $$', '`id`',
+          '# ; = :', 'tab\there', 'é€𝄞', '\x01\x7f', 'http://me:p%40ss@proxy:3128/', '{"k": ["v", 1]}', '~', '*', '!', 'x' * 5000, '\\"', "\\'", '-']
+flags = [  # what is asked for, and the arguments it means
+    ('--plain=1', ['--plain=1']), ('--two=1 --in=one', ['--two=1', '--in=one']), ('--apart 2', ['--apart', '2']),
+    ('--node-labels="a=b,c=d"', ['--node-labels=a=b,c=d']), ("--single='x y'", ['--single=x y']), ('--blank=x y', ['--blank=x y']),
+    ('--json={"k": "v"}', ['--json={"k": "v"}']), ('--percent=%n%%', ['--percent=%n%%']), ('--back=C:\\x\\', ['--back=C:\\x\\']),
+    ('--dollar=$HOME ${X}', ['--dollar=$HOME ${X}']), ('--tick=`id`', ['--tick=`id`']), ("--quote=it's", ["--quote=it's"]), ('--half="x', ['--half="x']),
+    ('--empty=', ['--empty=']), ('--hash=#;', ['--hash=#;']), ('--utf8=é€', ['--utf8=é€']), ('--star=*?[a]', ['--star=*?[a]']),
+    ('--backquote=\\"', ['--backquote=\\"']), ('--last=\\', ['--last=\\'])]
+for name, order in ('default', values), ('kubelet', values[::-1]):   # not the same, since kubelet gets both
+    with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + [''] + [f for f, _ in flags]))
+json.dump({'default': values, 'kubelet': values[::-1], 'words': [w for _, words in flags for w in words]}, open(sys.argv[1] + '/want', 'w'))
+PY
+tree=$tmp/tree
+mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin"
+"$tool" 1.33.4 2.1.5 "$tree" environment=default <"$tmp/default" && "$tool" 1.33.4 2.1.5 "$tree" environment=kubelet <"$tmp/kubelet" || exit 1
+rm -rf "$tree/etc/containerd" "$tree/run"
+printf '#!/bin/bash\ncat /proc/self/environ >/vmtest/out/$1.environ; name=$1; shift; printf "%%s\\0" "$@" >/vmtest/out/$name.words\n' >"$tree/usr/local/bin/tell"
+chmod 755 "$tree/usr/local/bin/tell"
+printf '[Service]\nType=oneshot\nExecStart=/usr/local/bin/tell default\n' >"$tree/etc/systemd/system/other.service"
+printf '[Service]\nType=oneshot\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/local/bin/tell kubelet $NODEADM_KUBELET_ARGS\n' \
+        >"$tree/etc/systemd/system/kubelet.service"
+printf '#!/bin/bash\nsystemctl start other.service kubelet.service\n' >"$tmp/run.sh"
+chmod 755 "$tmp/run.sh"
+
+suites=() n=0 bad=0
+for suite in bookworm trixie; do
+        for image in "$cache/image-$suite"-*/rootfs; do [ ! -d "$image" ] || { suites+=("$suite"); break; }; done
+done
+[ "${#suites[@]}" -gt 0 ] || skip_all "no image below $cache"
+for suite in "${suites[@]}"; do
+        "$boot" -S "$suite" -d 0 -p "$tree" -o "$tmp/$suite" "$tmp/run.sh" >"$tmp/log" 2>&1; rc=$?
+        if [ $rc = 77 ] || [ $rc = 99 ]; then
+                n=$((n + 1)); echo "ok $n - systemd of $suite # SKIP $(sed -n 's/.*skip: //p' "$tmp/log" | tail -1)"
+                continue
+        fi
+        python3 - "$tmp/want" "$tmp/$suite/vmtest/out" "$tmp/$suite" "$suite" "$n" "$rc" <<'PY'
+import json, os, sys
+want, suite, n = json.load(open(sys.argv[1])), sys.argv[4], int(sys.argv[5])
+out = next((d for d in sys.argv[2:4] if os.path.exists(d + '/kubelet.words')), None)
+bad = 0
+def say(ok, what, why=''):
+    global n, bad
+    n += 1; bad |= not ok
+    print('ok' if ok else 'not ok', n, '-', what, 'of', suite, *(['\n#', why] if not ok else []))
+if not out:
+    say(False, 'services started by systemd', 'exit status ' + sys.argv[6]); say(False, 'variables'); say(False, 'arguments')
+    sys.exit(1)
+for name, what in (('default', "every service's variables by systemd"), ('kubelet', "one service's variables by systemd")):
+    got = dict(e.split(b'=', 1) for e in open(f'{out}/{name}.environ', 'rb').read().split(b'\0') if b'=' in e)
+    wrong = [i for i, v in enumerate(want[name]) if got.get(b'A%d' % i) != v.encode()]
+    say(not wrong, what, '; '.join(f"{want[name][i][:40]!r} became {got.get(b'A%d' % i)!r}" for i in wrong))
+words = open(f'{out}/kubelet.words', 'rb').read().split(b'\0')[:-1]
+tail = words[-len(want['words']):]
+wrong = [(w, g) for w, g in zip(want['words'], tail) if w.encode() != g]
+say(not wrong and len(words) == 7 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
+sys.exit(bad)
+PY
+        [ $? = 0 ] || bad=1
+        n=$((n + 3))
+done
+echo "1..$n"
+exit $bad

@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Unit actions against a real systemd: a container is booted, and this same script runs in it as SCRIPT of nsboot.sh. Plans are
+# fed to tests/helpers/apply-tool.
+set -u
+U=/run/systemd/system TOOL=/opt/apply-tool n=0 bad=0
+
+# unit NAME LINE... : a service; lines that begin with "After=" belong to [Unit]
+unit() {
+        local name=$1 line; shift
+        { echo "[Unit]"; for line; do [[ $line != After=* ]] || echo "$line"; done
+          echo "[Service]"; for line; do [[ $line = After=* ]] || echo "$line"; done; } >"$U/$name.service"
+}
+result() { n=$((n + 1)); if [ "$1" = 0 ]; then echo "ok $n - $2"; else bad=1; echo "not ok $n - $2"; printf '%s\n' "$out" | sed 's/^/# /'; fi; }
+# try NAME EXIT PATTERN... <plan : the tool ends with EXIT and each pattern (grep -E) is in its output
+try() {
+        local name=$1 want=$2 p rc miss=0; shift 2
+        out=$($TOOL 2>&1); rc=$?
+        [ $rc = "$want" ] || { miss=1; out+=$'\n'"exit $rc instead of $want"; }
+        for p; do grep -qE -- "$p" <<<"$out" || { miss=1; out+=$'\n'"missing: $p"; }; done
+        result $miss "$name"
+}
+# holds NAME COMMAND... : the command succeeds
+holds() { local name=$1; shift; out=$("$@" 2>&1); result $? "$name"; }
+pid() { systemctl show -P MainPID "$1"; }
+same() { [ "$1" = "$2" ] && [ "$1" != 0 ]; }
+differ() { [ "$1" != "$2" ] && [ "$2" != 0 ]; }
+
+guest() {
+        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' p q r
+        unit good Type=notify NotifyAccess=all "ExecStart=$ready"
+        unit good2 Type=notify NotifyAccess=all "ExecStart=$ready"
+        unit simple "ExecStart=/bin/sleep inf"
+        unit fails Type=notify "ExecStart=/bin/sh -c \"echo 'one line'; printf 'bad \\\\033[31mflag\\\\n' >&2; exit 3\""
+        unit exits 'ExecStart=/bin/sh -c "exit 0"'
+        unit loop Restart=on-failure RestartSec=50ms 'ExecStart=/bin/sh -c "sleep 0.05; echo cannot read kubeconfig; exit 1"'
+        unit late Restart=on-failure RestartSec=5 'ExecStart=/bin/sh -c "sleep 0.4; exit 1"'
+        unit killed Type=notify 'ExecStart=/bin/sh -c "kill -SEGV $$$$"'
+        unit never Type=notify "ExecStart=/bin/sh -c \"echo still loading; [ ! -p /run/begun ] || echo >/run/begun; exec sleep inf\""
+        unit waits After=never.service "ExecStart=/bin/sleep inf"
+        unit cond "ExecStart=/bin/sleep inf"; printf '[Unit]\nConditionPathExists=/nonexistent\n' >>$U/cond.service
+        unit noexec "ExecStart=/nonexistent/kubelet"
+        unit once Type=oneshot "ExecStart=/bin/true"
+        unit masked "ExecStart=/bin/true"; ln -sf /dev/null /etc/systemd/system/masked.service
+        unit limited Type=notify StartLimitBurst=2 'ExecStart=/bin/sh -c "exit 1"'
+        unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
+        unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
+        unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
+        unit behind After=inside.service "ExecStart=/bin/sleep inf"
+        unit behind2 After=behind.service "ExecStart=/bin/sleep inf"
+        systemctl daemon-reload
+
+        try "a unit that reports ready" 0 '^done start-unit:good.service' <<<"start-unit good.service inputs=1 deadline=10s"
+        p=$(pid good)
+        try "the same again changes nothing" 0 '^unchanged start-unit:good.service' <<<"start-unit good.service inputs=1 deadline=10s"
+        holds "and restarted nothing" same "$p" "$(pid good)"
+        try "other inputs" 0 '^done start-unit:good.service' <<<"start-unit good.service inputs=2 deadline=10s"
+        holds "restart it" differ "$p" "$(pid good)"
+        systemctl start good2; p=$(pid good2)
+        try "active without a record" 0 '^done start-unit:good2.service' <<<"start-unit good2.service inputs=1 deadline=10s"
+        holds "is restarted: what it has read is not known" differ "$p" "$(pid good2)"
+        systemctl stop good2
+        try "stopped, with the same inputs" 0 '^done start-unit:good2.service' <<<"start-unit good2.service inputs=1 deadline=10s"
+        try "a simple service" 0 '^done' <<<"start-unit simple.service inputs=1 deadline=10s"
+        try "a oneshot" 0 '^done' <<<"start-unit once.service inputs=1 deadline=10s"
+        try "a oneshot again" 0 '^unchanged' <<<"start-unit once.service inputs=1 deadline=10s"
+
+        try "a unit that fails" 50 '^failed start-unit:fails.service: .*status 3.*last said "bad .*flag"' '^one line' <<<"start-unit fails.service inputs=1 deadline=10s"
+        holds "control characters are gone" bash -c '! grep -q $'"'\033'"' <<<"$1"' _ "$out"
+        holds "a failure leaves no record" test ! -e /run/nodestrap/started/fails.service
+        try "a unit that exits at once" 50 '^failed .*exits.service did not stay up: .*status 0' <<<"start-unit exits.service inputs=1 deadline=10s"
+        try "a restart loop" 50 '^failed .*last said "cannot read kubeconfig"' <<<"start-unit loop.service inputs=1 deadline=10s"
+        holds "a restart loop leaves no record" test ! -e /run/nodestrap/started/loop.service
+        systemctl stop loop
+        try "a unit that dies after a while" 50 '^failed .*late.service' <<<"start-unit late.service inputs=1 deadline=10s"
+        try "a unit that is killed" 50 'killed by signal 11/SEGV' <<<"start-unit killed.service inputs=1 deadline=10s"
+        try "a program that is not there" 50 'cannot be executed' '/nonexistent/kubelet' <<<"start-unit noexec.service inputs=1 deadline=10s"
+        try "a condition that does not hold" 50 'Condition' <<<"start-unit cond.service inputs=1 deadline=10s"
+        try "a missing unit" 50 'missing.service does not exist' <<<"start-unit missing.service inputs=1 deadline=10s"
+        try "a masked unit" 50 'masked.service is masked' <<<"start-unit masked.service inputs=1 deadline=10s"
+        for _ in 1 2 3 4 5 6; do systemctl start limited; done 2>/dev/null
+        try "earlier failures do not count against the start limit" 50 'limited.service did not stay up: .*status 1' <<<"start-unit limited.service inputs=1 deadline=10s"
+
+        try "a unit that never reports ready" 51 '^failed .*not done after 0.5 s; the start job of never.service was running, the unit activating \(start\); last said "still loading"' \
+                <<<"start-unit never.service inputs=1 deadline=500ms"
+        systemctl stop never; systemctl start --no-block never
+        try "a job that waits for another" 51 'the start job of waits.service was waiting for never.service' <<<"start-unit waits.service inputs=1 deadline=500ms"
+        holds "and is withdrawn" bash -c '! systemctl list-jobs | grep waits.service'
+        systemctl stop never
+
+        systemctl stop good good2
+        try "others go on after a failure, dependents do not" 50 '^failed start-unit:fails' '^skipped start-unit:good.service: start-unit:fails' '^done start-unit:good2' < <(printf '%s\n' "start-unit fails.service inputs=1 deadline=10s" \
+                        "start-unit good.service inputs=1 deadline=10s after=start-unit:fails.service" \
+                        "start-unit good2.service inputs=1 deadline=10s")
+        holds "the dependent was not started" test "$(pid good)" = 0
+        try "two chains at the same time" 51 '^done start-unit:good.service' '^failed start-unit:never' < <(printf '%s\n' "start-unit never.service inputs=1 deadline=1s" \
+                        "start-unit good.service inputs=1 deadline=900ms")
+        systemctl stop never
+
+        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A=1\\n"
+        r="reload-manager systemd inputs=1 deadline=10s after=write-file:$U/good.service.d/environment.conf"
+        q="start-unit good.service inputs=env1 deadline=10s after=reload-manager:systemd"
+        try "a drop-in: written, loaded, restarted" 0 '^done write-file' '^done reload-manager' '^done start-unit' <<<"$p"$'\n'"$r"$'\n'"$q"
+        holds "it took effect" grep -qz '^A=1$' "/proc/$(pid good)/environ"
+        try "a second run changes nothing" 0 '^unchanged write-file' '^unchanged reload-manager' '^unchanged start-unit' <<<"$p"$'\n'"$r"$'\n'"$q"
+
+        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A=2\\n"
+        r="reload-manager systemd deadline=10s"; q="after=write-file:$U/good.service.d/environment.conf,prune-files:/var/lib/nodestrap/manifest.json"
+        try "without a digest in the plan: from the files it comes after" 0 '^done reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        try "and the second time not" 0 '^unchanged reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        q="after=prune-files:/var/lib/nodestrap/manifest.json"
+        try "a drop-in that is no longer asked for" 0 '^done prune-files' '^done reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        holds "is gone from systemd's mind too" test "$(systemctl show -P Environment good)" = ""
+        try "which is told once" 0 '^unchanged reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+
+        local conf=/etc/systemd/system.conf.d/environment.conf
+        for p in 1 2 ""; do
+                rm -f /run/env; systemctl stop environment
+                [ -n "$p" ] || rm $conf
+                try "DefaultEnvironment ${p:-removed}" 0 '^done start-unit' < <(printf '%s\n' "${p:+write-file $conf content=[Manager]\\nDefaultEnvironment=NODE_PROXY=$p\\n}" \
+                        "reload-manager systemd inputs=default$p deadline=10s" \
+                        "start-unit environment.service inputs=default$p deadline=10s after=reload-manager:systemd")
+                holds "daemon-reload brings it: ${p:-gone}" test "$(sed -n 's/^NODE_PROXY=//p' /run/env)" = "$p"
+        done
+
+        try "restart-unit leaves a stopped unit alone" 0 '^unchanged restart-unit:waits.service' <<<"restart-unit waits.service inputs=1 deadline=10s"
+        holds "it is still stopped" test "$(pid waits)" = 0
+        systemctl start waits; p=$(pid waits)
+        try "which has read the new settings when it starts later" 0 '^unchanged' <<<"restart-unit waits.service inputs=1 deadline=10s"
+        try "restart-unit of a running one" 0 '^done restart-unit:waits.service' <<<"restart-unit waits.service inputs=2 deadline=10s"
+        holds "restarts it" differ "$p" "$(pid waits)"
+        try "restart-unit of a missing one is a warning" 0 '^unchanged' '^warning unit-missing' <<<"restart-unit missing.service inputs=1 deadline=10s"
+
+        echo "start-unit behind2.service inputs=1 deadline=20s" >/run/plan
+        systemctl start --no-block behind        # waits for nothing yet: gives behind2 something to be ordered after
+        systemctl stop behind; echo "start-unit behind.service inputs=1 deadline=20s" >/run/plan
+        systemctl start inside; out=$(cat /run/out)
+        holds "a unit ordered after the one we run in fails at once" grep -q 'behind.service is ordered after inside.service' /run/out
+
+        echo "start-unit never.service inputs=1 deadline=30s" >/run/plan
+        printf 'start-unit waits.service inputs=1 after=start-unit:never.service\n' >>/run/plan
+        mkfifo /run/begun; systemctl start signalled
+        read -r -t 20 </run/begun
+        systemctl stop signalled
+        holds "SIGTERM in the middle ends it with a report" grep -q 'failed start-unit:never.service: stopped by SIGTERM' /run/out
+        holds "and the rest is not begun" grep -q 'skipped start-unit:waits.service' /run/out
+
+        mkdir -p /etc/eks; p="pull-image localhost/kubernetes/pause deadline=1s"
+        try "no image archive is a warning" 0 '^unchanged pull-image' '^warning no-image-archive' <<<"$p"
+        echo tar >/etc/eks/pause.tar; printf '#!/bin/sh\necho "$@" >>/run/ctr\n[ ! -e /run/hang ] || sleep inf\n[ ! -e /run/bad ] || { echo "ctr: no such snapshotter"; exit 1; }\n' >/usr/local/bin/ctr
+        chmod 755 /usr/local/bin/ctr; touch /run/bad
+        try "an import that fails" 50 '^failed pull-image.*status 1; last said "ctr: no such snapshotter"' <<<"$p"
+        mv /run/bad /run/hang
+        try "an import that hangs" 51 '^failed pull-image.*ctr was importing' <<<"$p"
+        holds "is ended" bash -c '! pgrep -f "sleep inf" -P "$(pgrep -o -x ctr || echo 0)"'
+        rm /run/hang
+        try "an import" 0 '^done pull-image' <<<"$p"
+        holds "into SOCI" grep -q -- '--namespace k8s.io images import --snapshotter soci .*/etc/eks/pause.tar' /run/ctr
+        try "which is not done twice" 0 '^unchanged pull-image' <<<"$p"
+
+        try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9" \
+                < <(mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s; echo "start-unit good.service inputs=9")
+        mv /run/systemd/p /run/systemd/private
+        mv /run/dbus/s /run/dbus/system_bus_socket
+        mv /run/systemd/private /run/systemd/p
+        try "over the system bus" 0 '^done start-unit:good' <<<"start-unit good.service inputs=over-the-bus deadline=10s"
+        mv /run/systemd/p /run/systemd/private
+        echo "1..$n"
+        exit $bad
+}
+
+[ ! -d /vmtest ] || guest
+skip() { echo "1..1"; echo "ok 1 - units # SKIP $1"; exit 0; }
+NSBOOT=${NSBOOT:-$(dirname "$0")/../tools/nsboot.sh}
+[ -x "$NSBOOT" ] || skip "no tests/tools/nsboot.sh"
+[ "$(id -u)" = 0 ] || skip "not root"
+tree=$(mktemp -d) && trap 'rm -rf "$tree"' EXIT
+tool=$(dirname "${NODESTRAP:?}")/tests/helpers/apply-tool
+chmod 755 "$tree"; mkdir -p "$tree/opt" "$tree/usr/lib/x86_64-linux-gnu" && cp "$tool" "$tree/opt/" || exit 1
+for l in $(ldd "$tool" | awk '/lib(a|ub)san/ { print $3 }'); do cp "$l" "$tree/usr/lib/x86_64-linux-gnu/"; done
+out=$("$NSBOOT" -t 120 -d 0 -S "${SUITE:-bookworm}" -p "$tree" "$0" 2>"$tree/stderr"); rc=$?
+why=$(sed -n 's/.*skip: //p' "$tree/stderr" | tail -1)
+[ $rc != 77 ] || skip "$why"
+printf '%s\n' "$out"
+[ $rc = 0 ] || sed 's/^/# /' "$tree/stderr"
+exit $rc

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
+ *     TYPE TARGET [inputs=TEXT] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
+ * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, then "wall SECONDS"; exits with the exit code. */
+#include "apply/apply.h"
+#include "report.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+static void content_set(Action *a, const char *text) {
+        Text t = {};
+        for (; *text; text++) {
+                bool newline = text[0] == '\\' && text[1] == 'n';
+                text_add(&t, "%c", newline ? '\n' : *text);
+                text += newline;
+        }
+        a->file.content = text_take(&t);
+        a->file.size = strlen(a->file.content);
+}
+
+static void option_set(Action *a, char *word) {
+        char *value = strchr(word, '=');
+        if (!value)
+                return;
+        *value++ = 0;
+        if (streq(word, "inputs"))
+                sha256_hex(value, strlen(value), a->unit.inputs);
+        else if (streq(word, "deadline") && parse_timespan(value, &a->deadline_usec) < 0)
+                abort();
+        else if (streq(word, "mode"))
+                a->file.mode = (mode_t)strtoul(value, NULL, 8);
+        else if (streq(word, "after"))
+                for (char *id; (id = strsep(&value, ","));)
+                        strv_add(&a->after, id);
+}
+
+static void line_read(Plan *p, char *line) {
+        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", NULL };
+        char *content = strstr(line, " content="), *type, *target, *word;
+        if (content) {
+                *content = 0;
+                content += strlen(" content=");
+        }
+        type = strsep(&line, " ");
+        target = strsep(&line, " ");
+        p->actions = xrealloc(p->actions, p->n + 1, sizeof *p->actions);
+        Action *a = &p->actions[p->n++];
+        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target), .file.mode = 0644 };
+        while (types[a->type] && !streq(types[a->type], type))
+                a->type++;
+        while ((word = strsep(&line, " ")))
+                option_set(a, word);
+        content_set(a, content ?: "");
+        if (a->type == ACTION_WRITE_FILE)
+                strv_add(&p->owned, a->target);
+}
+
+static void plan_done(Plan *p) {
+        for (size_t i = 0; i < p->n; i++) {
+                free(p->actions[i].id);
+                free(p->actions[i].target);
+                free(p->actions[i].file.content);
+                strv_free(p->actions[i].after);
+        }
+        free(p->actions);
+        strv_free(p->owned);
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(plan_done) Plan plan = { .id = "sha256:test" };
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(freep) char *line = NULL;
+        uint64_t begin = now_usec();
+        size_t room = 0;
+
+        for (ssize_t n; (n = getline(&line, &room, stdin)) > 0;) {
+                line[strcspn(line, "\n")] = 0;
+                if (*line)
+                        line_read(&plan, line);
+        }
+        log_set_level(LOG_DEBUG);
+        if (root_new(argc > 1 ? argv[1] : "/", &root) < 0)
+                return 1;
+        if (apply_plan(root, &plan, &results, &diag) < 0 && !diag_first_error(&diag))
+                return 1;
+        for (size_t i = 0; i < results.n; i++) {
+                const Result *r = &results.items[i];
+                printf("%s %s%s%s\n", outcome_to_string(r->outcome), r->action->id, r->text ? ": " : "", r->text ?: "");
+        }
+        for (size_t i = 0; i < diag.n; i++)
+                if (diag.items[i].warning)
+                        printf("warning %s: %s\n", diag.items[i].code, diag.items[i].text);
+        printf("wall %.3f\n", (double)(now_usec() - begin) / USEC_PER_SEC);
+        fflush(stdout);
+        Report report = { .command = "init", .phases = "run", .begin_usec = begin, .plan = &plan, .results = &results, .diag = &diag };
+        return (int)report_write(root, &report);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * usage: plan-tool KUBELET CONTAINERD DIRECTORY OPTION... <TOML
+ * Plans an ordinary node with these versions and writes every planned file below DIRECTORY. Options: nvidia, soci; toml reads the user's
+ * containerd configuration from standard input; environment=SERVICE reads the values of A0, A1, … for a service, and kubelet flags,
+ * each ended by a NUL; text prints the plan. So checks need no metadata service and no instance. */
+#include "base/root.h"
+#include "sample.h"
+
+static char *read_all(size_t *ret_size) {
+        Text t = {};
+        char buffer[4096];
+        for (size_t n; (n = fread(buffer, 1, sizeof(buffer), stdin)) > 0;)
+                text_add_bytes(&t, buffer, n);
+        *ret_size = t.size;
+        return text_take(&t);
+}
+
+/* "environment=kubelet": values up to an empty one, then flags. */
+static void read_values(Config *config, ServiceEnvironment *e, const char *service, char *text, size_t size) {
+        bool flags = false;
+        *e = (ServiceEnvironment) { .service = xstrdup(service) };
+        for (char *p = text; p < text + size; p += strlen(p) + 1)
+                if (!*p)
+                        flags = true;
+                else if (flags)
+                        strv_add(&config->kubelet.flags, p);
+                else {
+                        e->variables = xrealloc(e->variables, e->n + 1, sizeof(Variable));
+                        e->variables[e->n] = (Variable) { xasprintf("A%zu", e->n), xstrdup(p) };
+                        e->n++;
+                }
+        config->instance.environment = e;
+        config->instance.n_environment = 1;
+}
+
+static int write_files(const Plan *plan, const char *directory) {
+        _cleanup_(root_freep) Root *root = NULL;
+        int r = root_new(directory, &root);
+        for (size_t i = 0; r >= 0 && i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type == ACTION_WRITE_FILE)
+                        r = root_replace(root, a->target, a->file.content, a->file.size, a->file.mode);
+        }
+        return r;
+}
+
+int main(int argc, char **argv) {
+        if (argc < 4)
+                return 2;
+        test_name = argv[0];
+        Sample s = sample_new();
+        ServiceEnvironment environment = {};
+        const char *why = "";
+        unsigned line = 0;
+        size_t size = 0;
+        s.host.kubelet_version = argv[1];
+        s.host.containerd_version = argv[2];
+        for (int i = 4; i < argc; i++)
+                if (streq(argv[i], "nvidia"))
+                        s.host.nvidia_runtime = true;
+                else if (streq(argv[i], "soci"))
+                        s.host.soci_snapshotter = s.config.gates.fast_image_pull = true;
+                else if (startswith(argv[i], "environment=")) {
+                        char *text = read_all(&size);
+                        read_values(&s.config, &environment, argv[i] + strlen("environment="), text, size);
+                } else if (streq(argv[i], "toml")) {
+                        char *text = read_all(&size);
+                        if (toml_parse(text, size, &s.config.containerd.config, &line, &why) < 0) {
+                                fprintf(stderr, "line %u: %s\n", line, why);
+                                return 1;
+                        }
+                }
+        sample_plan(&s);
+        if (streq(argv[argc - 1], "text"))
+                fputs(plan_to_text(s.plan), stdout);
+        int r = write_files(s.plan, argv[3]);
+        if (r < 0)
+                fprintf(stderr, "%s: %s\n", argv[3], strerror(-r));
+        return r < 0;
+}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the shell tests that need the two services: one mock at a time, TAP lines, and nothing left behind.
+#   mock OPTION...          starts aws.py with these options; afterwards $imds, $ec2 (ADDRESS:PORT) and the log in $tmp/log
+#   requests PATTERN        how many lines of the log match
+#   ok DESCRIPTION COMMAND...   one TAP line; what the command printed is shown when it failed
+#   done_testing            the plan
+set -u
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+tmp=$(mktemp -d) mock_pid='' count=0
+unset "${!AWS_@}" HTTP_PROXY HTTPS_PROXY http_proxy https_proxy
+mock_stop() { [ -z "$mock_pid" ] || { kill "$mock_pid"; wait "$mock_pid"; } 2>/dev/null; mock_pid=''; }
+trap 'mock_stop; rm -r "$tmp"' EXIT
+mock() {
+        mock_stop
+        : >"$tmp/log"
+        exec 9< <(exec python3 "$here/aws.py" --log "$tmp/log" "$@")
+        mock_pid=$!
+        read -r _ imds <&9 || { echo "Bail out! the mock does not start"; exit 1; }
+        export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://$imds
+        case " $* " in *" --ec2-listen "*) read -r _ ec2 <&9; export AWS_ENDPOINT_URL_EC2=http://$ec2;; esac
+        exec 9<&-
+}
+requests() { grep -cE -- "$1" "$tmp/log"; }
+ok() {
+        local what=$1 out
+        shift
+        count=$((count + 1))
+        if out=$("$@" 2>&1); then echo "ok $count - $what"; else
+                echo "not ok $count - $what"
+                sed 's/^/# /' <<<"$*"$'\n'"$out"
+        fi
+}
+done_testing() { echo "1..$count"; }
+# What the last command under test left: equal TEXT, says WORDS, lacks WORDS, sent NUMBER PATTERN.
+equal() { [ "$(cat "$tmp/out")" = "$1" ] || { cat "$tmp/out" "$tmp/err"; false; }; }
+# A failure that is told: exit 1 and no report of a sanitizer.
+failed() { [ $? = 1 ] && ! grep -F Sanitizer "$tmp/err"; }
+says() { grep -qF -- "$1" "$tmp/err" || { cat "$tmp/err"; false; }; }
+lacks() { ! grep -rF -- "$1" "$tmp/out" "$tmp/err"; }
+sent() { [ "$(requests "$2")" = "$1" ] || { cat "$tmp/log"; false; }; }
+at_least() { [ "$(requests "$2")" -ge "$1" ] || { cat "$tmp/log"; false; }; }

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: tests/run-boot.sh SCRIPT
+# Boots a guest for one script of tests/boot or tests/vm and prints the TAP that the script prints inside it. Such a script calls
+# this by itself when it is started outside of a guest, so it can be given to tests/run.sh. Its head says what it wants:
+#   # run: nsboot.sh OPTION…        the tool of tests/tools and its options
+#   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
+#   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
+#   # environment: NAME=VALUE…      of the tool: imds.py's variables
+#   # console: REGEX                one more TAP line: the console shows a line that matches
+# The program is installed by `make install`, or is $NODESTRAP. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
+set -u; here=$(dirname "$(realpath "$0")"); top=$(dirname "$here"); script=$(realpath "$1"); name=${script#"$here"/}
+head_of() { sed -n "s/^# $1: //p" "$script"; }
+W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+tree=$W/tree out=$W/out units=/usr/lib/systemd/system; mkdir -p "$out"
+enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
+
+tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodestrap-run.service multi-user.target; }
+tree_networkd() {                       # the network comes up during the boot, so that "after the network" means something
+        enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
+        mkdir -p "$tree/etc/systemd/network"
+        printf '[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
+}
+tree_containerd2() {                    # a containerd 2.x in the place of the suite's 1.x
+        local cache; . "$here/tools/lib.sh"; cache=$BASE/containerd2
+        [ -n "$(find "$cache" -maxdepth 0 -mtime -7 2>/dev/null)" ] || { rm -rf "$cache"; "$here/tools/peers.sh" sid "$cache" containerd || exit 77; touch "$cache"; }
+        mkdir -p "$tree/usr/bin"; cp "$cache"/usr/bin/containerd* "$cache/usr/bin/ctr" "$tree/usr/bin/"
+}
+tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
+tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
+tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
+tree_containerd_fails() {
+        mkdir -p "$tree/etc/systemd/system/containerd.service.d"
+        printf '[Service]\nExecStart=\nExecStart=/bin/false\nRestart=no\n' >"$tree/etc/systemd/system/containerd.service.d/fails.conf"
+}
+tree_containerd_mount_fails() {         # what /var/lib/containerd should be on never comes
+        printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \
+                >"$tree/etc/systemd/system/var-lib-containerd.mount"
+}
+tree_read_only_etc() {
+        printf '[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=nodestrap-config.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/mount --bind /etc /etc\nExecStart=/bin/mount -o remount,ro,bind /etc\n' \
+                >"$tree/etc/systemd/system/read-only-etc.service"
+        mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; ln -s ../read-only-etc.service "$tree/etc/systemd/system/sysinit.target.wants/"
+}
+tree_ec2() {                            # the EC2 API on loopback
+        mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants" "$tree/etc/systemd/system/nodestrap-config.service.d"
+        cp "$here/mock/aws.py" "$tree/vmtest/"; ln -s ../mock-ec2.service "$tree/etc/systemd/system/sysinit.target.wants/"
+        printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/aws.py --ec2-listen 127.0.0.1:8101 --log /vmtest/out/ec2.log\n' \
+                >"$tree/etc/systemd/system/mock-ec2.service"
+        printf '[Service]\nEnvironment=AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/ec2.conf"
+}
+
+cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here/boot/lib/guest.sh" "$here/boot/lib/compare.py" "$tree/vmtest/" || exit 1
+make -s -C "$top" install DESTDIR="$tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >"$W/install" 2>&1 || { cat "$W/install" >&2; printf '1..1\nnot ok 1 - %s: make install failed\n' "$name"; exit 1; }
+for word in $(head_of tree); do "tree_$word" || { printf '1..0 # SKIP %s: no %s\n' "$name" "$word"; exit; }; done
+read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"
+if [ -n "$imds" ]; then
+        cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
+        [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
+        options+=" -i $W/imds"
+fi
+# shellcheck disable=SC2086,SC2046 # options and variables are words
+env $(head_of environment) "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
+
+reason=$(sed -n 's/.*skip: //p' "$W/stderr" | tail -1)
+if [ $rc = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi
+report=$(grep -E '^(ok|not ok|#|1\.\.)' "$out/stdout" 2>/dev/null)
+planned=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' <<<"$report" | tail -1) bad=0
+[ $rc = 0 ] || bad=1
+if [ -z "$planned" ]; then
+        planned=$(grep -cE '^(not )?ok ' <<<"$report"); bad=1
+        planned=$((planned + 1)); report+=$'\n'"not ok $planned - $name: the guest gave no full report (exit $rc)"$'\n'$(tail -20 "$W/stderr" | sed 's/^/# /')
+elif [ $rc != 0 ] && ! grep -q '^not ok' <<<"$report"; then
+        planned=$((planned + 1)) report+=$'\n'"not ok $planned - $name: exit $rc"$'\n'$(tail -20 "$W/stderr" | sed 's/^/# /')
+fi
+grep -v '^1\.\.' <<<"$report"
+regex=$(head_of console)
+if [ -n "$regex" ]; then
+        planned=$((planned + 1))
+        if cat "$out"/console* | tr -d '\r' | grep -qE -- "$regex"; then echo "ok $planned - the console shows $regex"
+        else bad=1; echo "not ok $planned - the console shows $regex"; cat "$out"/console* | tr -d '\r' | tail -15 | sed 's/^/# /'; fi
+fi
+echo "1..$planned"
+[ "$bad" = 0 ] || { k=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}/failed.$$; mkdir -p "$k" && cp -a "$out/." "$k/" && echo "# results kept in $k"; }
+exit "$bad"

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what `nodestrap config schema` says of documents with what `nodestrap config check` says of them; prints TAP.
+
+The schema describes one document, the decoder judges the merged whole. So this is compared:
+  cases   every bare-YAML case with one document, and every part of a message that holds one, is read by PyYAML and given to
+          jsonschema. What is accepted must be valid. What is rejected by a rule about types or names (T1, T3, T4, V5) or about
+          what a document is (D2) must not be. Rejections by other rules the schema may or may not know.
+  fields  for every path of the schema, a good document with a probe there: both must say the same, except where the table below
+          says that only the decoder can know.
+"""
+import copy, email, json, os, re, subprocess, sys, tempfile
+
+try:
+    import jsonschema, yaml
+except ImportError as e:
+    print("1..0 # SKIP %s is not installed" % e.name)
+    sys.exit(0)
+
+NODESTRAP, CASES = sys.argv[1], sys.argv[2]
+number = failed = 0
+
+
+def result(ok, name, why=""):
+    global number, failed
+    number += 1
+    failed += not ok
+    print("%sok %d - %s" % ("" if ok else "not ", number, name))
+    if not ok:
+        print("# %s" % why)
+
+
+# ---- YAML 1.1 as go-yaml reads it: y and n are booleans, times are text
+class Loader(yaml.SafeLoader):
+    pass
+
+
+Loader.yaml_implicit_resolvers = {c: [(tag, r) for tag, r in rs if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")]
+                                  for c, rs in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
+                             list("yYnNtTfFoO"))
+Loader.add_constructor("tag:yaml.org,2002:bool", lambda l, n: n.value.lower() in ("y", "yes", "true", "on"))
+
+
+def key_texts(loader, node):    # keys keep their source text (rule T2)
+    loader.flatten_mapping(node)
+    return {k.value if isinstance(k, yaml.ScalarNode) else "?": loader.construct_object(v, deep=True) for k, v in node.value}
+
+
+Loader.add_constructor("tag:yaml.org,2002:map", key_texts)
+
+
+def documents(data):
+    """The NodeConfig documents of plain user data; None where it takes more than PyYAML and email to find them."""
+    text = data.decode("utf-8", "strict").lstrip("\ufeff")
+    texts = [text]
+    if re.search(r"(?im)\A\s*(mime-version|content-type):", text):
+        parts = [p for p in email.message_from_string(text).walk() if p.get_content_type() == "application/node.eks.aws"]
+        if not parts:
+            return None
+        texts = [p.get_payload(decode=True).decode() for p in parts]
+    found = []
+    for t in texts:
+        found += [d for d in yaml.load_all(t, Loader) if isinstance(d, dict)
+                  and (d.get("kind") == "NodeConfig" or str(d.get("apiVersion")).startswith("node.eks.aws/"))]
+    return found
+
+
+def run(*argv):
+    return subprocess.run([NODESTRAP, *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+
+
+schema = json.loads(run("config", "schema").stdout)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+result(True, "the schema is one by its own meta-schema")
+
+# ---- cases
+rules = {}
+for line in open(os.path.join(CASES, "README.md"), encoding="utf-8"):
+    m = re.match(r"\| `([^`]+)` \| (\w+) \| (\w+) \| ([^|]*) \|", line)
+    if m:
+        rules[m.group(1)] = (m.group(3), set(m.group(4).split()))
+compared = 0
+for name, (verdict, broken) in sorted(rules.items()):
+    data = open(os.path.join(CASES, "cases", name, "userdata"), "rb").read()
+    try:
+        found = documents(data)
+        if not found:
+            continue
+        valid = all(validator.is_valid(d) for d in found)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError, TypeError):
+        continue
+    by_type = bool(broken & {"T1", "T3", "T4", "V5", "D2"}) and "V1" not in broken
+    if verdict == "accept" or by_type:
+        compared += 1
+        result(valid == (verdict == "accept"), "case %s" % name, "%s by %s; the schema says %s" % (verdict, " ".join(sorted(broken)), "valid" if valid else "invalid"))
+result(compared >= 40, "%d cases were compared" % compared, "too few: is the reader of cases broken?")
+
+# ---- fields
+GOOD = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {"cluster": {
+    "name": "c", "apiServerEndpoint": "https://e", "certificateAuthority": "Y2E=", "cidr": "10.100.0.0/16"}}}
+PROBES = [None, True, False, 0, 1, -1, 2.5, 10 ** 12, "", "x", "1", "true", "/mnt/x", "2Mi", "5m", "all", "raid0", "https://x:443/y", "10.0.0.0/8",
+          [], [1], ["x"], [None], [[]], [{}], {}, {"x": 1}, {"x": {}}, {"x": []}]
+# Path → why the decoder knows more than a schema of one document can say: what it refuses there, the schema may accept.
+DECODER_ONLY = {
+    "spec.cluster.name": "needed in the merged whole", "spec.cluster.apiServerEndpoint": "needed in the merged whole",
+    "spec.cluster.certificateAuthority": "needed, and base64", "spec.cluster.cidr": "needed, and an address",
+    "spec.cluster": "holds what is needed", "spec": "holds what is needed",
+    "spec.cluster.enableOutpost": "needs an id", "spec.containerd.config": "TOML",
+    "spec.instance.localStorage.mountPath": "folders of the system",
+    "spec.instance.network.nameservers[]": "one word", "spec.instance.network.domains[]": "one word",
+    "spec.instance.network.nameservers": "one word each", "spec.instance.network.domains": "one word each",
+    "spec.instance.hugePages.mode": "needs pages", "spec.instance.hugePages.pages": "items are whole", "spec.instance.hugePages.pages[]": "items are whole",
+    "spec.instance.hugePages.pages[].size": "a power of two in bounds", "spec.instance.hugePages.pages[].count": "needed",
+    "spec.instance.sysctl": "names of settings", "spec.accelerator.nvidia.fabric.timeout": "a time span",
+    "spec.accelerator.nvidia.imex.mode": "needs nodes", "spec.accelerator.nvidia.imex.nodes[]": "one word", "spec.accelerator.nvidia.imex.nodes": "one word each",
+    "spec.accelerator.nvidia.mig": "profiles", "spec.accelerator.nvidia.mig[]": "profiles",
+    "spec.accelerator.nvidia.mig[].profiles": "names of profiles", "spec.accelerator.nvidia.mig[].profiles.*": "names of profiles",
+    "spec.instance": "", "spec.accelerator": "",
+}
+SIBLINGS = {    # what an item needs beside the probe to be judged alone
+    "spec.instance.hugePages.pages[]": {"size": "2Mi", "count": 1},
+    "spec.accelerator.nvidia.mig[]": {"profiles": {"1g.5gb": 1}},
+}
+
+
+def paths(node, path=""):
+    yield path, node
+    for key, sub in node.get("properties", {}).items():
+        yield from paths(sub, path + ("." if path else "") + key)
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from paths(node["additionalProperties"], path + ".*")
+    if "items" in node:
+        yield from paths(node["items"], path + "[]")
+
+
+def put(document, path, value):
+    parts, here, done = re.findall(r"[^.\[\]]+|\[\]", path), document, ""
+    for i, part in enumerate(parts):
+        last = i == len(parts) - 1
+        following = [] if not last and parts[i + 1] == "[]" else {}
+        if part == "[]":
+            here.append(value if last else copy.deepcopy(SIBLINGS.get(done + "[]", following)))
+            here, done = here[0], done + "[]"
+        else:
+            key = "1g.5gb" if part == "*" and "profiles" in path else "NAME" if part == "*" else part
+            here[key] = value if last else here.get(key, following)
+            here, done = here[key], done + ("." if done else "") + part
+    return document
+
+
+with tempfile.TemporaryDirectory() as folder:
+    file = os.path.join(folder, "c.json")
+    for path, node in paths(schema):
+        wrong = []
+        for probe in ([] if not path else PROBES + [v for v in node.get("enum", []) if v not in PROBES]):
+            document = put(copy.deepcopy(GOOD), path, copy.deepcopy(probe))
+            with open(file, "w", encoding="utf-8") as f:
+                json.dump(document, f)
+            check = run("config", "check", "-c", "file://" + file)
+            if check.returncode not in (0, 10, 11):
+                wrong.append("%s: exit %d" % (json.dumps(probe), check.returncode))
+                continue
+            decoder, valid = check.returncode == 0, validator.is_valid(document)
+            if decoder != valid and not (valid and path in DECODER_ONLY):
+                wrong.append("%s: schema %s, decoder %s" % (json.dumps(probe), valid, decoder))
+        if path:
+            result(not wrong, path, "; ".join(wrong))
+print("1..%d" % number)
+sys.exit(1 if failed else 0)

@@ -1,0 +1,225 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC1007,SC2034,SC2046,SC2054,SC2166 # A= B= clears; words are split on purpose
+# usage: vmboot.sh [OPTION...] SCRIPT [ARGUMENT...]
+# Boots a Debian guest under QEMU without a network (TCG: no KVM wanted), runs SCRIPT in it as root, returns its exit status.
+#   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
+#   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
+#   -e          one more NVMe drive that looks like an EBS volume
+#   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
+#   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
+#   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
+#   -n NODES    NUMA nodes (default 1)   -c CPUS (default 2)   -m MEMORY (default 2G)
+#   -k SECONDS  power cut: kill QEMU that long after power-on, boot again with the same disks, run SCRIPT again (VMTEST_BOOT=2)
+#   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0)
+#   -o OUT      results: stdout, stderr, rc, journal, console.N, and all that SCRIPT leaves in /vmtest/out
+#               (without -o a temporary directory, kept only after a failure)
+#   -t SECONDS  time limit of each boot (default 300)
+#   -q          QEMU as it is: its own model string, EC2's by-id names made by a udev rule in the guest
+#   --deps      install what is needed on this machine      --build  only make the image, print the path of its root directory
+#   --clean     remove images, snapshots, kept failures                --help
+# SCRIPT finds its boot number in $VMTEST_BOOT and may say "systemctl reboot": it then runs again with the next number. After
+# "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does).
+# Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
+# Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
+# NODESTRAP_TEST_ACCEL (default tcg; kvm where it is real), NODESTRAP_TEST_QEMU_ARGS, NODESTRAP_TEST_APPEND (kernel arguments),
+# NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
+
+set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
+TREE= ND=2 EBS= IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P=
+case ${1-} in
+--deps) deps; exit;;
+--clean) root; rm -rf "$BASE"/image-* "$BASE"/failed.*; exit;;
+--build) BUILD=1; shift;;
+--help|'') usage; exit;;
+esac
+while getopts p:d:ei:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+        S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
+        o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
+esac; done; shift $((OPTIND-1))
+[ -n "$BUILD" ] || { SCRIPT=$(realpath -e "${1:?SCRIPT}") || exit 2; shift; }
+root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
+need mmdebstrap mkfs.ext4 busybox cpio xz modprobe; [ -n "$BUILD" ] || need qemu-system-x86_64 qemu-img socat python3
+
+# ---- the image: made once for each suite, package list and text of this section --------------------------------------------------
+PKGS=systemd,systemd-sysv,dbus,udev,mdadm,xfsprogs,containerd,runc,kmod,iproute2,python3,libjansson4,libyaml-0-2,libexpat1,zlib1g
+PKGS+=,libcurl4,libsystemd0,libblkid1,libmount1,curl,nvme-cli,iptables,procps$EXTRA
+MODS="nvme ext4 virtio_blk virtio_pci virtio_net raid0 raid1 raid10 md_mod xfs dummy veth bridge br_netfilter overlay loop nvme_tcp nvmet
+ nvmet_tcp fuse autofs4 configfs dm_mod tun ip_tables iptable_nat iptable_filter nf_tables nft_compat nft_chain_nat xt_MASQUERADE
+ xt_conntrack xt_comment xt_tcpudp xt_mark crc32c_generic crc32c_intel libcrc32c binfmt_misc efi_pstore"
+MASK="getty@tty1 serial-getty@ttyS0 e2scrub_reap mdmonitor nvmf-autoconnect nvmefc-boot-connections systemd-update-utmp-runlevel modprobe@drm"
+
+build() {       # -> $1/{rootfs,vmlinuz,initrd.cpio,root.img}
+        set -e; local D=$1 R=$1/rootfs K V m f; cd "$D"; apt_for "$SUITE"
+        K=$(apt-cache "${APT[@]}" depends linux-image-cloud-amd64 | awk '/Depends: linux-image-/ { print $2; exit }'); V=${K#linux-image-}
+        mkdir k; (cd k; apt-get "${APT[@]}" -qq download "$K" $(apt-cache "${APT[@]}" depends "$K" | awk '/Depends: linux-(modules|binary|base)-/ { print $2 }')
+                for f in *.deb; do dpkg -x "$f" .; done); cp "$(find k -type f -name 'vmlinuz*' | head -1)" vmlinuz
+        mmdebstrap -q --variant=minbase --include="$PKGS" --aptopt='APT::Install-Recommends "false"' "${OLD[@]}" \
+                --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+                "$SUITE" rootfs "$SOURCES"
+        # Keep only the modules that tests need: all that udev would load at boot costs 5-8 s under TCG.
+        m=$(find k -type d -path '*/lib/modules' | head -1); cp -a "$m" $R/usr/lib/; chroot $R depmod "$V"
+        for m in $MODS; do chroot $R modprobe -S "$V" --show-depends $m 2>/dev/null || true; done |
+                awk '/^insmod/ { sub("^/", "", $2); sub("^lib/", "usr/lib/", $2); print $2 }' | sort -u > keep
+        tar -C $R -cf keep.tar -T keep; rm -rf "$R/usr/lib/modules/$V/kernel"; tar -C $R -xf keep.tar; chroot $R depmod "$V"
+        # A 2-3 MB initrd brings up the virtio root; so only the test's drives are NVMe and the guest can be saved as a snapshot.
+        mkdir -p i/bin i/proc i/sys i/dev i/mnt i/m; cp "$(command -v busybox)" i/bin/
+        for m in virtio_pci virtio_blk ext4; do chroot $R modprobe -S "$V" --show-depends $m 2>/dev/null || true; done | awk '/^insmod/ && !s[$2]++ { print $2 }' |
+                while read -r f; do m=${f##*/}; m=${m%.xz}
+                        case $f in *.xz) xz -dc "$R$f" > i/m/$m;; *) cp "$R$f" i/m/$m;; esac; echo $m; done > i/m.list
+        mv i/m.list i/m/list
+        cat > i/init <<'I'
+#!/bin/busybox sh
+B=/bin/busybox; $B mount -t proc p /proc; $B mount -t sysfs s /sys; $B mount -t devtmpfs d /dev
+for f in $($B cat /m/list); do $B insmod /m/$f; done
+for i in $($B seq 300); do for s in /sys/block/vd*/serial; do [ "$($B cat $s 2>/dev/null)" = ROOT ] && d=${s%/serial} && break 2; done; $B sleep 0.1; done
+[ -n "$d" ] || exit 1   # a panic, which the caller reports
+$B mount -t ext4 -o rw /dev/${d##*/} /mnt; $B mount --move /dev /mnt/dev; $B umount /sys; $B umount /proc
+exec $B switch_root /mnt /usr/sbin/vminit
+I
+        cat > $R/usr/sbin/vmlib <<'I'
+disk() { for s in /sys/block/vd*/serial; do read -r v <$s; d=${s%/serial}; [ "$v" = $1 ] && echo /dev/${d##*/}; done 2>/dev/null; }
+arg() { tr ' ' '\n' </proc/cmdline | sed -n "s/^vmtest.$1=//p"; }
+unpack() { tar -C / --no-same-owner --keep-directory-symlink -xf $(disk PAYLOAD) && sync; }
+net() { [ ! -e /vmtest/net ] || { modprobe virtio_net; ip link set eth0 up; ip addr add 169.254.169.10/24 dev eth0; }; }
+I
+        cat > $R/usr/sbin/vminit <<'I'
+#!/bin/sh
+mount -t proc p /proc; mount -t sysfs s /sys; . /usr/sbin/vmlib
+case $(arg hotplug)$(arg boot) in 01) unpack; net;; 0*) net;; esac
+umount /sys; umount /proc; exec /lib/systemd/systemd
+I
+        cat > $R/usr/sbin/vmrun <<'I'
+#!/bin/bash
+. /usr/sbin/vmlib; export VMTEST_BOOT=$(arg boot)
+up() { echo "VMTEST $* $(cut -d' ' -f1 /proc/uptime)" >/dev/ttyS0; }
+mkdir -p /vmtest/out; cd /vmtest; systemctl is-system-running --wait >out/state; up booted
+if [ "$(arg hotplug)" = 1 ]; then
+        until [ -n "$(disk PAYLOAD)" ]; do sleep 0.1; done
+        unpack; date -s "@$(cat now)" >/dev/null; net; systemctl daemon-reload; udevadm settle
+fi
+up start; eval "set -- $(cat args)"; bash -c './run.sh "$@"' run.sh "$@" >>out/stdout 2>>out/stderr </dev/null; rc=$?
+[ "$(systemctl is-system-running)" != stopping ] || sleep 1000          # it asked for a reboot: the next boot reports
+echo $rc >out/rc; journalctl -o short-monotonic --no-pager >out/journal 2>&1
+d=$(disk RESULTS); tar -C out -cf $d .; sync $d; up "rc $rc"; systemctl poweroff -ff
+I
+        chmod 755 i/init $R/usr/sbin/vminit $R/usr/sbin/vmrun; (cd i; find . | cpio -o -H newc --quiet) > initrd.cpio
+        printf '[Unit]\nAfter=multi-user.target\n[Service]\nType=exec\nExecStart=/usr/sbin/vmrun\n' > $R/etc/systemd/system/vmtest.service
+        mkdir -p $R/etc/systemd/system/multi-user.target.wants $R/var/log/journal
+        ln -sf ../vmtest.service $R/etc/systemd/system/multi-user.target.wants/
+        for m in $MASK; do ln -sf /dev/null $R/etc/systemd/system/$m.service; done; rm -f $R/etc/systemd/system/timers.target.wants/*
+        cat > $R/etc/udev/rules.d/61-stock-qemu.rules <<'I'
+KERNEL!="nvme*[0-9]n*[0-9]", GOTO="end"
+ENV{DEVTYPE}!="disk", GOTO="end"
+ENV{ID_MODEL}!="QEMU NVMe Ctrl*", GOTO="end"
+ENV{ID_SERIAL_SHORT}=="AWS*", SYMLINK+="disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_$env{ID_SERIAL_SHORT} disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_$env{ID_SERIAL_SHORT}_1"
+ENV{ID_SERIAL_SHORT}=="vol*", SYMLINK+="disk/by-id/nvme-Amazon_Elastic_Block_Store_$env{ID_SERIAL_SHORT}"
+LABEL="end"
+I
+        echo vmtest > $R/etc/hostname; : > $R/etc/fstab; : > $R/etc/machine-id; rm -rf $R/var/lib/apt/lists/* $R/var/cache/apt/*.bin
+        truncate -s $(($(du -sm rootfs | cut -f1) + 1100))M root.img; mkfs.ext4 -q -F -d rootfs -O ^metadata_csum -J size=8 -m 0 root.img; rm -rf k i keep*
+        cd /
+}
+# ---- end of the image ------------------------------------------------------------------------------------------------------------
+cleanup() { [ -z "$P" ] || kill -KILL "$P" 2>/dev/null; [ -z "$W" ] || rm -rf "$W"; }
+trap cleanup EXIT; trap 'exit 130' INT TERM
+mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
+key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE-$key
+exec 9>"$CACHE.lock"; flock 9
+if [ ! -d "$CACHE" ]; then
+        say "making the $SUITE image in $CACHE"; mkdir "$W/image"
+        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { rc=$?; tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no image"; exit 99; }
+        mv "$W/image" "$CACHE"; say "made in $(elapsed $T) s"
+        find "$BASE" -maxdepth 1 -name 'image-*.lock' -mtime +7 | while read -r f; do rm -rf "${f%.lock}" "$f"; done    # unused for a week
+fi
+touch "$CACHE.lock"
+[ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
+MIB=$(($(numfmt --from=iec "$MEM") >> 20)); [ -n "$OUT" ] && KEEP=1 || { KEEP=; OUT=$W/out; }; mkdir -p "$OUT"; OUT=$(realpath "$OUT")
+rm -f "$OUT"/console.*
+
+# ---- QEMU ------------------------------------------------------------------------------------------------------------------------
+if [ -n "$STOCK" ]; then QEMU=qemu-system-x86_64; else QEMU=$here/qemu-ec2.sh; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
+VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
+ACCEL=(-accel tcg,thread=multi -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}" = kvm ] && ACCEL=(-accel kvm -cpu host)
+NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes than CPUs: the last ones are memory only
+        a=$((i * CPUS / NODES)) b=$(((i + 1) * CPUS / NODES - 1)); [ "$CPUS" -ge "$NODES" ] || { a=$i; b=$i; }
+        size=$((MIB / NODES)); [ $i -gt 0 ] || size=$((MIB - MIB / NODES * (NODES - 1)))
+        c=; [ $a -ge "$CPUS" ] || c=,cpus=$a-$b
+        NUMA+=(-object "memory-backend-ram,id=m$i,size=${size}M" -numa "node,nodeid=$i,memdev=m$i$c")
+done
+CACHING=unsafe; [ -z "$CUT$CUTTEXT" ] || CACHING=writeback              # with a power cut the guest's flushes must count
+qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $! is QEMU itself
+        local console=$1 img=$2 plug=$3; shift 3; exec 9>&-
+        exec "$QEMU" -M pc "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
+                -drive if=none,id=root,file="$img",format=qcow2,cache=$CACHING -device virtio-blk-pci,drive=root,serial=ROOT,disable-legacy=on \
+                -netdev user,id=n0,restrict=on,net=169.254.169.0/24,host=169.254.169.1,dhcpstart=169.254.169.10"${IMDS:+,guestfwd=tcp:169.254.169.254:80-cmd:$W/imds}" \
+                -device virtio-net-pci,netdev=n0,romfile= -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz" -initrd "$CACHE/initrd.cpio" \
+                -append "console=ttyS0 net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
+                "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
+}
+hmp() { while [ ! -S "$W/mon" ]; do sleep 0.02; kill -0 "$P" 2>/dev/null || return; done; socat -t 5 - UNIX-CONNECT:"$W/mon" | grep -aiE '^(error|.*could not)' >&2; }
+uptime_of() { tr -d '\r' <"$1" 2>/dev/null | sed -n "s/.*VMTEST $2 //p" | tail -1 | grep . || echo -; }
+
+SNAPFILE=$CACHE/snap-$VERSION-$MIB-$CPUS-$NODES-${NODESTRAP_TEST_ACCEL:-tcg}.qcow2 BOOT=1
+if [ -n "$SNAP" ] && [ ! -f "$SNAPFILE" ]; then         # boot once without drives (QEMU cannot save an NVMe device), save
+        say "saving a booted snapshot"; t=$EPOCHREALTIME; qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/snap"
+        IMDS= qemu "$W/console" "$W/snap" 1 & P=$!
+        until grep -q 'VMTEST booted' "$W/console" 2>/dev/null; do sleep 0.2; kill -0 $P 2>/dev/null || { P=; tail "$W/console" >&2; exit 98; }; done
+        { sleep 0.5; echo 'savevm booted'; echo quit; sleep 1; } | hmp; wait $P; P=; rm -f "$W/mon"; mv "$W/snap" "$SNAPFILE"; say "saved in $(elapsed $t) s"
+fi
+flock -u 9
+
+# ---- this run's disks ------------------------------------------------------------------------------------------------------------
+mkdir -p "$W/t/vmtest"; [ -z "$TREE" ] || cp -a "$TREE/." "$W/t/"; cp "$SCRIPT" "$W/t/vmtest/run.sh"; chmod 755 "$W/t/vmtest/run.sh"
+printf '%q ' "$@" > "$W/t/vmtest/args"; [ $# -gt 0 ] || : > "$W/t/vmtest/args"; date +%s > "$W/t/vmtest/now"
+if [ -n "$IMDS" ]; then
+        : > "$W/t/vmtest/net"; ln -s "$IMDS" "$W/imds.d"; ln -s "$here/imds.py" "$W/imds.py"    # short names: QEMU splits at commas and spaces
+        printf '#!/bin/sh\nexec python3 %s/imds.py stdio %s/imds.d 2>/dev/null\n' "$W" "$W" > "$W/imds"; chmod 755 "$W/imds"
+fi
+tar -C "$W/t" -cf "$W/payload" .; truncate -s %1M "$W/payload"; truncate -s 64M "$W/results"; rm -rf "$W/t"
+model() { [ -n "$STOCK" ] || printf '%s' "$1"; }
+drives() {      # BOOT: -> $W/drives, lines "device|file"; instance stores keep their serial until they are blanked
+        for ((i = 1; i <= ND; i++)); do truncate -s 1G "$W/d$i.raw"
+                printf 'nvme,serial=AWS%05X%012X%s|%s\n' "$1" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
+        if [ -n "$EBS" ]; then truncate -s 1G "$W/ebs.raw"; echo "nvme,serial=vol0123456789abcdef0$(model 'Amazon Elastic Block Store')|$W/ebs.raw"; fi
+        for i in RESULTS PAYLOAD; do echo "virtio-blk-pci,serial=$i,disable-legacy=on|$W/${i,,}"; done
+}
+drives 1 > "$W/drives"
+if [ -n "$SNAP" ]; then cp --reflink=auto "$SNAPFILE" "$W/root"; else qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/root"; fi
+
+# ---- one or more boots -----------------------------------------------------------------------------------------------------------
+T=$EPOCHREALTIME; DONE=
+for ((BOOT = 1; BOOT <= 8; BOOT++)); do
+        C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME; : > "$C"; rm -f "$W/mon"
+        while IFS='|' read -r dev file; do n=$((n + 1))
+                d="if=none,id=x$n,format=raw,cache=$CACHING,file=$file"; A+=(-drive "$d" -device "$dev,drive=x$n")
+                printf 'drive_add 0 "%s"\ndevice_add "%s"\n' "$d" "$dev,drive=x$n"; done < "$W/drives" > "$W/plug"
+        if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { cat "$W/plug"; sleep 0.5; } | hmp
+        else qemu "$C" "$W/root" 0 "${A[@]}" & P=$!; fi
+        cut=
+        while kill -0 $P 2>/dev/null; do
+                up=$(((${EPOCHREALTIME/./} - ${t/./}) / 1000))
+                if [ $BOOT = 1 ] && { [ -n "$CUT" -a "$up" -ge "$(awk -v s="${CUT:-0}" 'BEGIN { print int(s * 1000) }')" ] ||
+                                [ -n "$CUTTEXT" ] && grep -aqF -- "$CUTTEXT" "$C"; }; then cut=1; kill -KILL $P; say "power cut after $(elapsed $t) s"; break; fi
+                [ $up -lt $((LIMIT * 1000)) ] || { say "boot $BOOT passed $LIMIT s; end of its console:"; tail -5 "$C" >&2; DONE=98; kill -KILL $P; break; }
+                sleep 0.05
+        done
+        wait $P 2>/dev/null; q=$?; P=
+        [ -z "$DONE" ] || break
+        say "boot $BOOT: multi-user at $(uptime_of "$C" booted), script at $(uptime_of "$C" start), $(elapsed $t) s in all"
+        [ -z "$cut" ] || continue
+        [ $q = 0 ] || { say "QEMU ended with $q"; DONE=98; break; }
+        ! grep -aq 'Kernel panic' "$C" || { grep -a -A8 'Kernel panic' "$C" >&2; DONE=98; break; }
+        if [ -n "$(head -c 1 "$W/results" | tr -d '\0')" ]; then
+                [ -z "$CUT$CUTTEXT" ] || [ $BOOT -gt 1 ] || { say "the guest ended before the power cut"; DONE=96; }
+                tar -C "$OUT" -xf "$W/results" || DONE=97
+                break
+        fi
+        ! grep -aq 'VMTEST blank-drives' "$C" || { rm -f "$W"/d*.raw; drives $((BOOT + 1)) > "$W/drives"; say "instance stores blanked"; }
+done
+[ -f "$OUT/rc" ] || DONE=${DONE:-97}; RC=${DONE:-$(cat "$OUT/rc" 2>/dev/null)}; RC=${RC:-97}
+say "exit $RC after $(elapsed $T) s${KEEP:+, results in $OUT}"
+cat "$OUT/stdout" 2>/dev/null; cat "$OUT/stderr" >&2 2>/dev/null
+if [ "$RC" != 0 ] && [ -z "$KEEP" ]; then k=$BASE/failed.$$; mkdir -p "$k"; mv "$OUT"/* "$k"/; say "results kept in $k"; fi
+exit "$RC"

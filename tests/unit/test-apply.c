@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The loop and its file actions, on ordinary files below a temporary root; units are tested with a real systemd in
+ * tests/check/units.sh. */
+#include "apply/executor.h"
+
+#include "base/str.h"
+#include "base/time.h"
+#include "../test.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A root of its own for each test, removed at the end. */
+typedef struct Box { char path[32]; Root *root; Plan plan; Results results; Diag diag; } Box;
+
+static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+        return remove(path);
+}
+
+static void plan_clear(Plan *p) {
+        for (size_t i = 0; i < p->n; i++) {
+                free(p->actions[i].id);
+                free(p->actions[i].target);
+                free(p->actions[i].file.content);
+                strv_free(p->actions[i].after);
+        }
+        free(p->actions);
+        strv_free(p->owned);
+        *p = (Plan){};
+}
+
+static void box_done(Box *b) {
+        results_done(&b->results);
+        diag_done(&b->diag);
+        plan_clear(&b->plan);
+        root_free(b->root);
+        nftw(b->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void box_init(Box *b) {
+        *b = (Box){ .path = "/tmp/test-apply.XXXXXX" };
+        ASSERT_TRUE(mkdtemp(b->path));
+        ASSERT_OK(root_new(b->path, &b->root));
+}
+#define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
+
+static Action *add(Box *b, ActionType type, const char *target, const char *content) {
+        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", "unsupported" };
+        b->plan.actions = xrealloc(b->plan.actions, b->plan.n + 1, sizeof(Action));
+        Action *a = &b->plan.actions[b->plan.n++];
+        *a = (Action){ .id = xasprintf("%s:%s", names[type], target), .type = type, .target = xstrdup(target),
+                       .file = { .content = content ? xstrdup(content) : NULL, .size = content ? strlen(content) : 0, .mode = 0644 } };
+        return a;
+}
+
+static int apply(Box *b) {
+        results_done(&b->results);
+        diag_done(&b->diag);
+        return apply_plan(b->root, &b->plan, &b->results, &b->diag);
+}
+
+static const char *outcome(const Box *b, size_t i) {
+        return outcome_to_string(b->results.items[i].outcome);
+}
+
+static void put(const Box *b, const char *path, const char *content, mode_t mode) {
+        ASSERT_OK(root_replace(b->root, path, content, strlen(content), mode));
+}
+
+static void assert_file(const Box *b, const char *path, const char *content) {
+        _cleanup_(freep) char *data = NULL;
+        int r = root_read(b->root, path, 1 << 20, &data, NULL);
+        if (r < 0)
+                FAIL("%s: %s", path, strerror(-r));
+        ASSERT_STREQ(data, content);
+}
+
+static void assert_absent(const Box *b, const char *path) {
+        if (root_exists(b->root, path) != 0)
+                FAIL("%s is there", path);
+}
+
+/* Nothing that was staged may stay behind. */
+static size_t leftovers;
+static int count_temporary(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+        leftovers += endswith(path, ".tmp");
+        return 0;
+}
+static void assert_no_leftovers(const Box *b) {
+        leftovers = 0;
+        nftw(b->path, count_temporary, 16, FTW_PHYS);
+        ASSERT_EQ(leftovers, 0);
+}
+
+TEST(writes_files_and_changes_nothing_the_second_time) {
+        BOX(b);
+        add(&b, ACTION_WRITE_FILE, "/etc/a/one", "1\n")->file.mode = 0600;
+        add(&b, ACTION_WRITE_FILE, "/etc/a/two", "2\n");
+        strv_add(&b.plan.actions[1].after, "write-file:/etc/a/one");
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_DONE), 2);
+        assert_file(&b, "/etc/a/one", "1\n");
+        assert_file(&b, "/etc/a/two", "2\n");
+        ASSERT_EQ(root_same(b.root, "/etc/a/one", "1\n", 2, 0600), 1);
+        ASSERT_TRUE(b.results.items[0].begin_usec <= b.results.items[0].end_usec && b.results.items[0].begin_usec > 0);
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
+        assert_no_leftovers(&b);
+}
+
+TEST(more_files_than_one_batch) {
+        BOX(b);
+        for (int i = 0; i < 500; i++) {
+                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                add(&b, ACTION_WRITE_FILE, path, path);
+        }
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_DONE), 500);
+        assert_file(&b, "/etc/many/499", "/etc/many/499");
+}
+
+TEST(what_depends_on_a_failure_is_skipped_and_the_rest_goes_on) {
+        BOX(b);
+        put(&b, "/etc/file", "not a directory", 0644);
+        add(&b, ACTION_WRITE_FILE, "/etc/file/x", "x");
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after", "y")->after, "write-file:/etc/file/x");
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after2", "y")->after, "write-file:/etc/after");
+        add(&b, ACTION_WRITE_FILE, "/etc/other", "z");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 0), "failed");
+        ASSERT_STREQ(outcome(&b, 1), "skipped");
+        ASSERT_STREQ(outcome(&b, 2), "skipped");
+        ASSERT_STREQ(outcome(&b, 3), "done");
+        ASSERT_CONTAINS(b.results.items[1].text, "write-file:/etc/file/x");
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_FILE);
+        ASSERT_EQ(cause_exit_code(diag_first_error(&b.diag)->cause), 40);
+        ASSERT_STREQ(diag_first_error(&b.diag)->path, "write-file:/etc/file/x");
+        ASSERT_CONTAINS(diag_first_error(&b.diag)->text, "not a directory");
+        ASSERT_EQ(diag_count(&b.diag, false), 1);
+        assert_absent(&b, "/etc/after");
+        assert_no_leftovers(&b);
+}
+
+TEST(a_failure_late_in_a_batch_holds_back_what_was_staged_behind_it) {
+        BOX(b);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
+        add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");      /* fails when it is renamed */
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after", "y")->after, "write-file:/etc/dir");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 1), "skipped");
+        ASSERT_CONTAINS(b.results.items[0].text, "directory");
+        assert_absent(&b, "/etc/after");
+        assert_no_leftovers(&b);
+}
+
+TEST(a_link_is_replaced_and_not_followed) {
+        BOX(b);
+        put(&b, "/etc/target", "somebody else's", 0644);
+        _cleanup_(freep) char *link = xasprintf("%s/etc/link", b.path);
+        ASSERT_EQ(symlink("target", link), 0);
+        add(&b, ACTION_WRITE_FILE, "/etc/link", "ours");
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/target", "somebody else's");
+        ASSERT_EQ(root_same(b.root, "/etc/link", "ours", 4, 0644), 1);
+}
+
+TEST(unsupported_is_refused_before_anything_is_touched) {
+        BOX(b);
+        add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
+        add(&b, ACTION_UNSUPPORTED, "spec.instance.hugePages", NULL);
+        add(&b, ACTION_UNSUPPORTED, "spec.accelerator.nvidia.mig", NULL);
+        ASSERT_TRUE(apply(&b) < 0);
+        assert_absent(&b, "/etc/a");
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_UNSUPPORTED);
+        ASSERT_CONTAINS(diag_first_error(&b.diag)->text, "spec.instance.hugePages, spec.accelerator.nvidia.mig");
+        ASSERT_EQ(results_count(&b.results, OUTCOME_SKIPPED), 3);
+}
+
+TEST(an_unknown_predecessor_is_refused_before_anything_is_touched) {
+        BOX(b);
+        add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/b", "b")->after, "write-file:/etc/c");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_INTERNAL);
+        assert_absent(&b, "/etc/a");
+}
+
+TEST(units_are_skipped_below_another_root_and_files_after_them_written) {
+        BOX(b);
+        add(&b, ACTION_RELOAD_MANAGER, "systemd", NULL);
+        add(&b, ACTION_START_UNIT, "kubelet.service", NULL);
+        add(&b, ACTION_RESTART_UNIT, "systemd-resolved.service", NULL);
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/a", "a")->after, "start-unit:kubelet.service");
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_SKIPPED), 3);
+        ASSERT_CONTAINS(b.results.items[1].text, "--root");
+        assert_file(&b, "/etc/a", "a");
+}
+
+TEST(an_empty_plan_is_a_success) {
+        BOX(b);
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(b.results.n, 0);
+}
+
+/* ---- blocks ---- */
+
+static void assert_merge(const char *old, const char *content, const char *want) {
+        size_t size = 0;
+        _cleanup_(freep) char *got = block_merge(old, strlen(old), content, &size);
+        ASSERT_STREQ(got, want);
+        ASSERT_EQ(size, strlen(want));
+        _cleanup_(freep) char *again = block_merge(got, size, content, &size);
+        ASSERT_STREQ(again, want);
+}
+
+#define BEGIN "# nodestrap begin\n"
+#define END   "# nodestrap end\n"
+
+TEST(block_edits) {
+        assert_merge("", "x", BEGIN "x\n" END);
+        assert_merge("a\nb\n", "x\ny\n", "a\nb\n" BEGIN "x\ny\n" END);
+        assert_merge("a", "x\n", "a\n" BEGIN "x\n" END);                        /* no newline at the end */
+        assert_merge("a\n" BEGIN "old\n" END "b\n", "new", "a\n" BEGIN "new\n" END "b\n");
+        assert_merge("a\n" BEGIN "old\n" END "b\n", "", "a\nb\n");
+        assert_merge("a\r\n\tb", "", "a\r\n\tb");
+        assert_merge(BEGIN "1\n" END "m\n" BEGIN "2\n" END, "x", BEGIN "x\n" END "m\n");        /* two become one */
+        assert_merge(BEGIN "kept\n", "x", BEGIN "x\n" END "kept\n");            /* the end is missing: lose nothing */
+        assert_merge(BEGIN "kept\n" BEGIN "gone\n" END, "", "kept\n");
+        assert_merge("# nodestrap beginning\n", "", "# nodestrap beginning\n");
+}
+
+TEST(a_block_keeps_mode_and_owner) {
+        BOX(b);
+        struct stat st;
+        _cleanup_(freep) char *path = xasprintf("%s/etc/hosts", b.path);
+        put(&b, "/etc/hosts", "127.0.0.1 localhost\n", 0640);
+        if (geteuid() == 0)
+                ASSERT_EQ(chown(path, 7, 8), 0);
+        add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "10.0.0.1 api\n");
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/hosts", "127.0.0.1 localhost\n" BEGIN "10.0.0.1 api\n" END);
+        ASSERT_EQ(stat(path, &st), 0);
+        ASSERT_EQ(st.st_mode & 07777, 0640);
+        ASSERT_EQ(st.st_uid, geteuid() == 0 ? 7 : geteuid());
+        ASSERT_EQ(st.st_gid, geteuid() == 0 ? 8 : getegid());
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        b.plan.actions[0].file.content[0] = 0;
+        b.plan.actions[0].file.size = 0;
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/hosts", "127.0.0.1 localhost\n");
+}
+
+TEST(a_block_makes_a_missing_file_but_not_for_nothing) {
+        BOX(b);
+        add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "");
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        assert_absent(&b, "/etc/hosts");
+        plan_clear(&b.plan);
+        add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(root_same(b.root, "/etc/hosts", BEGIN "x\n" END, strlen(BEGIN "x\n" END), 0644), 1);
+}
+
+TEST(a_block_is_not_written_through_a_link) {
+        BOX(b);
+        put(&b, "/etc/real", "r\n", 0644);
+        _cleanup_(freep) char *link = xasprintf("%s/etc/hosts", b.path);
+        ASSERT_EQ(symlink("real", link), 0);
+        add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "symbolic link");
+        assert_file(&b, "/etc/real", "r\n");
+}
+
+/* ---- the manifest ---- */
+
+/* A plan of these files, whose whole (another phase, another daemon) owns one more path or NULL. */
+static void plan_pruned(Box *b, const char *const *paths, const char *elsewhere) {
+        plan_clear(&b->plan);
+        for (; *paths; paths++) {
+                add(b, ACTION_WRITE_FILE, *paths, "content\n");
+                strv_add(&b->plan.owned, *paths);
+        }
+        if (elsewhere)
+                strv_add(&b->plan.owned, elsewhere);
+        add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
+}
+#define PLAN_PRUNED(b, elsewhere, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL }, elsewhere)
+
+TEST(prune_removes_what_is_no_longer_asked_for) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b");
+        ASSERT_OK(apply(&b));
+        PLAN_PRUNED(&b, NULL, "/etc/a");
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        ASSERT_STREQ(outcome(&b, 1), "done");
+        assert_absent(&b, "/etc/systemd/system/x.service.d");
+        assert_absent(&b, "/etc/dir/b");
+        ASSERT_EQ(root_exists(b.root, "/etc/dir"), 1);          /* only drop-in directories are ours to remove */
+        ASSERT_EQ(root_exists(b.root, "/etc/systemd/system"), 1);
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
+        assert_no_leftovers(&b);
+}
+
+TEST(prune_keeps_a_dropin_directory_that_others_use) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/systemd/system/x.service.d/environment.conf");
+        ASSERT_OK(apply(&b));
+        put(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t", 0644);
+        PLAN_PRUNED(&b, NULL);
+        ASSERT_OK(apply(&b));
+        assert_absent(&b, "/etc/systemd/system/x.service.d/environment.conf");
+        assert_file(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t");
+}
+
+TEST(prune_leaves_alone_what_a_filtered_plan_does_not_show) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/kubelet", "/etc/containerd");
+        ASSERT_OK(apply(&b));
+        PLAN_PRUNED(&b, "/etc/containerd", "/etc/kubelet");     /* --daemon kubelet */
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
+        assert_file(&b, "/etc/containerd", "content\n");
+        PLAN_PRUNED(&b, NULL, "/etc/kubelet");
+        ASSERT_OK(apply(&b));
+        assert_absent(&b, "/etc/containerd");
+}
+
+TEST(prune_removes_what_was_changed_and_says_so) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/a");
+        ASSERT_OK(apply(&b));
+        put(&b, "/etc/a", "patched by hand\n", 0644);
+        PLAN_PRUNED(&b, NULL);
+        ASSERT_OK(apply(&b));
+        assert_absent(&b, "/etc/a");
+        ASSERT_EQ(diag_count(&b.diag, true), 1);
+        ASSERT_STREQ(b.diag.items[0].code, "file-changed");
+}
+
+TEST(prune_keeps_what_is_no_file_any_more) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/a", "/etc/b");
+        ASSERT_OK(apply(&b));
+        _cleanup_(freep) char *link = xasprintf("%s/etc/a", b.path);
+        ASSERT_OK(root_remove(b.root, "/etc/a"));
+        ASSERT_OK(root_remove(b.root, "/etc/b"));
+        ASSERT_EQ(symlink("elsewhere", link), 0);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/b", 0755));
+        PLAN_PRUNED(&b, NULL);
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(diag_count(&b.diag, true), 2);
+        ASSERT_EQ(root_exists(b.root, "/etc/b"), 1);
+        ASSERT_EQ(unlink(link), 0);
+}
+
+TEST(prune_takes_blocks_away) {
+        BOX(b);
+        put(&b, "/etc/hosts", "a\n", 0644);
+        add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
+        add(&b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/hosts", "a\n" BEGIN "x\n" END);
+        PLAN_PRUNED(&b, NULL);
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/hosts", "a\n");
+}
+
+TEST(a_manifest_cannot_lead_elsewhere) {
+        static const char *const bad[] = { "../etc/victim", "/etc/../etc/victim", "etc/victim", "/etc//victim", "/etc/./victim", "/", "", "/etc/victim/" };
+        char digest[65];
+        sha256_hex("v", 1, digest);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                BOX(b);
+                _cleanup_(freep) char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
+                put(&b, "/etc/victim", "v", 0644);
+                put(&b, APPLY_MANIFEST, manifest, 0600);
+                PLAN_PRUNED(&b, NULL);
+                ASSERT_OK(apply(&b));
+                assert_file(&b, "/etc/victim", "v");
+                ASSERT_STREQ(b.diag.items[0].code, "manifest-path");
+        }
+}
+
+TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
+        static const char *const bad[] = { "", "{", "[]", "{\"files\": 3}", "{\"files\": [1, null, {}]}" };
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                BOX(b);
+                put(&b, APPLY_MANIFEST, bad[i], 0600);
+                PLAN_PRUNED(&b, NULL, "/etc/a");
+                ASSERT_OK(apply(&b));
+                ASSERT_TRUE(diag_count(&b.diag, true) > 0);
+                ASSERT_OK(apply(&b));
+                ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
+                ASSERT_EQ(diag_count(&b.diag, true), 0);
+        }
+}
+
+TEST(after_a_failed_write_the_old_manifest_stays) {
+        BOX(b);
+        PLAN_PRUNED(&b, NULL, "/etc/a");
+        ASSERT_OK(apply(&b));
+        put(&b, "/etc/file", "f", 0644);
+        PLAN_PRUNED(&b, NULL, "/etc/file/b");
+        ASSERT_TRUE(apply(&b) < 0);
+        assert_file(&b, "/etc/a", "content\n");
+        PLAN_PRUNED(&b, NULL, "/etc/b");
+        ASSERT_OK(apply(&b));
+        assert_absent(&b, "/etc/a");
+}
+
+/* ---- disks that refuse ---- */
+
+TEST(a_full_disk_leaves_the_old_file) {
+        BOX(b);
+        _cleanup_(freep) char *mount_point = xasprintf("%s/etc", b.path);
+        _cleanup_(freep) char *big = xcalloc(300001, 1);
+        memset(big, 'x', 300000);
+        ASSERT_EQ(mkdir(mount_point, 0755), 0);
+        if (mount("tmpfs", mount_point, "tmpfs", 0, "size=64k") < 0)
+                { printf("# not tried: mounting needs root\n"); return; }
+        put(&b, "/etc/a", "old", 0644);
+        add(&b, ACTION_WRITE_FILE, "/etc/a", big);
+        int r = apply(&b);
+        assert_file(&b, "/etc/a", "old");
+        assert_no_leftovers(&b);
+        ASSERT_EQ(umount(mount_point), 0);
+        ASSERT_TRUE(r < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "free some space");
+        ASSERT_CONTAINS(b.results.items[0].text, "/etc/a");
+}
+
+TEST(a_read_only_file_system_is_named) {
+        BOX(b);
+        _cleanup_(freep) char *mount_point = xasprintf("%s/etc", b.path);
+        ASSERT_EQ(mkdir(mount_point, 0755), 0);
+        if (mount("tmpfs", mount_point, "tmpfs", MS_RDONLY, NULL) < 0)
+                return;
+        add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
+        int r = apply(&b);
+        ASSERT_EQ(umount(mount_point), 0);
+        ASSERT_TRUE(r < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "read-only");
+}
+
+TEST(a_signal_before_the_first_action_stops_the_run) {
+        BOX(b);
+        sigset_t set, old;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        ASSERT_EQ(sigprocmask(SIG_BLOCK, &set, &old), 0);
+        raise(SIGTERM);
+        add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
+        ASSERT_ERROR(apply(&b), EINTR);
+        ASSERT_EQ(sigprocmask(SIG_SETMASK, &old, NULL), 0);     /* it was taken: this does not end us */
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_INTERRUPTED);
+        assert_absent(&b, "/etc/a");
+        ASSERT_OK(apply(&b));
+}
+
+TEST_MAIN

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Strings, time spans, diagnostics: the part of base/ that needs no file. */
+#include "base/error.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "test.h"
+
+TEST(string_vector_grows_and_sorts_by_bytes) {
+        _cleanup_(strv_freep) char **v = NULL;
+        for (int i = 99; i >= 0; i--)
+                strv_push(&v, xasprintf("%02d", i));
+        strv_add(&v, "Z");
+        ASSERT_EQ(strv_length(v), 101);
+        strv_sort(v);
+        ASSERT_STREQ(v[0], "00");
+        ASSERT_STREQ(v[100], "Z");
+        ASSERT_TRUE(strv_contains(v, "42") && !strv_contains(v, "4"));
+        ASSERT_TRUE(!strv_contains(NULL, "4"));
+        _cleanup_(freep) char *joined = strv_join((char *[]){ (char *)"a", (char *)"b", NULL }, ", ");
+        ASSERT_STREQ(joined, "a, b");
+}
+
+TEST(text_keeps_zero_bytes_and_grows) {
+        Text t = {};
+        for (int i = 0; i < 1000; i++)
+                text_add(&t, "%d,", i);
+        ASSERT_EQ(t.size, 10 * 2 + 90 * 3 + 900 * 4);
+        text_add_bytes(&t, "\0x", 2);
+        ASSERT_EQ(t.data[t.size - 1], 'x');
+        ASSERT_EQ(t.data[t.size], 0);
+        text_done(&t);
+        _cleanup_(freep) char *empty = text_take(&t);
+        ASSERT_STREQ(empty, "");
+}
+
+TEST(unsigned_numbers_are_digits_alone) {
+        uint64_t v = 7;
+        ASSERT_OK(parse_u64("18446744073709551615", &v));
+        ASSERT_TRUE(v == UINT64_MAX);
+        ASSERT_ERROR(parse_u64("18446744073709551616", &v), ERANGE);
+        static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "0x10", "1.0" };
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                ASSERT_ERROR(parse_u64(bad[i], &v), EINVAL);
+        ASSERT_TRUE(v == UINT64_MAX);           /* untouched on failure */
+}
+
+TEST(time_spans_as_people_write_them) {
+        static const struct { const char *text; uint64_t usec; } good[] = {
+                { "90", 90000000 }, { "90s", 90000000 }, { "5m", 300000000 }, { "1h30m", 5400000000 }, { "250ms", 250000 }, { "0", 0 },
+        };
+        static const char *const bad[] = { "", "m", "5x", "-5s", "5 m", "1.5s", "9999999999" };
+        uint64_t v = 1;
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+                ASSERT_OK(parse_timespan(good[i].text, &v));
+                ASSERT_EQ(v, good[i].usec);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                ASSERT_ERROR(parse_timespan(bad[i], &v), EINVAL);
+}
+
+TEST(nearest_name_forgives_slips_and_case_but_not_strangers) {
+        static const char *const names[] = { "apiServerEndpoint", "certificateAuthority", "cidr", "name", NULL };
+        ASSERT_STREQ(nearest_name("apiserverendpoint", names), "apiServerEndpoint");
+        ASSERT_STREQ(nearest_name("cird", names), "cidr");
+        ASSERT_TRUE(nearest_name("flags", names) == NULL);
+}
+
+TEST(sha256_of_the_empty_text) {
+        char hex[65];
+        sha256_hex("", 0, hex);
+        ASSERT_STREQ(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(strip_and_lower_leave_the_middle_alone) {
+        _cleanup_(freep) char *s = str_strip(" \t A b\r\n"), *l = str_lower("ABC-ä");
+        ASSERT_STREQ(s, "A b");
+        ASSERT_STREQ(l, "abc-ä");
+}
+
+TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
+        Diag d = {}, more = {};
+        Position at = { "user-data", 2, 14 };
+        diag_warn(&d, "unknown-field", &at, "spec.foo", "not a field of NodeConfig");
+        ASSERT_TRUE(diag_first_error(&d) == NULL);
+        ASSERT_ERROR(diag_error(&d, -EINVAL, CAUSE_INVALID, &at, "spec.cluster.cidr", "not a %s", "CIDR"), EINVAL);
+        diag_error(&more, -EIO, CAUSE_FILE, NULL, NULL, "later");
+        diag_move(&d, &more);
+        ASSERT_EQ(diag_count(&d, true), 1);
+        ASSERT_EQ(diag_count(&d, false), 2);
+        _cleanup_(freep) char *w = diagnostic_format(&d.items[0]), *e = diagnostic_format(diag_first_error(&d));
+        ASSERT_STREQ(w, "user-data, part 2, line 14: spec.foo: unknown-field: not a field of NodeConfig");
+        ASSERT_STREQ(e, "user-data, part 2, line 14: spec.cluster.cidr: not a CIDR");
+        diag_done(&d);
+}
+
+TEST(every_cause_has_its_own_word_and_an_exit_code) {
+        for (int c = 0; c < _CAUSE_MAX; c++) {
+                ASSERT_TRUE(cause_word((Cause)c) && cause_meaning((Cause)c)[0]);
+                ASSERT_TRUE(c == CAUSE_NONE || cause_exit_code((Cause)c) != EXIT_DONE);
+                for (int b = 0; b < c; b++)
+                        ASSERT_TRUE(!streq(cause_word((Cause)b), cause_word((Cause)c)));
+        }
+}
+TEST_MAIN

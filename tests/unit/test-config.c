@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Documents → Config: types, merge, rules, defaults, and where a message says that something stands. */
+#include "config/config.h"
+#include "base/str.h"
+#include "test.h"
+
+#include <unistd.h>
+
+#define HEAD "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+#define CLUSTER "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 10.100.0.0/16}\n"
+#define GOOD HEAD "spec:\n" CLUSTER
+
+/* What config_load() made of some texts, each a source of its own: "a", "b", … */
+typedef struct Loaded { Documents documents; Config *config; Diag diag; int r; char *messages; } Loaded;
+
+static void loaded_done(Loaded *l) {
+        documents_done(&l->documents);
+        config_free(l->config);
+        diag_done(&l->diag);
+        free(l->messages);
+}
+
+static Loaded load(const char *const *texts) {
+        static const char *const sources[] = { "a", "b", "c", "d" };
+        Loaded l = {};
+        Text t = {};
+
+        for (size_t i = 0; texts[i]; i++) {
+                char *copy = xstrdup(texts[i]);
+                Blob blob = { { sources[i], 0, 1 }, copy, strlen(copy) };
+                Documents more = {};
+                ASSERT_OK(yaml_parse(&blob, &more, &l.diag));
+                l.documents.items = xrealloc(l.documents.items, l.documents.n + more.n, sizeof *more.items);
+                for (size_t d = 0; d < more.n; d++)
+                        l.documents.items[l.documents.n++] = more.items[d];
+                free(more.items);
+                free(copy);
+        }
+        l.r = config_load(&l.documents, &l.config, &l.diag);
+        for (size_t i = 0; i < l.diag.n; i++) {
+                _cleanup_(freep) char *line = diagnostic_format(&l.diag.items[i]);
+                text_add(&t, "%s\n", line);
+        }
+        l.messages = text_take(&t);
+        return l;
+}
+#define LOAD(...) load((const char *const[]){ __VA_ARGS__, NULL })
+
+static json_t *spec(const Loaded *l) {
+        return json_object_get(l->config->document, "spec");
+}
+
+/* A good document with more lines in its spec. */
+static Loaded load_with(const char *more) {
+        _cleanup_(freep) char *text = xasprintf("%s%s", GOOD, more);
+        return LOAD(text);
+}
+
+static void expect_error(const char *more, const char *part) {
+        _cleanup_(loaded_done) Loaded l = load_with(more);
+        if (l.r != -EINVAL || !strstr(l.messages, part))
+                FAIL("%s gives %d, \"%s\", and not \"%s\"", more, l.r, l.messages, part);
+}
+
+static void expect_accepted(const char *more, const char *part) {
+        _cleanup_(loaded_done) Loaded l = load_with(more);
+        if (l.r != 0 || (part ? !strstr(l.messages, part) : *l.messages != 0))
+                FAIL("%s gives %d, \"%s\", and not \"%s\"", more, l.r, l.messages, part ?: "");
+}
+
+TEST(finds_its_documents) {
+        _cleanup_(loaded_done) Loaded none = LOAD("apiVersion: v1\nkind: List\n", "just text", "- a list\n", "");
+        ASSERT_ERROR(none.r, ENODATA);
+        ASSERT_EQ(diag_first_error(&none.diag)->cause, CAUSE_NO_CONFIG);
+        ASSERT_CONTAINS(none.messages, "no NodeConfig");
+        _cleanup_(loaded_done) Loaded some = LOAD("kind: List\n", GOOD);
+        ASSERT_EQ(some.r, 0);
+}
+
+TEST(refuses_other_versions) {
+        _cleanup_(loaded_done) Loaded version = LOAD("apiVersion: node.eks.aws/v2\nkind: NodeConfig\nspec: {unheard: of}\n");
+        ASSERT_ERROR(version.r, EINVAL);
+        ASSERT_STREQ(version.messages, "a, line 1: apiVersion: is \"node.eks.aws/v2\"; it must be node.eks.aws/v1alpha1\n");
+        _cleanup_(loaded_done) Loaded kind = LOAD("apiVersion: node.eks.aws/v1alpha1\nspec:\n" CLUSTER);
+        ASSERT_ERROR(kind.r, EINVAL);
+        ASSERT_CONTAINS(kind.messages, "kind: is missing; it must be NodeConfig");
+        _cleanup_(loaded_done) Loaded group = LOAD("apiVersion: v1\nkind: NodeConfig\n", GOOD);
+        ASSERT_ERROR(group.r, EINVAL);
+        ASSERT_CONTAINS(group.messages, "apiVersion: is \"v1\"");
+        _cleanup_(loaded_done) Loaded list = LOAD("apiVersion: [node.eks.aws/v1alpha1]\nkind: NodeConfig\n");
+        ASSERT_ERROR(list.r, EINVAL);
+}
+
+TEST(binds_every_field) {
+        _cleanup_(loaded_done) Loaded l = LOAD(HEAD
+                "spec:\n"
+                "  cluster: {name: c, apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 10.100.0.0/16, enableOutpost: yes, id: i}\n"
+                "  kubelet: {config: {maxPods: 5}, flags: [--v=2, 5], maxPodsExpression: 1 + 1}\n"
+                "  containerd: {config: 'a = 1', baseRuntimeSpec: {process: {x: 1}}}\n"
+                "  instance:\n"
+                "    localStorage: {strategy: raid10, mountPath: /mnt/x, disabledMounts: [SOCI, Kubelet], filesystem: ext4, expectedDisks: 4}\n"
+                "    hugePages: {mode: explicit, pages: [{size: 2Mi, count: 5128}, {size: 1Gi, count: 4, numaNode: 0}], onShortfall: warn}\n"
+                "    environment: {kubelet: {B: b, A: 1}, default: {n: y}}\n"
+                "    network: {nameservers: [10.0.0.2, 'fd00::2'], domains: [a.b], efa: {mode: require, expectedDevices: 4}}\n"
+                "    sysctl: {vm.max_map_count: 262144}\n"
+                "  accelerator:\n"
+                "    nvidia:\n"
+                "      mode: off\n"
+                "      fabric: {manager: on, gate: warn, timeout: 90}\n"
+                "      imex: {mode: host, nodes: [10.0.0.1], channels: 16, createChannel0: true}\n"
+                "      mig: [{devices: [0, 3], profiles: {3g.20gb: 1, 1g.5gb: 4}}, {devices: [1], profiles: {19: 7}}]\n"
+                "      memoryMode: numa\n"
+                "      clocks: max\n"
+                "  featureGates: {InstanceIdNodeName: on, FastImagePull: true}\n"
+                "  failurePolicy: join-tainted\n");
+        const Config *c = l.config;
+        ASSERT_STREQ(l.messages, "");
+        ASSERT_EQ(l.r, 0);
+        ASSERT_STREQ(c->cluster.name, "c");
+        ASSERT_STREQ(c->cluster.endpoint, "https://e");
+        ASSERT_STREQ(c->cluster.certificate_authority, "ca");
+        ASSERT_EQ(c->cluster.certificate_authority_size, 2);
+        ASSERT_STREQ(c->cluster.cidr, "10.100.0.0/16");
+        ASSERT_TRUE(c->cluster.outpost);
+        ASSERT_STREQ(c->cluster.id, "i");
+        ASSERT_EQ(json_integer_value(json_object_get(c->kubelet.config, "maxPods")), 5);
+        ASSERT_EQ(strv_length(c->kubelet.flags), 2);
+        ASSERT_STREQ(c->kubelet.flags[1], "5");
+        ASSERT_STREQ(c->kubelet.max_pods_expression, "1 + 1");
+        ASSERT_EQ(json_integer_value(json_object_get(c->containerd.config, "a")), 1);
+        ASSERT_TRUE(json_object_get(c->containerd.base_runtime_spec, "process"));
+        ASSERT_EQ(c->instance.storage.strategy, STORAGE_RAID10);
+        ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/x");
+        ASSERT_TRUE(c->instance.storage.no_soci && c->instance.storage.no_kubelet);
+        ASSERT_TRUE(!c->instance.storage.no_containerd && !c->instance.storage.no_pod_logs);
+        ASSERT_EQ(c->instance.storage.filesystem, FILESYSTEM_EXT4);
+        ASSERT_EQ(c->instance.storage.expected_disks, 4);
+        ASSERT_EQ(c->instance.hugepages.mode, HUGEPAGES_EXPLICIT);
+        ASSERT_EQ(c->instance.hugepages.n_pages, 2);
+        ASSERT_EQ(c->instance.hugepages.pages[0].size, 2 << 20);
+        ASSERT_EQ(c->instance.hugepages.pages[0].count, 5128);
+        ASSERT_EQ(c->instance.hugepages.pages[0].numa_node, -1);
+        ASSERT_EQ(c->instance.hugepages.pages[1].size, 1 << 30);
+        ASSERT_EQ(c->instance.hugepages.pages[1].numa_node, 0);
+        ASSERT_EQ(c->instance.hugepages.on_shortfall, POLICY_WARN);
+        ASSERT_EQ(c->instance.n_environment, 2);
+        ASSERT_STREQ(c->instance.environment[0].service, "default");
+        ASSERT_STREQ(c->instance.environment[0].variables[0].name, "n");
+        ASSERT_STREQ(c->instance.environment[0].variables[0].value, "y");
+        ASSERT_STREQ(c->instance.environment[1].variables[0].name, "A");
+        ASSERT_STREQ(c->instance.environment[1].variables[0].value, "1");
+        ASSERT_STREQ(c->instance.nameservers[1], "fd00::2");
+        ASSERT_STREQ(c->instance.domains[0], "a.b");
+        ASSERT_EQ(c->instance.efa, EFA_REQUIRE);
+        ASSERT_EQ(c->instance.expected_efa, 4);
+        ASSERT_STREQ(c->instance.sysctl[0].name, "vm.max_map_count");
+        ASSERT_STREQ(c->instance.sysctl[0].value, "262144");
+        ASSERT_EQ(c->nvidia.mode, NVIDIA_OFF);
+        ASSERT_EQ(c->nvidia.fabric_manager, FABRIC_MANAGER_ON);
+        ASSERT_EQ(c->nvidia.fabric_gate, FABRIC_GATE_WARN);
+        ASSERT_EQ(c->nvidia.fabric_timeout_usec, 90000000);
+        ASSERT_EQ(c->nvidia.imex, IMEX_HOST);
+        ASSERT_STREQ(c->nvidia.imex_nodes[0], "10.0.0.1");
+        ASSERT_EQ(c->nvidia.imex_channels, 16);
+        ASSERT_TRUE(c->nvidia.imex_channel0);
+        ASSERT_EQ(c->nvidia.n_mig, 2);
+        ASSERT_EQ(c->nvidia.mig[0].n_gpus, 2);
+        ASSERT_EQ(c->nvidia.mig[0].gpus[1], 3);
+        ASSERT_STREQ(c->nvidia.mig[0].profiles[0].name, "3g.20gb");
+        ASSERT_STREQ(c->nvidia.mig[0].profiles[1].value, "4");
+        ASSERT_STREQ(c->nvidia.mig[1].profiles[0].name, "19");
+        ASSERT_EQ(c->nvidia.memory, MEMORY_NUMA);
+        ASSERT_EQ(c->nvidia.clocks, CLOCKS_MAX);
+        ASSERT_TRUE(c->gates.instance_id_node_name && c->gates.fast_image_pull);
+        ASSERT_EQ(c->failure_policy, FAILURE_JOIN_TAINTED);
+        _cleanup_(freep) char *later = strv_join(c->unsupported, " ");
+        ASSERT_STREQ(later,
+                "spec.accelerator.nvidia.clocks spec.accelerator.nvidia.fabric.gate spec.accelerator.nvidia.fabric.manager "
+                "spec.accelerator.nvidia.fabric.timeout spec.accelerator.nvidia.imex.channels spec.accelerator.nvidia.imex.createChannel0 "
+                "spec.accelerator.nvidia.imex.mode spec.accelerator.nvidia.imex.nodes spec.accelerator.nvidia.memoryMode "
+                "spec.accelerator.nvidia.mig spec.accelerator.nvidia.mode spec.failurePolicy spec.instance.hugePages.mode "
+                "spec.instance.localStorage.disabledMounts spec.instance.localStorage.expectedDisks spec.instance.localStorage.filesystem "
+                "spec.instance.localStorage.mountPath spec.instance.localStorage.strategy spec.instance.network.efa.expectedDevices "
+                "spec.instance.network.efa.mode spec.instance.sysctl");
+}
+
+TEST(has_defaults) {
+        _cleanup_(loaded_done) Loaded l = LOAD(GOOD);
+        const Config *c = l.config;
+        ASSERT_EQ(l.r, 0);
+        ASSERT_TRUE(!c->cluster.id && !c->cluster.outpost && !c->kubelet.config && !c->kubelet.flags && !c->kubelet.max_pods_expression);
+        ASSERT_TRUE(!c->containerd.config && !c->containerd.base_runtime_spec && !c->unsupported);
+        ASSERT_EQ(c->instance.storage.strategy, STORAGE_NONE);
+        ASSERT_STREQ(c->instance.storage.mount_path, "/mnt/k8s-disks");
+        ASSERT_EQ(c->instance.hugepages.mode, HUGEPAGES_KEEP);
+        ASSERT_EQ(c->nvidia.fabric_timeout_usec, 300000000);
+        ASSERT_EQ(c->nvidia.imex_channels, 2048);
+        ASSERT_EQ(c->nvidia.n_mig, 0);
+        ASSERT_EQ(c->failure_policy, FAILURE_HOLD);
+}
+
+TEST(neutral_values_are_supported) {
+        _cleanup_(loaded_done) Loaded l = load_with(
+                "  instance:\n"
+                "    localStorage: {strategy: '', mountPath: /mnt/k8s-disks, disabledMounts: [], filesystem: xfs, expectedDisks: 0}\n"
+                "    hugePages: {mode: keep, pages: [], onShortfall: fail}\n"
+                "    network: {efa: {mode: auto, expectedDevices: 0}}\n"
+                "    sysctl: {}\n"
+                "  accelerator: {nvidia: {mode: auto, fabric: {manager: auto, gate: require, timeout: 5m}, mig: [], memoryMode: auto,\n"
+                "                         clocks: auto, imex: {mode: auto, nodes: [], channels: 2048, createChannel0: false}}}\n"
+                "  failurePolicy: hold\n");
+        ASSERT_STREQ(l.messages, "");
+        ASSERT_TRUE(l.config && !l.config->unsupported);
+}
+
+TEST(text_keeps_its_source) {
+        static const char *const plain[] = { "yes", "0123", "0x1F", "1e3", "12_3", "1:30", "2026-01-02", ".5", "Off", "true" };
+        for (size_t i = 0; i < ARRAY_SIZE(plain); i++) {
+                _cleanup_(freep) char *more = xasprintf("  instance: {environment: {default: {A: %s}}}\n", plain[i]);
+                _cleanup_(loaded_done) Loaded l = load_with(more);
+                ASSERT_EQ(l.r, 0);
+                ASSERT_STREQ(l.config->instance.environment[0].variables[0].value, plain[i]);
+        }
+        expect_accepted("  instance: {environment: {default: {A: ~, B: null, C: }}}\n", NULL);
+        expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, and is a list");
+        expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, and is a map");
+        expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: holds a NUL byte");
+}
+
+TEST(types_are_strict) {
+        expect_error("  featureGates: {InstanceIdNodeName: 'true'}\n", "spec.featureGates.InstanceIdNodeName: must be true or false");
+        expect_error("  featureGates: {Whatever: 1}\n", "spec.featureGates.Whatever: must be true or false");
+        expect_accepted("  featureGates: {Whatever: Y}\n", "spec.featureGates.Whatever: unknown-feature-gate");
+        expect_error("  instance: {network: {efa: {expectedDevices: '4'}}}\n", "expectedDevices: must be a whole number");
+        expect_error("  instance: {network: {efa: {expectedDevices: 4.5}}}\n", "expectedDevices: must be a whole number");
+        expect_error("  instance: {network: {efa: {expectedDevices: -1}}}\n", "expectedDevices: must be from 0 to 1024");
+        expect_error("  kubelet: []\n", "spec.kubelet: must be a map, and is a list");
+        expect_error("  kubelet: {flags: --v=2}\n", "spec.kubelet.flags: must be a list, and is a plain word");
+        expect_error("  kubelet: {config: 'a: b'}\n", "spec.kubelet.config: must be a map, and is quoted text");
+        expect_error("  containerd: {baseRuntimeSpec: [1]}\n", "spec.containerd.baseRuntimeSpec: must be a map");
+        _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: [a]\n");
+        ASSERT_STREQ(l.messages, "a, line 3: spec: must be a map, and is a list\n");
+}
+
+TEST(unknown_keys_warn) {
+        expect_accepted("  proxy: {a: b}\n", "a, line 5: spec.proxy: unknown-field");
+        expect_accepted("  kubelet: {Flags: [a]}\n", "spec.kubelet.Flags: unknown-field: is not known and is ignored; is flags meant?");
+        expect_accepted("  nvidia: {mode: off}\n", "is spec.accelerator.nvidia meant?");
+        expect_accepted("status: {a: b}\n", "a, line 5: status: unknown-field");
+        expect_accepted("metadata: [whatever]\n", NULL);
+        expect_accepted("  kubelet: {config: {whatever: {a: [b]}}}\n", NULL);
+        expect_accepted("  kubelet: {config: {maxPodsExpression: 1}}\n", "spec.kubelet.config.maxPodsExpression: unknown-field");
+        expect_accepted("  \"a\\nb\\e[31m\": 1\n", "spec.a\\x0ab\\x1b[31m: unknown-field");
+        expect_accepted("  instance: {hugePages: {pages: [{size: 2Mi, count: 1, node: 0}]}}\n", "spec.instance.hugePages.pages[0].node: unknown-field");
+}
+
+TEST(free_form_keeps_yaml_types) {
+        _cleanup_(loaded_done) Loaded l = load_with("  kubelet: {config: {a: 010, b: '5', c: yes, d: 2026-01-02, e: ~, f: [~, 1], g: {h: null}}}\n");
+        ASSERT_EQ(l.r, 0);
+        _cleanup_(freep) char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(text, "{\"a\":8,\"b\":\"5\",\"c\":true,\"d\":\"2026-01-02\",\"f\":[null,1],\"g\":{}}");
+}
+
+TEST(merges_in_order) {
+        _cleanup_(loaded_done) Loaded l = LOAD(
+                GOOD "  kubelet: {flags: [--a], config: {x: {y: 1, z: 2}, l: [1, 2], k: 5, m: true}}\n"
+                     "  instance: {environment: {default: {A: a, B: b}}, network: {nameservers: [1.1.1.1], domains: [x]}}\n"
+                     "  featureGates: {InstanceIdNodeName: true}\n",
+                HEAD "spec:\n  kubelet: {flags: [--b], config: {x: {y: 3}, l: [3], k: {}, m: false}}\n"
+                     "  instance: {environment: {default: {B: '', C: ~}, kubelet: {}}, network: {nameservers: [], domains: ~}}\n"
+                     "  featureGates: {InstanceIdNodeName: off}\n  cluster: {}\n",
+                HEAD "spec: ~\n");
+        ASSERT_STREQ(l.messages, "");
+        _cleanup_(freep) char *kubelet = json_dumps(json_object_get(spec(&l), "kubelet"), JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(kubelet, "{\"config\":{\"k\":5,\"l\":[3],\"m\":false,\"x\":{\"y\":3,\"z\":2}},\"flags\":[\"--a\",\"--b\"]}");
+        _cleanup_(freep) char *instance = json_dumps(json_object_get(spec(&l), "instance"), JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(instance, "{\"environment\":{\"default\":{\"A\":\"a\",\"B\":\"\"},\"kubelet\":{}},\"network\":{\"domains\":[\"x\"],\"nameservers\":[]}}");
+        ASSERT_TRUE(!l.config->gates.instance_id_node_name && !l.config->instance.nameservers);
+}
+
+/* Aliases may share nodes: one place of them that changes must not change the other. */
+TEST(merging_leaves_aliases_apart) {
+        _cleanup_(loaded_done) Loaded l = LOAD(
+                GOOD "  kubelet: {config: {kubeReserved: &r {cpu: 1}, systemReserved: *r}}\n", HEAD "spec: {kubelet: {config: {kubeReserved: {cpu: 2}}}}\n");
+        _cleanup_(freep) char *text = json_dumps(l.config->kubelet.config, JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(text, "{\"kubeReserved\":{\"cpu\":2},\"systemReserved\":{\"cpu\":1}}");
+}
+
+TEST(merges_toml) {
+        _cleanup_(loaded_done) Loaded one = LOAD(GOOD "  containerd: {config: \"# kept\\na = 1\\n\"}\n", HEAD "spec: {containerd: {config: ''}}\n");
+        ASSERT_STREQ(json_string_value(json_object_get(json_object_get(spec(&one), "containerd"), "config")), "# kept\na = 1\n");
+        _cleanup_(loaded_done) Loaded two = LOAD(GOOD "  containerd: {config: \"[a]\\nx = 1\\ny = [1, 2]\"}\n",
+                                                 HEAD "spec: {containerd: {config: \"a.y = [3]\\nb = 'c'\"}}\n");
+        ASSERT_STREQ(two.messages, "");
+        _cleanup_(freep) char *text = json_dumps(two.config->containerd.config, JSON_SORT_KEYS | JSON_COMPACT);
+        ASSERT_STREQ(text, "{\"a\":{\"x\":1,\"y\":[3]},\"b\":\"c\"}");
+        _cleanup_(json_decrefp) json_t *again = NULL;
+        const char *why, *written = json_string_value(json_object_get(json_object_get(spec(&two), "containerd"), "config"));
+        unsigned line;
+        ASSERT_OK(toml_parse(written, strlen(written), &again, &line, &why));
+        ASSERT_TRUE(json_equal(again, two.config->containerd.config));
+        _cleanup_(loaded_done) Loaded bad = LOAD(GOOD "  containerd:\n    config: |\n      a = 1\n      b = \n", HEAD "spec: {containerd: {config: 'a = 2'}}\n");
+        ASSERT_ERROR(bad.r, EINVAL);
+        ASSERT_CONTAINS(bad.messages, "a, line 6: spec.containerd.config: is not TOML: line 2 of it");
+}
+
+TEST(positions_survive_the_merge) {
+        _cleanup_(loaded_done) Loaded l = LOAD(
+                GOOD "  kubelet:\n    flags:\n    - --a\n    - --b\n",
+                HEAD "spec:\n  cluster:\n    cidr: nonsense\n  kubelet:\n    flags:\n    - |\n      --c\n",
+                HEAD "spec: {cluster: {name: \"a\\tb\"}}\n");
+        ASSERT_ERROR(l.r, EINVAL);
+        ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
+        ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line end");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a control character");
+        ASSERT_EQ(diag_count(&l.diag, false), 3);
+}
+
+TEST(a_later_value_mends_an_earlier_one) {
+        _cleanup_(loaded_done) Loaded l = LOAD(GOOD "  instance: {localStorage: {strategy: RAID5}}\n", HEAD "spec: {instance: {localStorage: {strategy: Mount}}}\n");
+        ASSERT_EQ(l.r, 0);
+        ASSERT_EQ(l.config->instance.storage.strategy, STORAGE_MOUNT);
+}
+
+TEST(what_is_missing_is_named_in_order) {
+        _cleanup_(loaded_done) Loaded l = LOAD(HEAD);
+        static const char *const paths[] = { "spec.cluster.name", "spec.cluster.apiServerEndpoint", "spec.cluster.certificateAuthority", "spec.cluster.cidr" };
+        ASSERT_EQ(l.diag.n, ARRAY_SIZE(paths));
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+                ASSERT_STREQ(l.diag.items[i].path, paths[i]);
+        expect_error("  cluster: {enableOutpost: true}\n", "duplicate-key");
+        _cleanup_(loaded_done) Loaded outpost = LOAD(GOOD, HEAD "spec: {cluster: {enableOutpost: true}}\n");
+        ASSERT_STREQ(outpost.messages, "b, line 3: spec.cluster.id: is missing: it is needed where enableOutpost is true\n");
+}
+
+/* One cause, one message. */
+TEST(what_could_not_be_decoded_is_not_missed) {
+        _cleanup_(loaded_done) Loaded l = LOAD(HEAD "spec: {cluster: [a]}\n");
+        ASSERT_STREQ(l.messages, "a, line 3: spec.cluster: must be a map, and is a list\n");
+        _cleanup_(loaded_done) Loaded m = LOAD(HEAD "spec: {cluster: {name: [a], apiServerEndpoint: https://e, certificateAuthority: Y2E=, cidr: 1}}\n");
+        ASSERT_EQ(m.diag.n, 2);
+}
+
+TEST(cluster_values) {
+        static const struct { const char *field, *value; bool good; } cases[] = {
+                { "cidr", "10.100.0.5/16", true }, { "cidr", "fd40::/108", true }, { "cidr", "10.100.0.0", false }, { "cidr", "10.100.0.0/33", false },
+                { "cidr", "fd40::/129", false }, { "cidr", "10.100.0.0/16,fd00::/8", false }, { "cidr", "10.100.0.0/", false },
+                { "cidr", "10.100.0.0/+8", false }, { "cidr", " 10.100.0.0/16", false }, { "cidr", "10.100.0/16", false }, { "cidr", "10.100.0.0/0x8", false },
+                { "cidr", "::ffff:10.0.0.0/104", true }, { "cidr", "fe80::1%eth0/64", false },
+                { "apiServerEndpoint", "https://e:443/p/q", true }, { "apiServerEndpoint", "https://[fd00::1]:6443", true },
+                { "apiServerEndpoint", "https://10.0.0.1", true }, { "apiServerEndpoint", "https://ABC.gr7.us-west-2.eks.amazonaws.com", true },
+                { "apiServerEndpoint", "HTTPS://e", false }, { "apiServerEndpoint", "https://", false }, { "apiServerEndpoint", "https:///x", false },
+                { "apiServerEndpoint", "https://:443", false }, { "apiServerEndpoint", "https://e:0", false }, { "apiServerEndpoint", "https://e:65536", false },
+                { "apiServerEndpoint", "https://e:44x", false }, { "apiServerEndpoint", "https://u:p@e", false }, { "apiServerEndpoint", "https://e\\tx", false },
+                { "apiServerEndpoint", "https://e/\\u0085x", false }, { "apiServerEndpoint", "https://[fd00::1", false }, { "apiServerEndpoint", "https://e?q", false },
+                { "apiServerEndpoint", "e", false }, { "apiServerEndpoint", " https://e", false }, { "apiServerEndpoint", "https://[e]", false },
+                { "certificateAuthority", "Y2E=\\n", true }, { "certificateAuthority", "Y2\\r\\nE=", true }, { "certificateAuthority", "Y2E", false },
+                { "certificateAuthority", "Y2E= ", false }, { "certificateAuthority", "Y2-_", false }, { "certificateAuthority", "\\n", false },
+                { "certificateAuthority", "Y2E==", false }, { "certificateAuthority", "Y2E=Y2E=", false }, { "certificateAuthority", "", false },
+                { "name", "a b", true }, { "name", "a\\nb", false }, { "name", "a\\x7f", false }, { "name", "a\\u009b", false }, { "name", "é", true }, { "name", "", false },
+                { "id", "a\\rb", false }, { "id", "", true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = xasprintf(HEAD "spec: {cluster: {%s: \"%s\"}}\n", cases[i].field, cases[i].value);
+                _cleanup_(freep) char *path = xasprintf("spec.cluster.%s: ", cases[i].field);
+                _cleanup_(loaded_done) Loaded l = LOAD(GOOD, text);
+                if ((l.r == 0) != cases[i].good || (!cases[i].good && !strstr(l.messages, path)))
+                        FAIL("%s %s: %d %s", cases[i].field, cases[i].value, l.r, l.messages);
+        }
+}
+
+TEST(mount_paths) {
+        static const struct { const char *path; bool good; } cases[] = {
+                { "/mnt/k8s-disks/", true }, { "/data", true }, { "/users", true }, { "/lib32/x", true }, { "/mnt/..x", true }, { "/mnt/./x", true }, { "", true },
+                { "/", false }, { "//", false }, { "/.", false }, { "mnt", false }, { "./mnt", false }, { "/mnt/..", false }, { "/mnt/../data", false },
+                { "/etc", false }, { "/etc/", false }, { "//etc/x", false }, { "/./etc", false }, { "/usr/local/x", false }, { "/lib64", false }, { "/run/x", false },
+                { "/mnt/a\\nb", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].path);
+                _cleanup_(loaded_done) Loaded l = load_with(more);
+                if ((l.r == 0) != cases[i].good || (!cases[i].good && !strstr(l.messages, "spec.instance.localStorage.mountPath: ")))
+                        FAIL("%s: %d %s", cases[i].path, l.r, l.messages);
+        }
+}
+
+TEST(names_of_services_and_variables) {
+        expect_error("  instance: {environment: {\"a/b\": {A: b}}}\n", "spec.instance.environment: ");
+        expect_error("  instance: {environment: {\"a..b\": {A: b}}}\n", "spec.instance.environment: ");
+        expect_error("  instance: {environment: {\"a'b\": {A: b}}}\n", "spec.instance.environment: ");
+        expect_error("  instance: {environment: {\"a\\nb\": {A: b}}}\n", "spec.instance.environment: ");
+        expect_error("  instance: {environment: {\"\": {A: b}}}\n", "spec.instance.environment: ");
+        expect_error("  instance: {environment: {kubelet: {\"A\\\"B\": b}}}\n", "spec.instance.environment.kubelet: ");
+        expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
+        expect_error("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "spec.instance.environment.kubelet: ");
+        expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
+        expect_accepted("  instance: {environment: {a.b-c@d: {A.B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
+        expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");
+        expect_error("  instance: {sysctl: {vm.x: \"1\\n2\"}}\n", "spec.instance.sysctl.vm.x: ");
+        expect_error("  instance: {network: {nameservers: [\"1.1.1.1\\nDNS=2.2.2.2\"]}}\n", "spec.instance.network.nameservers[0]: ");
+}
+
+/* Words of a closed list are no secrets and are quoted; but they are cut, and cannot draw on a terminal. */
+TEST(enums_are_quoted_safely) {
+        expect_error("  instance: {localStorage: {strategy: RAID5}}\n",
+                     "a, line 5: spec.instance.localStorage.strategy: \"RAID5\" is not one of RAID0, RAID10, Mount");
+        expect_error("  instance: {localStorage: {disabledMounts: [Containerd, containerd]}}\n",
+                     "spec.instance.localStorage.disabledMounts[1]: \"containerd\" is not one of Containerd, PodLogs, SOCI, Kubelet");
+        expect_error("  failurePolicy: \"\\e[31m0123456789012345678901234567890123456789\"\n", "\"\\x1b[31m01234567890123456789012345678901234…\"");
+        expect_error("  accelerator: {nvidia: {clocks: off}}\n", "\"off\" is not one of auto, max, default");
+}
+
+/* YAML 1.1 tools rewrite off and on as false and true. */
+TEST(on_and_off_survive_yaml_tools) {
+        _cleanup_(loaded_done) Loaded l = load_with("  accelerator: {nvidia: {mode: false, fabric: {manager: true, gate: no}}}\n");
+        ASSERT_STREQ(l.messages, "");
+        ASSERT_EQ(l.config->nvidia.mode, NVIDIA_OFF);
+        ASSERT_EQ(l.config->nvidia.fabric_manager, FABRIC_MANAGER_ON);
+        ASSERT_EQ(l.config->nvidia.fabric_gate, FABRIC_GATE_OFF);
+        expect_error("  accelerator: {nvidia: {mode: true}}\n", "\"true\" is not one of auto, off");
+}
+
+TEST(contradictions) {
+        expect_error("  accelerator: {nvidia: {imex: {mode: host}}}\n", "spec.accelerator.nvidia.imex.nodes: ");
+        expect_error("  accelerator: {nvidia: {mig: '19,19', memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: contradicts");
+        expect_accepted("  accelerator: {nvidia: {mig: [], memoryMode: driver}}\n", NULL);
+        expect_error("  instance: {hugePages: {mode: explicit}}\n", "spec.instance.hugePages.pages: ");
+        expect_error("  instance: {hugePages: {mode: explicit, pages: [{count: 1}]}}\n", "spec.instance.hugePages.pages[0].size: ");
+        expect_error("  instance: {hugePages: {mode: explicit, pages: [{size: 2Mi}]}}\n", "spec.instance.hugePages.pages[0].count: ");
+        expect_error("  instance: {hugePages: {pages: [{size: 3Mi, count: 1}]}}\n", "spec.instance.hugePages.pages[0].size: ");
+        expect_error("  instance: {hugePages: {pages: [{size: 2M, count: 1}]}}\n", "spec.instance.hugePages.pages[0].size: ");
+        expect_error("  instance: {localStorage: {strategy: RAID10, expectedDisks: 3}}\n", "spec.instance.localStorage.expectedDisks: ");
+        expect_error("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 4Mi}}]}}\n",
+                     "spec.kubelet.config.reservedMemory[0].limits: ");
+        expect_accepted("  kubelet: {config: {reservedMemory: [{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 0}}]}}\n", NULL);
+        expect_error("  kubelet: {flags: ['--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi']}\n", "spec.kubelet.flags[0]: ");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.5gb: 7}}, {devices: [1, 0], profiles: {2g.10gb: 3}}]}}\n", "two things");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}, {devices: [1], profiles: {2g.10gb: 3}}]}}\n", "two things");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: some, profiles: {1g.5gb: 7}}]}}\n", "mig[0].devices: ");
+        expect_error("  accelerator: {nvidia: {mig: [{devices: all}]}}\n", "mig[0].profiles: ");
+        expect_error("  accelerator: {nvidia: {mig: [{profiles: {1g/5gb: 7}}]}}\n", "mig[0].profiles: ");
+        expect_error("  accelerator: {nvidia: {mig: '19,,19'}}\n", "spec.accelerator.nvidia.mig: must be profiles");
+        expect_error("  accelerator: {nvidia: {fabric: {timeout: 5 minutes}}}\n", "spec.accelerator.nvidia.fabric.timeout: ");
+}
+
+TEST(short_mig) {
+        _cleanup_(loaded_done) Loaded l = load_with("  accelerator: {nvidia: {mig: \"9,14, 14,9\"}}\n");
+        ASSERT_STREQ(l.messages, "");
+        ASSERT_EQ(l.config->nvidia.n_mig, 1);
+        ASSERT_EQ(l.config->nvidia.mig[0].n_gpus, 0);
+        ASSERT_EQ(l.config->nvidia.mig[0].n_profiles, 2);
+        ASSERT_STREQ(l.config->nvidia.mig[0].profiles[0].name, "9");
+        ASSERT_STREQ(l.config->nvidia.mig[0].profiles[0].value, "2");
+        _cleanup_(loaded_done) Loaded one = load_with("  accelerator: {nvidia: {mig: 19}}\n");
+        ASSERT_STREQ(one.config->nvidia.mig[0].profiles[0].name, "19");
+}
+
+TEST(flags_that_config_sets_too) {
+        expect_accepted("  kubelet: {flags: ['--node-labels=a=b', --max_pods=5], config: {maxPods: 6}}\n",
+                        "spec.kubelet.flags[1]: flag-and-config: --max-pods sets the same as spec.kubelet.config.maxPods");
+        expect_accepted("  kubelet: {flags: [--anonymous-auth=false], config: {authentication: {anonymous: {enabled: false}}}}\n", "flag-and-config");
+        expect_accepted("  kubelet: {flags: [--v=2, --node-labels, max-pods], config: {maxPods: 6, v: 1}}\n", NULL);
+        _cleanup_(loaded_done) Loaded l = LOAD(GOOD "  kubelet: {flags: [--v=2]}\n", HEAD "spec: {kubelet: {flags: [--max-pods, '5']}}\n",
+                                               HEAD "spec: {kubelet: {config: {maxPods: 6}}}\n");
+        ASSERT_CONTAINS(l.messages, "b, line 3: spec.kubelet.flags[1]: flag-and-config");
+}
+
+/* No message repeats what may be a secret. */
+TEST(values_are_not_repeated) {
+        static const char *const places[] = {
+                "  cluster: {name: \"hunter2\\n\", apiServerEndpoint: \"hunter2\", certificateAuthority: \"hunter2!\", cidr: hunter2, id: \"hunter2\\n\"}\n",
+                "  instance: {environment: {default: {A: \"hunter2\\n\", B: [hunter2]}}}\n", "  kubelet: {flags: [\"--x=hunter2\\n\", {a: hunter2}]}\n",
+                "  containerd: {config: \"a = hunter2\"}\n", "  instance: {sysctl: {a.b: \"hunter2\\n\"}, localStorage: {mountPath: hunter2}}\n",
+                "  accelerator: {nvidia: {mig: hunter2, fabric: {timeout: hunter2}, imex: {nodes: ['hunter2 x']}}}\n",
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(freep) char *text = xasprintf(HEAD "spec:\n%s", places[i]);
+                _cleanup_(loaded_done) Loaded l = LOAD(GOOD, text);
+                ASSERT_ERROR(l.r, EINVAL);
+                if (strstr(l.messages, "hunter2"))
+                        FAIL("%s", l.messages);
+        }
+}
+
+TEST(a_document_survives_the_cache) {
+        char dir[] = "/tmp/test-config.XXXXXX";
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(json_decrefp) json_t *spec_again = NULL, *status = json_pack("{s:s}", "kubeletVersion", "v1.33.0"), *status_again = NULL;
+        _cleanup_(config_freep) Config *again = NULL;
+        Diag diag = {};
+        _cleanup_(loaded_done) Loaded l = load_with(
+                "  kubelet: {config: {a: 1.5, b: '1.5', c: 1e300, d: true, e: 'true', f: [null, '~', {g: ''}]}, flags: ['5', 'null', '--x']}\n"
+                "  instance: {environment: {default: {A: 'no', B: '0123', C: ''}}}\n  containerd: {config: 'a = 1.0'}\n"
+                "  featureGates: {InstanceIdNodeName: true}\n  accelerator: {nvidia: {mode: off, imex: {channels: 5}}}\n");
+
+        ASSERT_EQ(l.r, 0);
+        ASSERT_TRUE(mkdtemp(dir) != NULL);
+        ASSERT_OK(root_new(dir, &root));
+        ASSERT_ERROR(config_cache_read(root, "/run/c.json", &spec_again, &status_again, &diag), ENOENT);
+        ASSERT_OK(config_cache_write(root, "/run/c.json", l.config, status, &diag));
+        ASSERT_OK(config_cache_read(root, "/run/c.json", &spec_again, &status_again, &diag));
+        ASSERT_TRUE(json_equal(spec_again, spec(&l)));
+        ASSERT_TRUE(json_equal(status, status_again));
+        _cleanup_(json_decrefp) json_t *document = json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION, "kind", CONFIG_KIND, "spec", spec_again);
+        ASSERT_OK(config_from_json(document, "cache", &again, &diag));
+        ASSERT_TRUE(json_equal(again->document, l.config->document));
+        ASSERT_EQ(again->nvidia.imex_channels, 5);
+        ASSERT_EQ(diag.n, 0);
+        ASSERT_OK(root_replace(root, "/run/c.json", "{\"spec\":", 8, 0600));
+        json_t *none = NULL;
+        ASSERT_ERROR(config_cache_read(root, "/run/c.json", &none, &none, &diag), EBADMSG);
+        ASSERT_EQ(diag_count(&diag, true), 1);
+        diag_done(&diag);
+        ASSERT_OK(root_remove(root, "/run/c.json"));
+        _cleanup_(freep) char *run = xasprintf("%s/run", dir);
+        rmdir(run);
+        rmdir(dir);
+}
+
+TEST(string_tables) {
+        ASSERT_EQ(storage_strategy_from_string("raid10"), STORAGE_RAID10);
+        ASSERT_ERROR(storage_strategy_from_string("raid1"), EINVAL);
+        ASSERT_ERROR(storage_strategy_from_string(""), EINVAL);
+        ASSERT_STREQ(storage_strategy_to_string(STORAGE_MOUNT), "Mount");
+        ASSERT_TRUE(!storage_strategy_to_string(STORAGE_NONE));
+        ASSERT_STREQ(memory_mode_to_string(MEMORY_DRIVER), "driver");
+        ASSERT_EQ(failure_policy_from_string("join-tainted"), FAILURE_JOIN_TAINTED);
+}
+
+TEST_MAIN

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* That containerd takes each of these settings is proved with real ones in tests/check/containerd.sh. */
+#include "sample.h"
+
+#define CONFIG "/etc/containerd/config.toml"
+#define SPEC   "/etc/containerd/base-runtime-spec.json"
+
+static void assert_toml(const Sample *s, const char *file, const char *path, const char *want) {
+        const Action *a = sample_file(s, file);
+        json_t *all = NULL;
+        unsigned line = 0;
+        const char *why = NULL;
+        if (toml_parse(a->file.content, a->file.size, &all, &line, &why) < 0)
+                FAIL("%s:%u: %s", file, line, why);
+        const json_t *at = all;
+        _cleanup_(freep) char *rest = xstrdup(path);
+        for (char *key = strtok(rest, "/"); key; key = strtok(NULL, "/"))
+                at = json_object_get(at, key);
+        _cleanup_(freep) char *text = at ? json_dumps(at, JSON_COMPACT | JSON_ENCODE_ANY) : xstrdup("absent");
+        if (!streq(text, want))
+                FAIL("%s is %s, want %s", path, text, want);
+        json_decref(all);
+}
+
+static void set_versions(Sample *s, const char *kubelet, const char *containerd) {
+        static char k[16], c[16];
+        snprintf(k, sizeof(k), "%s", kubelet);
+        snprintf(c, sizeof(c), "%s", containerd);
+        s->host.kubelet_version = k;
+        s->host.containerd_version = c;
+}
+
+TEST(schema_2) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        set_versions(&s, "1.31.9", "1.7.27");
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "version", "2");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/sandbox_image", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/enable_cdi", "false");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/default_runtime_name", "\"runc\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/runtimes/runc/options", "{\"BinaryName\":\"/usr/sbin/runc\",\"SystemdCgroup\":true}");
+        assert_toml(&s, CONFIG, "proxy_plugins", "absent");
+        set_versions(&s, "1.32.0", "1.7.27");
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/enable_cdi", "true");
+}
+
+TEST(schema_3_with_nvidia) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.host.nvidia_runtime = true;
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "version", "3");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/default_runtime_name", "\"nvidia\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/runtimes/nvidia/base_runtime_spec", "\"" SPEC "\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/runtimes/nvidia/options/BinaryName", "\"/usr/bin/nvidia-container-runtime\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/runtimes/runc", "absent");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/cni/bin_dirs", "[\"/opt/cni/bin\"]");
+}
+
+TEST(user_s_toml_is_merged) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'discard_unpacked_layers': false, 'max_concurrent_downloads': 9}}, 'metrics': {'address': 'x'}}");
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/discard_unpacked_layers", "false");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/max_concurrent_downloads", "9");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "metrics/address", "\"x\"");
+        ASSERT_TRUE(!sample_warned(&s, "containerd-schema"));
+        ASSERT_TRUE(!sample_file(&s, CONFIG)->file.secret);
+}
+
+TEST(toml_of_the_other_schema) {
+        static const struct { const char *containerd, *user, *version; bool warned; } cases[] = {
+                { "2.1.5",  "{'plugins': {'io.containerd.grpc.v1.cri': {'x': 1}}}",                            "2", true },     /* containerd converts it */
+                { "2.1.5",  "{'version': 2, 'metrics': {'address': 'x'}}",                                     "2", true },
+                { "2.1.5",  "{'version': 3}",                                                                  "3", false },
+                { "2.1.5",  "{'plugins': {'io.containerd.grpc.v1.cri': {}, 'io.containerd.cri.v1.images': {}}}", "3", true },
+                { "1.7.27", "{'plugins': {'io.containerd.cri.v1.runtime': {'x': 1}}}",                         "2", true },
+                { "1.7.27", "{'version': 3}",                                                                  "2", true },
+                { "1.7.27", "{'version': 2, 'plugins': {'io.containerd.grpc.v1.cri': {'x': 1}}}",              "2", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                set_versions(&s, "1.33.4", cases[i].containerd);
+                s.config.containerd.config = sample_json(&s, cases[i].user);
+                sample_plan(&s);
+                assert_toml(&s, CONFIG, "version", cases[i].version);
+                if (sample_warned(&s, "containerd-schema") != cases[i].warned)
+                        FAIL("case %zu: warned or not", i);
+        }
+}
+
+TEST(soci) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.gates.fast_image_pull = true;
+        sample_plan(&s);
+        ASSERT_TRUE(sample_warned(&s, "no-fast-image-pull"));           /* not installed */
+        s.host.soci_snapshotter = true;
+        sample_plan(&s);
+        ASSERT_TRUE(!sample_warned(&s, "no-fast-image-pull"));
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/snapshotter", "\"soci\"");
+        assert_toml(&s, CONFIG, "proxy_plugins/soci/type", "\"snapshot\"");
+        assert_toml(&s, "/etc/soci-snapshotter-grpc/config.toml", "pull_modes/parallel_pull_unpack/max_concurrent_unpacks", "-1");
+        const Action *containerd = plan_find(s.plan, "start-unit:containerd.service"), *soci = plan_find(s.plan, "start-unit:soci-snapshotter.service");
+        ASSERT_TRUE(strv_contains(containerd->after, "write-file:/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf"));
+        ASSERT_TRUE(!strv_contains(containerd->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
+        ASSERT_TRUE(strv_contains(soci->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
+        ASSERT_TRUE(strv_contains(containerd->after, "start-unit:soci-snapshotter.service"));
+        ASSERT_CONTAINS(sample_file(&s, "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf")->file.content,
+                        "ExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci --local ");
+        set_versions(&s, "1.33.4", "1.7.27");
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/snapshotter", "\"soci\"");
+        s.host.memory_bytes = (7ULL << 30) - 1;
+        sample_plan(&s);
+        assert_toml(&s, CONFIG, "proxy_plugins", "absent");
+        s.host.memory_bytes = 7ULL << 30;
+        s.host.cpus = 3;
+        sample_plan(&s);
+        ASSERT_TRUE(sample_warned(&s, "no-fast-image-pull"));
+}
+
+TEST(runtime_spec) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        sample_plan(&s);
+        ASSERT_SETTING(&s, SPEC, "process/rlimits", "[{\"hard\":1048576,\"soft\":65536,\"type\":\"RLIMIT_NOFILE\"}]");
+        ASSERT_SETTING(&s, SPEC, "linux/resources/devices", "[{\"access\":\"rwm\",\"allow\":false}]");
+        s.config.containerd.base_runtime_spec = sample_json(&s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1, 'hard': 2}]}, 'hostname': 'h'}");
+        sample_plan(&s);
+        ASSERT_SETTING(&s, SPEC, "process/rlimits", "[{\"hard\":2,\"soft\":1,\"type\":\"RLIMIT_MEMLOCK\"}]");
+        ASSERT_SETTING(&s, SPEC, "process/cwd", "\"/\"");
+        ASSERT_SETTING(&s, SPEC, "hostname", "\"h\"");
+}
+
+TEST_MAIN

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The quoting is proved against systemd's own parsers in tests/check/environment.sh; here is what it looks like. */
+#include "sample.h"
+
+static char *words(const char *flag) {
+        char *flags[] = { (char *)flag, NULL };
+        _cleanup_(strv_freep) char **w = kubelet_words(flags);
+        return strv_join(w, "|");
+}
+
+TEST(flags_keep_what_nodeadm_s_users_mean) {
+        static const struct { const char *flag, *words; } cases[] = {
+                { "--v=4",                                      "--v=4" },
+                { "--v=4 --x=y",                                "--v=4|--x=y" },
+                { "  --v=4\n--x=y\t",                           "--v=4|--x=y" },
+                { "--max-pods 110",                             "--max-pods|110" },
+                { "-v 4 --x",                                   "-v|4|--x" },
+                { "--node-labels=\"a=b,c=d\"",                  "--node-labels=a=b,c=d" },      /* as Karpenter writes it */
+                { "--node-labels='a=b'",                        "--node-labels=a=b" },
+                { "--a=\"x\" --b='y z'",                        "--a=x|--b=y z" },
+                { "'--a=b c'",                                  "--a=b c" },
+                { "--a=\"x --b=y\"",                            "--a=x --b=y" },
+                { "--a=x y",                                    "--a=x y" },                    /* kubelet would refuse a lone y */
+                { "--a={\"k\": 1}",                             "--a={\"k\": 1}" },
+                { "--a=\"b\"c\"",                               "--a=\"b\"c\"" },
+                { "--a=it's",                                   "--a=it's" },
+                { "--a=C:\\x\\",                                "--a=C:\\x\\" },
+                { "--a=",                                       "--a=" },
+                { "--a=\"\"",                                   "--a=" },
+                { "",                                           "" },
+                { " ",                                          "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *got = words(cases[i].flag);
+                ASSERT_STREQ(got, cases[i].words);
+        }
+}
+
+TEST(words_for_the_environment_file) {
+        static const struct { const char *words[4], *text; } cases[] = {
+                { { "--a=b", "--c=%d$e" },      "--a=b --c=%d$e" },
+                { { "--a=b c" },                "\"--a=b\\\\ c\"" },
+                { { "--a=\"b" },                "\"--a=\\\\\\\"b\"" },
+                { { "--a=b\\" },                "\"--a=b\\\\\\\\\"" },
+                { { "--a=`b", "c d" },          "\"--a=\\`b c\\\\ d\"" },
+                { { "" },                       "\"\\\"\\\"\"" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = systemd_quote_words((char *const *)cases[i].words);
+                ASSERT_STREQ(text, cases[i].text);
+        }
+}
+
+TEST(assignments_for_units) {
+        _cleanup_(freep) char *plain = systemd_quote_assignment("A", "b c"), *nasty = systemd_quote_assignment("A", "\"%n\\$x'");
+        ASSERT_STREQ(plain, "\"A=b c\"");
+        ASSERT_STREQ(nasty, "\"A=\\\"%%n\\\\$x'\"");
+}
+
+TEST(drop_ins) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable two[] = { { (char[]){"A"}, (char[]){"1"} }, { (char[]){"B"}, (char[]){"50%"} } };
+        ServiceEnvironment e[] = { { (char[]){"default"}, two, 2 }, { (char[]){"kubelet"}, two, 1 }, { (char[]){"x.service"}, two, 1 }, { (char[]){"none"}, NULL, 0 } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = ARRAY_SIZE(e);
+        sample_plan(&s);
+        ASSERT_STREQ(sample_file(&s, SYSTEM_ENVIRONMENT)->file.content, "[Manager]\nDefaultEnvironment=\"A=1\"\nDefaultEnvironment=\"B=50%%\"\n");
+        ASSERT_STREQ(sample_file(&s, "/etc/systemd/system/kubelet.service.d/environment.conf")->file.content, "[Service]\nEnvironment=\"A=1\"\n");
+        ASSERT_TRUE(sample_file(&s, "/etc/systemd/system/x.service.d/environment.conf")->file.secret);
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/systemd/system/none.service.d/environment.conf"));
+}
+
+TEST(line_breaks_are_refused_without_their_value) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable v[] = { { (char[]){"KEY"}, (char[]){"hunter2\nEvil=1"} } };
+        ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 1 } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = 1;
+        ASSERT_ERROR(plan_make(&s.config, &s.host, &s.options, &s.plan, &s.diag), EINVAL);
+        ASSERT_STREQ(diag_first_error(&s.diag)->path, "spec.instance.environment.kubelet.KEY");
+        ASSERT_TRUE(!strstr(diag_first_error(&s.diag)->text, "hunter2"));
+}
+
+TEST(user_flags_are_last_and_in_order) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.kubelet.flags = LIST("--zz=1", "--aa=2", "--node-ip=1.2.3.4");
+        sample_plan(&s);
+        const char *text = sample_file(&s, "/etc/eks/kubelet/environment")->file.content;
+        ASSERT_TRUE(startswith(text, "NODEADM_KUBELET_ARGS=--cloud-provider=external --config="));
+        ASSERT_TRUE(endswith(text, " --zz=1 --aa=2 --node-ip=1.2.3.4\n"));
+        strv_free(s.config.kubelet.flags);
+}
+
+TEST_MAIN

@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Detection on fixture roots (tests/fixtures/NAME.txt), with a metadata service and an EC2 that answer from tables. */
+#include "host/host.h"
+
+#include "../test.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <unistd.h>
+
+/* ---- the services: they stand in for src/aws ---- */
+
+typedef struct Answer { const char *path, *text; } Answer;      /* text NULL: the service does not answer */
+struct Imds { const Answer *answers; unsigned requests; };
+static unsigned ec2_names, ec2_limits;
+static int ec2_limits_result;
+
+int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {
+        i->requests++;
+        for (const Answer *a = i->answers; a->path; a++)
+                if (streq(a->path, path)) {
+                        if (!a->text)
+                                return diag_error(diag, -ETIMEDOUT, CAUSE_IMDS, NULL, path, "no answer");
+                        *ret = xstrdup(a->text);
+                        if (ret_size)
+                                *ret_size = strlen(a->text);
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
+        ec2_names++;
+        if (!startswith(instance_id, "i-"))
+                return diag_error(diag, -EINVAL, CAUSE_EC2, NULL, NULL, "no such instance");
+        *ret = xasprintf("ip-10-1-2-3.%s.compute.internal", ec2->region);
+        return 0;
+}
+
+int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag) {
+        ec2_limits++;
+        if (ec2_limits_result < 0)
+                return diag_error(diag, ec2_limits_result, CAUSE_EC2, NULL, NULL, "UnauthorizedOperation (%s, %s)", instance_type,
+                                  ec2->region);
+        *ret_enis = 15;
+        *ret_addresses = 50;
+        return 0;
+}
+
+#define DOCUMENT(type) "{\"instanceId\": \"i-0aaaaaaaaaaaaaaa1\", \"instanceType\": \"" type "\", \"region\": \"eu-west-1\", " \
+                       "\"availabilityZone\": \"eu-west-1b\", \"privateIp\": \"10.1.2.3\", \"devpayProductCodes\": null}"
+#define DOCUMENT_PATH "dynamic/instance-identity/document"
+#define ANSWERS(type)                                              \
+        { DOCUMENT_PATH, DOCUMENT(type) },                         \
+        { "meta-data/mac", "0a:1b:2c:3d:4e:5f" },                  \
+        { "meta-data/services/domain", "amazonaws.com" },          \
+        { "meta-data/network/interfaces/macs/0a:1b:2c:3d:4e:5f/ipv6s", "2001:db8::5\n2001:db8::6" }
+
+/* ---- one detection ---- */
+
+typedef struct Run { Root *root; Host *host; Diag diag; Config config; HostOptions options; char dir[32]; } Run;
+
+static void run_program(char *const *argv) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(argv, 60 * USEC_PER_SEC, 4096, &c));
+        if (c.status != 0)
+                FAIL("%s: %s", argv[0], c.errors);
+}
+
+static void run_done(Run *r) {
+        host_free(r->host);
+        root_free(r->root);
+        diag_done(&r->diag);
+        json_decref(r->options.cached_status);
+        if (r->dir[0])
+                run_program((char *[]){ (char *)"rm", (char *)"-r", r->dir, NULL });
+}
+
+static void run_open(Run *r, const char *fixture) {
+        strcpy(r->dir, P_tmpdir "/test-host-XXXXXX");
+        ASSERT_TRUE(mkdtemp(r->dir));
+        run_program((char *[]){ (char *)"tests/fixtures/expand.sh", (char *)fixture, r->dir, NULL });
+        ASSERT_OK(root_new(r->dir, &r->root));
+        ec2_names = ec2_limits = 0;
+        ec2_limits_result = 0;
+}
+
+static int run_detect(Run *r) {
+        return host_detect(r->root, &r->config, &r->options, &r->host, &r->diag);
+}
+
+static void run_ok(Run *r) {
+        int result = run_detect(r);
+        const Diagnostic *e = diag_first_error(&r->diag);
+        if (result < 0)
+                FAIL("detection: %s", e ? e->text : "failed without a word");
+}
+
+static void run_write(Run *r, const char *path, const char *text) {
+        ASSERT_TRUE(root_replace(r->root, path, text, strlen(text), 0644) >= 0);
+}
+
+/* The detection fails, with that cause, and the message has both words in it. */
+static void run_fails(Run *r, Cause cause, const char *word, const char *other) {
+        ASSERT_TRUE(run_detect(r) < 0);
+        ASSERT_TRUE(!r->host);
+        const Diagnostic *e = diag_first_error(&r->diag);
+        ASSERT_TRUE(e);
+        _cleanup_(freep) char *text = diagnostic_format(e);
+        ASSERT_STREQ(cause_word(e->cause), cause_word(cause));
+        ASSERT_CONTAINS(text, word);
+        ASSERT_CONTAINS(text, other);
+}
+
+#define RUN(name, fixture) _cleanup_(run_done) Run name = {}; run_open(&name, fixture)
+
+static size_t count_pci(const Host *h, unsigned vendor, unsigned class) {
+        size_t n = 0;
+        for (size_t i = 0; i < h->n_pci; i++)
+                n += h->pci[i].vendor == vendor && h->pci[i].class >> 8 == class;
+        return n;
+}
+
+static size_t count_driver(const Host *h, const char *driver) {
+        size_t n = 0;
+        for (size_t i = 0; i < h->n_pci; i++)
+                n += h->pci[i].driver && streq(h->pci[i].driver, driver);
+        return n;
+}
+
+static size_t count_disks(const Host *h, DiskKind kind, bool in_use) {
+        size_t n = 0;
+        for (size_t i = 0; i < h->n_disks; i++)
+                n += h->disks[i].kind == kind && h->disks[i].in_use == in_use;
+        return n;
+}
+
+/* ---- machines ---- */
+
+TEST(m5_large) {
+        RUN(r, "m5-large");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_TRUE(!h->modelled && !h->type);
+        ASSERT_STREQ(h->product_name, "m5.large");
+        ASSERT_STREQ(h->kernel, "6.12.40-63.114.amzn2023.x86_64");
+        ASSERT_STREQ(h->arch, "x86_64");
+        ASSERT_EQ(h->cpus, 2);
+        ASSERT_EQ(h->memory_bytes, 7946000ULL * 1024);
+        ASSERT_EQ(h->n_nodes, 1);
+        ASSERT_EQ(h->nodes[0].cpus, 2);
+        ASSERT_EQ(h->nodes[0].memory_bytes, 7946000ULL * 1024);
+        ASSERT_STREQ(h->kubelet_version, "1.33.4");
+        ASSERT_STREQ(h->containerd_version, "2.1.5");
+        ASSERT_TRUE(!h->driver_version && !h->nvidia_runtime && !h->soci_snapshotter);
+        ASSERT_STREQ(h->image_credential_provider, "/etc/eks/image-credential-provider/ecr-credential-provider");
+        ASSERT_EQ(h->n_pci, 5);
+        ASSERT_STREQ(h->pci[4].address, "0000:00:05.0");
+        ASSERT_EQ(h->pci[4].vendor, 0x1d0f);
+        ASSERT_EQ(h->pci[4].device, 0xec20);
+        ASSERT_EQ(h->pci[4].class, 0x020000);
+        ASSERT_EQ(h->pci[4].subsystem_device, 0xec20);
+        ASSERT_EQ(h->pci[4].numa_node, -1);
+        ASSERT_STREQ(h->pci[4].driver, "ena");
+        ASSERT_TRUE(!h->pci[0].driver);
+}
+
+TEST(m5_large_disks_and_interfaces) {
+        RUN(r, "m5-large");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_EQ(h->n_disks, 1);               /* neither loop nor zram */
+        ASSERT_STREQ(h->disks[0].name, "nvme0n1");
+        ASSERT_STREQ(h->disks[0].model, "Amazon Elastic Block Store");  /* without the blanks that pad it */
+        ASSERT_STREQ(h->disks[0].serial, "vol0b1c2d3e4f5a6b7c8");
+        ASSERT_EQ(h->disks[0].kind, DISK_EBS);
+        ASSERT_EQ(h->disks[0].bytes, 80000000000ULL);
+        ASSERT_TRUE(h->disks[0].in_use);
+        ASSERT_EQ(h->n_nics, 1);                /* neither lo nor a pod's veth nor bonding_masters */
+        ASSERT_STREQ(h->nics[0].name, "ens5");
+        ASSERT_STREQ(h->nics[0].mac, "0a:1b:2c:3d:4e:5f");
+        ASSERT_STREQ(h->nics[0].driver, "ena");
+        ASSERT_STREQ(h->nics[0].pci_address, "0000:00:05.0");
+        ASSERT_EQ(h->nics[0].mtu, 9001);
+}
+
+TEST(p5) {
+        RUN(r, "p5-48xlarge");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_EQ(count_pci(h, 0x10de, 0x0302), 8);
+        ASSERT_EQ(count_pci(h, 0x10de, 0x0680), 4);
+        ASSERT_EQ(count_driver(h, "efa"), 32);
+        ASSERT_EQ(count_disks(h, DISK_INSTANCE_STORE, false), 7);
+        ASSERT_EQ(count_disks(h, DISK_INSTANCE_STORE, true), 1);        /* held by an md array */
+        ASSERT_EQ(count_disks(h, DISK_EBS, true), 1);
+        ASSERT_EQ(h->n_disks, 9);
+        ASSERT_STREQ(h->disks[1].model, "Amazon EC2 NVMe Instance Storage");
+        ASSERT_TRUE(startswith(h->disks[1].serial, "AWS"));
+        ASSERT_EQ(h->disks[1].bytes, 3800000000000ULL);
+        ASSERT_EQ(h->cpus, 192);
+        ASSERT_EQ(h->n_nodes, 2);
+        ASSERT_EQ(h->nodes[1].id, 1);
+        ASSERT_EQ(h->nodes[1].cpus, 96);
+        ASSERT_EQ(h->nodes[1].memory_bytes, 1057000000ULL * 1024);
+        ASSERT_STREQ(h->driver_version, "580.95.05");
+        ASSERT_TRUE(h->nvidia_runtime && h->soci_snapshotter);
+        ASSERT_EQ(h->pci[h->n_pci - 1].numa_node, 1);
+}
+
+TEST(gb200) {
+        RUN(r, "p6e-gb200");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_STREQ(h->arch, "aarch64");
+        ASSERT_EQ(count_pci(h, 0x10de, 0x0302), 4);
+        ASSERT_EQ(count_pci(h, 0x10de, 0x0680), 0);
+        ASSERT_EQ(h->n_disks, 4);               /* not the hidden path of a multipath namespace */
+        ASSERT_EQ(count_disks(h, DISK_INSTANCE_STORE, false), 3);
+        ASSERT_EQ(h->cpus, 144);
+        ASSERT_EQ(h->n_nodes, 6);
+        ASSERT_EQ(h->nodes[2].id, 2);           /* by number, not by name */
+        ASSERT_EQ(h->nodes[3].id, 10);
+        ASSERT_EQ(h->nodes[5].id, 26);
+        ASSERT_EQ(h->nodes[5].cpus, 0);
+        ASSERT_EQ(h->nodes[5].memory_bytes, 193000000ULL * 1024);
+}
+
+TEST(g6) {
+        RUN(r, "g6-xlarge");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_EQ(count_pci(h, 0x10de, 0x0302), 1);
+        ASSERT_STREQ(h->kubelet_version, "1.31.7");
+        ASSERT_STREQ(h->containerd_version, "1.7.27");
+        ASSERT_EQ(h->disks[0].kind, DISK_INSTANCE_STORE);       /* whatever the kernel calls it */
+        ASSERT_STREQ(h->disks[0].serial, "AWS47F206C2DE5276E70");
+        ASSERT_EQ(h->disks[1].kind, DISK_EBS);
+        ASSERT_TRUE(!h->driver_version && h->nvidia_runtime);
+        ASSERT_EQ(h->max_enis, 4);
+        ASSERT_EQ(h->addresses_per_eni, 15);
+}
+
+TEST(plain_container) {
+        RUN(r, "none");
+        r.options.kubelet_version = "v1.34";
+        r.options.containerd_version = "2.0.4-eks1";
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_EQ(h->cpus, 3);                  /* of four, one is offline */
+        ASSERT_EQ(h->memory_bytes, 4039448ULL * 1024);
+        ASSERT_EQ(h->n_pci + h->n_disks + h->n_nics + h->n_nodes, 0);
+        ASSERT_TRUE(!h->product_name && !h->image_credential_provider);
+        ASSERT_STREQ(h->kubelet_version, "1.34.0");
+        ASSERT_STREQ(h->containerd_version, "2.0.4");
+        ASSERT_STREQ(h->instance.type, "m5.large");
+        ASSERT_TRUE(strv_contains(h->assumed, "instance.type"));
+}
+
+/* ---- who it is ---- */
+
+TEST(assumed_where_nobody_may_be_asked) {
+        RUN(r, "m5-large");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_STREQ(h->instance.type, "m5.large");     /* the firmware's word, not an assumption */
+        ASSERT_TRUE(!strv_contains(h->assumed, "instance.type"));
+        ASSERT_STREQ(h->instance.id, "i-0123456789abcdef0");
+        ASSERT_STREQ(h->instance.region, "us-west-2");
+        ASSERT_STREQ(h->instance.zone, "us-west-2a");
+        ASSERT_STREQ(h->instance.domain, "amazonaws.com");
+        ASSERT_STREQ(h->instance.private_dns_name, "ip-10-0-0-10.us-west-2.compute.internal");
+        ASSERT_TRUE(!h->instance.ipv6);
+        static const char *const want[] = { "instance.domain", "instance.id", "instance.ipv4", "instance.mac",
+                                            "instance.privateDnsName", "instance.region", "instance.zone" };
+        ASSERT_EQ(strv_length(h->assumed), ARRAY_SIZE(want));
+        for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+                ASSERT_STREQ(h->assumed[i], want[i]);
+        ASSERT_EQ(ec2_names + ec2_limits, 0);
+}
+
+TEST(asked_once_each) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        run_ok(&r);
+        const Instance *i = &r.host->instance;
+        ASSERT_STREQ(i->id, "i-0aaaaaaaaaaaaaaa1");
+        ASSERT_STREQ(i->type, "m5.large");
+        ASSERT_STREQ(i->region, "eu-west-1");
+        ASSERT_STREQ(i->zone, "eu-west-1b");
+        ASSERT_STREQ(i->ipv4, "10.1.2.3");
+        ASSERT_STREQ(i->mac, "0a:1b:2c:3d:4e:5f");
+        ASSERT_STREQ(i->domain, "amazonaws.com");
+        ASSERT_STREQ(i->private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_TRUE(!i->ipv6 && !r.host->assumed);
+        ASSERT_EQ(imds.requests, 3);
+        ASSERT_EQ(ec2_names, 1);
+        ASSERT_EQ(ec2_limits, 0);
+        ASSERT_EQ(diag_count(&r.diag, true), 0);
+}
+
+TEST(instance_id_as_name_needs_no_ec2) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.config.gates.instance_id_node_name = true;
+        run_ok(&r);
+        ASSERT_TRUE(!r.host->instance.private_dns_name);
+        ASSERT_EQ(ec2_names, 0);
+}
+
+TEST(ipv6_cluster) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.config.cluster.cidr = (char *)"fd30:1c53:5f8a::/108";
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.ipv6, "2001:db8::5");
+        ASSERT_EQ(imds.requests, 4);
+}
+
+TEST(ipv6_cluster_on_an_ipv4_instance) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "0a:00:00:00:00:09" }, {} } };
+        r.options.imds = &imds;
+        r.config.cluster.cidr = (char *)"fd30:1c53:5f8a::/108";
+        run_fails(&r, CAUSE_FACTS, "no IPv6 address", "spec.cluster.cidr");
+}
+
+TEST(domain_of_the_partition_where_metadata_has_none) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){
+                { DOCUMENT_PATH, "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"cn-north-1\", "
+                                 "\"availabilityZone\": \"cn-north-1a\", \"privateIp\": \"10.0.0.1\"}" },
+                { "meta-data/mac", "0a:00:00:00:00:09\n" }, {} } };
+        r.options.imds = &imds;
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.domain, "amazonaws.com.cn");
+}
+
+TEST(damaged_documents) {
+        static const char *const damaged[] = {
+                "", "{", "[]", "{}", "null", "<html>", "{\"instanceId\": 7}", "{\"instanceId\": \"\"}",
+                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5\\nx\", \"region\": \"r\", \"availabilityZone\": \"z\", \"privateIp\": \"1\"}",
+                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"availabilityZone\": \"z\"}",
+        };
+        RUN(r, "m5-large");
+        for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
+                Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, damaged[i] }, {} } };
+                r.options.imds = &imds;
+                run_fails(&r, CAUSE_IMDS, "instance identity document", "it is");
+                diag_done(&r.diag);
+        }
+}
+
+TEST(metadata_that_is_silent_or_absent) {
+        RUN(r, "m5-large");
+        Imds silent = { .answers = (const Answer[]){ { DOCUMENT_PATH, NULL }, {} } }, absent = { .answers = (const Answer[]){ {} } };
+        Imds no_mac = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "two words" }, {} } };
+        r.options.imds = &silent;
+        run_fails(&r, CAUSE_IMDS, "no answer", DOCUMENT_PATH);
+        diag_done(&r.diag);
+        r.options.imds = &absent;
+        run_fails(&r, CAUSE_IMDS, "404", "document");
+        diag_done(&r.diag);
+        r.options.imds = &no_mac;
+        run_fails(&r, CAUSE_IMDS, "meta-data/mac", "single word");
+}
+
+/* ---- the cache ---- */
+
+TEST(status_comes_back_and_ec2_is_not_asked_again) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
+        r.options.imds = &imds;
+        run_ok(&r);
+        ASSERT_EQ(ec2_limits, 1);
+        json_t *status = host_status(r.host);
+        const json_t *instance = json_object_get(status, "instance");
+        ASSERT_STREQ(json_string_value(json_object_get(instance, "id")), "i-0aaaaaaaaaaaaaaa1");
+        ASSERT_STREQ(json_string_value(json_object_get(instance, "availabilityZone")), "eu-west-1b");
+        ASSERT_STREQ(json_string_value(json_object_get(instance, "privateDnsName")), "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_STREQ(json_string_value(json_object_get(status, "kubeletVersion")), "v1.33.4");
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(status, "nodestrap"), "enis")), 15);
+
+        RUN(again, "m5-large");
+        imds.requests = 0;
+        again.options.imds = &imds;
+        again.options.cached_status = status;
+        run_ok(&again);
+        ASSERT_EQ(imds.requests, 2);            /* nodeadm's shape has no place for the address and the domain */
+        ASSERT_EQ(ec2_names + ec2_limits, 0);
+        ASSERT_STREQ(again.host->instance.ipv4, "10.1.2.3");
+        ASSERT_STREQ(again.host->instance.domain, "amazonaws.com");
+        ASSERT_EQ(again.host->max_enis, 15);
+        json_t *first = host_to_json(r.host), *second = host_to_json(again.host);
+        ASSERT_TRUE(json_equal(first, second));
+        json_decref(first);
+        json_decref(second);
+}
+
+TEST(what_nodeadm_cached_is_completed) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.options.cached_status = json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s}}", "instance",
+                                            "id", "i-0aaaaaaaaaaaaaaa1", "region", "eu-west-1", "type", "m5.large",
+                                            "availabilityZone", "eu-west-1b", "mac", "0a:1b:2c:3d:4e:5f", "privateDnsName", "ip-cached");
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.private_dns_name, "ip-cached");
+        ASSERT_STREQ(r.host->instance.ipv4, "10.1.2.3");
+        ASSERT_EQ(ec2_names, 0);
+        ASSERT_EQ(imds.requests, 2);            /* the document for the address, and the domain */
+}
+
+TEST(the_cache_of_another_instance_is_not_used) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.options.cached_status = json_pack("{s:{s:s, s:s}}", "instance", "id", "i-0bbbbbbbbbbbbbbbb",
+                                            "privateDnsName", "ip-of-another");
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_EQ(diag_count(&r.diag, true), 1);
+        ASSERT_STREQ(r.diag.items[0].code, "stale-cache");
+}
+
+/* ---- maxPods' inputs ---- */
+
+TEST(unknown_type_is_asked_of_ec2) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
+        r.options.imds = &imds;
+        run_ok(&r);
+        ASSERT_EQ(ec2_limits, 1);
+        ASSERT_TRUE(r.host->eni_limits_known);
+        ASSERT_EQ(r.host->max_enis, 15);
+        ASSERT_EQ(r.host->addresses_per_eni, 50);
+        ASSERT_EQ(diag_count(&r.diag, true), 0);
+}
+
+TEST(unknown_type_and_no_answer_leaves_the_reason) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("x9.huge"), {} } };
+        r.options.imds = &imds;
+        ec2_limits_result = -EACCES;
+        run_ok(&r);
+        ASSERT_TRUE(!r.host->eni_limits_known);
+        ASSERT_EQ(diag_count(&r.diag, false), 0);
+        ASSERT_EQ(diag_count(&r.diag, true), 0);
+        ASSERT_CONTAINS(r.host->eni_limits_why, "UnauthorizedOperation");
+}
+
+/* ---- damage ---- */
+
+TEST(damaged_files_are_errors_with_their_path) {
+        static const struct { const char *path, *text; } damage[] = {
+                { "/proc/meminfo", "MemFree: 1 kB\n" },
+                { "/proc/meminfo", "MemTotal: lots\n" },
+                { "/proc/meminfo", "MemTotal: 99999999999999999999 kB\n" },
+                { "/sys/devices/system/cpu/online", "0-" },
+                { "/sys/devices/system/cpu/online", "3-1" },
+                { "/sys/devices/system/cpu/online", "0,,1" },
+                { "/sys/devices/system/cpu/online", "all" },
+                { "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: kB\n" },
+                { "/sys/bus/pci/devices/0000:00:04.0/uevent", "" },
+                { "/sys/bus/pci/devices/0000:00:04.0/uevent", "PCI_CLASS=10802\nPCI_ID=1D0F\n" },
+                { "/sys/bus/pci/devices/0000:00:04.0/uevent", "PCI_CLASS=0x10802\nPCI_ID=1D0F:8061\n" },
+                { "/sys/bus/pci/devices/0000:00:04.0/numa_node", "minus one" },
+                { "/sys/block/nvme0n1/size", "many" },
+                { "/sys/block/nvme0n1/size", "99999999999999999999" },
+                { "/sys/class/net/ens5/mtu", "-1" },
+                { "/etc/eks/kubelet-version.txt", "Kubernetes\n" },
+                { "/etc/eks/containerd-version.txt", "containerd 2.x\n" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(damage); i++) {
+                RUN(r, "m5-large");
+                run_write(&r, damage[i].path, damage[i].text);
+                run_fails(&r, CAUSE_FACTS, damage[i].path, "no sense");
+        }
+}
+
+TEST(missing_files_are_errors_with_their_path) {
+        static const char *const missing[] = { "/proc/meminfo", "/sys/bus/pci/devices/0000:00:04.0/uevent", "/sys/block/nvme0n1/size",
+                                               "/sys/class/net/ens5/address", "/sys/class/net/ens5/mtu" };
+        for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
+                RUN(r, "m5-large");
+                ASSERT_EQ(root_remove(r.root, missing[i]), 1);
+                run_fails(&r, CAUSE_FACTS, missing[i], "No such file");
+        }
+}
+
+TEST(missing_version_files_name_both_options) {
+        RUN(r, "none");
+        run_fails(&r, CAUSE_FACTS, "--kubelet-version", "/etc/eks/kubelet-version.txt");
+        ASSERT_EQ(diag_count(&r.diag, false), 2);
+        ASSERT_CONTAINS(r.diag.items[1].text, "--containerd-version");
+}
+
+TEST(versions_that_are_none) {
+        static const char *const bad[] = { "", "v", "latest", "1", "1.", "1.2.", "1.2.3.4", "1.33.4 ", "1.x", "1.2.3;", "12345678.1.1" };
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                RUN(r, "none");
+                r.options.containerd_version = "2.1.5";
+                r.options.kubelet_version = bad[i];
+                run_fails(&r, CAUSE_USAGE, "--kubelet-version", "is not a version");
+        }
+}
+
+/* A root that is the running system's: the programs are asked, where no file names the version. */
+TEST(programs_of_the_running_system_are_asked) {
+        static const struct { const char *script, *version, *error; } programs[] = {
+                { "echo Kubernetes v1.32.9-eks-113cf36", "1.32.9", NULL },
+                { "echo nothing; echo no config >&2; exit 1", NULL, "status 1 and named no version: no config" },
+                { "exit 0", NULL, "status 0" },
+                { NULL, NULL, "cannot be run" },
+        };
+        RUN(r, "none");
+        _cleanup_(freep) char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+                _cleanup_(root_freep) Root *fixture = r.root;
+                if (programs[i].script) {
+                        _cleanup_(freep) char *script = xasprintf("#!/bin/sh\n%s\n", programs[i].script);
+                        ASSERT_TRUE(root_replace(fixture, "/bin/kubelet", script, strlen(script), 0755) >= 0);
+                } else
+                        ASSERT_EQ(root_remove(fixture, "/bin/kubelet"), 1);
+                ASSERT_OK(root_new("/", &r.root));
+                if (root_exists(r.root, "/etc/eks/kubelet-version.txt") == 0) {
+                        setenv("PATH", programs[i].script ? path : "/nonexistent", 1);
+                        r.options.containerd_version = "2.1.5";
+                        if (programs[i].version) {
+                                run_ok(&r);
+                                ASSERT_STREQ(r.host->kubelet_version, programs[i].version);
+                        } else
+                                run_fails(&r, CAUSE_FACTS, programs[i].error, "--kubelet-version");
+                        setenv("PATH", old, 1);
+                }
+                r.host = host_free(r.host);
+                diag_done(&r.diag);
+                root_free(r.root);
+                r.root = TAKE_PTR(fixture);
+        }
+}
+
+/* ---- Outposts ---- */
+
+TEST(api_servers_of_an_outpost) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.config.cluster.outpost = true;
+        r.config.cluster.endpoint = (char *)"https://127.0.0.1:6443/";
+        run_ok(&r);
+        ASSERT_EQ(strv_length(r.host->api_server_addresses), 1);
+        ASSERT_STREQ(r.host->api_server_addresses[0], "127.0.0.1");
+}
+
+TEST(api_servers_that_do_not_resolve) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.config.cluster.outpost = true;
+        r.config.cluster.endpoint = (char *)"https://not a name/";
+        run_fails(&r, CAUSE_FACTS, "spec.cluster.apiServerEndpoint", "resolved");
+        ASSERT_TRUE(!strstr(diag_first_error(&r.diag)->text, "not a name"));    /* no value of the configuration */
+}
+
+/* ---- models ---- */
+
+TEST(every_type_of_the_table_has_a_model) {
+        size_t n = 0;
+        const InstanceType *all = instance_type_all(&n);
+        RUN(r, "none");
+        for (size_t i = 0; i < n; i++) {
+                r.options.instance_type = all[i].name;
+                run_ok(&r);
+                const Host *h = r.host;
+                ASSERT_TRUE(h->modelled && h->type == &all[i] && h->assumed);
+                ASSERT_TRUE(h->cpus > 0 && (all[i].vcpus == 0 || h->cpus == all[i].vcpus));
+                ASSERT_TRUE(h->kubelet_version && h->containerd_version && h->instance.id && h->instance.private_dns_name);
+                if (all[i].gpu_pci)
+                        ASSERT_EQ(count_pci(h, 0x10de, 0x0302), all[i].gpus ?: 1);
+                else
+                        ASSERT_EQ(count_pci(h, 0x10de, 0x0302), 0);
+                ASSERT_EQ(count_disks(h, DISK_INSTANCE_STORE, false), all[i].disks < 0 ? 1 : all[i].disks);
+                if (all[i].max_efa >= 0)
+                        ASSERT_EQ(count_driver(h, "efa"), all[i].max_efa);
+                ASSERT_EQ(count_pci(h, 0x10de, 0x0680) > 0, streq(all[i].nvswitch, "pci"));
+                r.host = host_free(r.host);
+        }
+        ASSERT_EQ(ec2_names + ec2_limits, 0);
+}
+
+TEST(model_of_a_gb200) {
+        RUN(r, "none");
+        r.options.instance_type = "p6e-gb200.36xlarge";
+        r.options.kubelet_version = "1.34.1";
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_STREQ(h->kubelet_version, "1.34.1");
+        ASSERT_TRUE(!strv_contains(h->assumed, "programs.kubelet"));
+        ASSERT_TRUE(strv_contains(h->assumed, "programs.containerd"));
+        ASSERT_TRUE(strv_contains(h->assumed, "instance.id"));
+        ASSERT_TRUE(!strv_contains(h->assumed, "instance.type"));
+        ASSERT_STREQ(h->arch, "aarch64");
+        ASSERT_EQ(h->cpus, 144);
+        ASSERT_EQ(h->memory_bytes, 960ULL << 30);
+        ASSERT_EQ(h->disks[1].bytes, 7500000000000ULL);
+        ASSERT_EQ(count_driver(h, "efa"), 4);
+        ASSERT_TRUE(h->nvidia_runtime);
+        ASSERT_TRUE(!h->eni_limits_known);
+        ASSERT_CONTAINS(r.host->eni_limits_why, "EC2 was not asked");
+}
+
+TEST(model_of_an_ordinary_type) {
+        RUN(r, "none");
+        r.options.instance_type = "c6i.4xlarge";
+        run_ok(&r);
+        ASSERT_EQ(r.host->cpus, 16);
+        ASSERT_TRUE(strv_contains(r.host->assumed, "cpus"));
+        ASSERT_TRUE(r.host->eni_limits_known && !r.host->nvidia_runtime);
+        ASSERT_EQ(r.host->n_disks, 1);
+}
+
+TEST(unknown_type_names_the_nearest) {
+        RUN(r, "none");
+        r.options.instance_type = "p5.48xlrage";
+        run_fails(&r, CAUSE_USAGE, "--instance-type", "p5.48xlarge");
+}
+
+TEST(facts_as_json_are_the_same_twice) {
+        RUN(r, "p5-48xlarge");
+        run_ok(&r);
+        json_t *facts = host_to_json(r.host);
+        ASSERT_EQ(json_array_size(json_object_get(facts, "pci")), r.host->n_pci);
+        ASSERT_EQ(json_integer_value(json_object_get(facts, "cpus")), 192);
+        const json_t *gpu = NULL, *d;
+        size_t i;
+        json_array_foreach(json_object_get(facts, "pci"), i, d)
+                if (streq(json_string_value(json_object_get(d, "class")), "030200"))
+                        gpu = d;
+        ASSERT_STREQ(json_string_value(json_object_get(gpu, "id")), "10de:2330");
+        ASSERT_STREQ(json_string_value(json_object_get(gpu, "subsystem")), "10de:16c1");
+        Host *first = TAKE_PTR(r.host);
+        run_ok(&r);
+        json_t *again = host_to_json(r.host);
+        ASSERT_TRUE(json_equal(facts, again));
+        host_free(first);
+        json_decref(facts);
+        json_decref(again);
+}
+
+TEST_MAIN

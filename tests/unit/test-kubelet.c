@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sample.h"
+
+#define CONFIG "/etc/kubernetes/kubelet/config.json"
+#define USER   "/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"
+#define FLAGS  "/etc/eks/kubelet/environment"
+
+TEST(cluster_dns) {
+        static const struct { const char *cidr, *dns; } cases[] = {
+                { "10.100.0.0/16", "10.100.0.10" },             { "172.20.0.0/16", "172.20.0.10" },
+                { "10.100.7.9/16", "10.100.0.10" },             { "192.168.1.128/25", "192.168.1.138" },
+                { "10.0.0.16/28", "10.0.0.26" },                { "0.0.0.0/0", "0.0.0.10" },
+                { "fd30:1c53:5f8a::/108", "fd30:1c53:5f8a::a" }, { "FD00:0:0:0:0:0:0:ff/108", "fd00::a" },
+                { "10.100.0.0", NULL }, { "10.100.0.0/29", NULL }, { "10.100.0/16", NULL }, { "10.100.0.0/33", NULL }, { "fd00::/125", NULL },
+                { "10.100.0.0/-1", NULL }, { "/16", NULL }, { "", NULL }, { "10.100.0.0/16 ", NULL }, { "fd00::/129", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *dns = NULL;
+                bool ipv6 = false;
+                int r = cluster_dns(cases[i].cidr, &dns, &ipv6);
+                if (!cases[i].dns) {
+                        if (r != -EINVAL)
+                                FAIL("%s is accepted", cases[i].cidr);
+                        continue;
+                }
+                if (r < 0)
+                        FAIL("%s is refused", cases[i].cidr);
+                ASSERT_STREQ(dns, cases[i].dns);
+                ASSERT_EQ(ipv6, strchr(cases[i].cidr, ':') != NULL);
+        }
+}
+
+TEST(cpu_reservation) {
+        static const unsigned cases[][2] = { { 0, 0 }, { 1, 60 }, { 2, 70 }, { 3, 75 }, { 4, 80 }, { 8, 90 }, { 16, 110 }, { 96, 310 }, { 192, 550 } };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                ASSERT_EQ(cpu_reserved_millicores(cases[i][0]), cases[i][1]);
+}
+
+TEST(settings_by_version) {
+        static const struct { const char *version, *path, *want; } cases[] = {
+                { "1.32.9", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
+                { "1.33.0", "featureGates",                "{\"DynamicResourceAllocation\":true,\"RotateKubeletServerCertificate\":true}" },
+                { "1.33.9", "shutdownGracePeriod",         "absent" },
+                { "1.34.0", "featureGates/MutableCSINodeAllocatableCount", "true" },
+                { "1.34.0", "shutdownGracePeriod",         "\"2m30s\"" },
+                { "1.35.1", "shutdownGracePeriodCriticalPods", "\"30s\"" },
+                { "1.27.3", "featureGates/KubeletCredentialProviders", "true" },
+                { "1.28.0", "featureGates/KubeletCredentialProviders", "absent" },
+                { "1.26.0", "kubeAPIQPS",                  "10" },
+                { "1.27.0", "kubeAPIQPS",                  "absent" },
+                { "1.25.0", "providerID",                  "absent" },
+                { "1.26.0", "providerID",                  "\"aws:///us-west-2b/i-0123456789abcdef0\"" },
+                { "1.33.4", "clusterDNS",                  "[\"10.100.0.10\"]" },
+                { "1.33.4", "evictionHard",                "{\"memory.available\":\"100Mi\",\"nodefs.available\":\"10%\",\"nodefs.inodesFree\":\"5%\"}" },
+                { "1.33.4", "authentication/x509/clientCAFile", "\"/etc/kubernetes/pki/ca.crt\"" },
+                { "1.33.4", "readOnlyPort",                "0" },
+                { "1.33.4", "maxPods",                     "234" },
+                { "1.33.4", "kubeReserved",                "{\"cpu\":\"110m\",\"ephemeral-storage\":\"1Gi\",\"memory\":\"2829Mi\"}" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
+                sample_plan(&s);
+                ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
+        }
+}
+
+TEST(flags_by_version) {
+        static const struct { const char *version, *text; bool there; } cases[] = {
+                { "1.33.4", "--cloud-provider=external", true },        { "1.25.0", "--cloud-provider=aws", true },
+                { "1.25.0", "--hostname-override", false },             { "1.33.4", "--hostname-override=ip-10-0-3-7.us-west-2.compute.internal", true },
+                { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.28.0", "--pod-infra-container-image=localhost/kubernetes/pause", true },
+                { "1.29.0", "--pod-infra-container-image", false },     { "1.26.9", "--container-runtime=remote", true },
+                { "1.27.0", "--container-runtime", false },             { "1.34.0", "nvidia.com/gpu.present", false },
+                { "1.35.0", "--node-labels=nvidia.com/gpu.present=true", true },
+                { "1.33.4", "--config=/etc/kubernetes/kubelet/config.json", true }, { "1.33.4", "--config-dir", false },
+                { "1.33.4", "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ", true },
+                { "1.33.4", "--kubeconfig=/var/lib/kubelet/kubeconfig", true },
+        };
+        PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
+                s.host.pci = &gpu;
+                s.host.n_pci = 1;
+                sample_plan(&s);
+                const char *text = sample_file(&s, FLAGS)->file.content;
+                if (!!strstr(text, cases[i].text) != cases[i].there)
+                        FAIL("kubelet %s, %s: %s", cases[i].version, cases[i].text, text);
+        }
+}
+
+TEST(gpu_label_needs_a_gpu) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        PciDevice other[] = { { .vendor = 0x10de, .class = 0x068000 }, { .vendor = 0x1d0f, .class = 0x030200 } };       /* an NVSwitch, a VGA of EC2 */
+        s.host.kubelet_version = (char[]){ "1.35.0" };
+        s.host.pci = other;
+        s.host.n_pci = 2;
+        sample_plan(&s);
+        ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "gpu.present"));
+}
+
+TEST(user_settings) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.kubelet.config = sample_json(&s, "{'maxPods': 42, 'featureGates': {'X': true}, 'memoryThrottlingFactor': 0.9}");
+        sample_plan(&s);
+        ASSERT_SETTING(&s, USER, "kind", "\"KubeletConfiguration\"");
+        ASSERT_SETTING(&s, USER, "featureGates", "{\"X\":true}");
+        ASSERT_CONTAINS(sample_file(&s, USER)->file.content, "\"memoryThrottlingFactor\": 0.9\n");
+        ASSERT_SETTING(&s, CONFIG, "featureGates/X", "absent");
+        ASSERT_SETTING(&s, CONFIG, "kubeReserved/memory", "\"717Mi\"");
+        ASSERT_CONTAINS(sample_file(&s, FLAGS)->file.content, "--config-dir=/etc/kubernetes/kubelet/config.json.d");
+        ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
+
+        s.host.kubelet_version = (char[]){ "1.29.3" };
+        sample_plan(&s);
+        ASSERT_CONTAINS(sample_file(&s, FLAGS)->file.content, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
+
+        s.host.kubelet_version = (char[]){ "1.28.5" };          /* no drop-ins yet: merged */
+        sample_plan(&s);
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:" USER));
+        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"RotateKubeletServerCertificate\":true,\"X\":true}");
+        ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
+}
+
+TEST(pods) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Diag w = {};
+        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 234);
+        s.host.eni_limits_known = false;
+        ASSERT_EQ(diag_count(&w, true), 0);
+        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 110);
+        ASSERT_STREQ(w.items[0].code, "unknown-eni-limits");
+        s.config.kubelet.flags = LIST("--max-pods=10 --v=2", "--max-pods", "7");
+        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 7);
+        strv_free(s.config.kubelet.flags);
+        diag_done(&w);
+}
+
+TEST(expression) {
+        static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
+                { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },
+                { "max_pods - 234", 234, true }, { "2147483648", 234, true }, { "nonsense", 234, true }, { "1 / 0", 234, true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                s.config.kubelet.max_pods_expression = text;
+                Diag w = {};
+                MaxPods pods = max_pods_choose(&s.config, &s.host, &w);
+                if (pods.pods != cases[i].pods || (diag_count(&w, true) > 0) != cases[i].warned)
+                        FAIL("%s is %u, %zu warnings: %s", text, pods.pods, diag_count(&w, true), w.n > 0 ? w.items[0].text : "");
+                diag_done(&w);
+        }
+}
+
+TEST(addresses_and_names) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.cluster.cidr = (char[]){ "fd30:1c53:5f8a::/108" };
+        s.host.instance.ipv6 = (char[]){ "2600:1f14::7" };
+        s.config.gates.instance_id_node_name = true;
+        s.host.instance.private_dns_name = NULL;
+        sample_plan(&s);
+        const char *text = sample_file(&s, FLAGS)->file.content;
+        ASSERT_CONTAINS(text, "--node-ip=2600:1f14::7");
+        ASSERT_CONTAINS(text, "--hostname-override=i-0123456789abcdef0");
+        ASSERT_SETTING(&s, CONFIG, "clusterDNS", "[\"fd30:1c53:5f8a::a\"]");
+        s.host.instance.ipv6 = NULL;
+        ASSERT_ERROR(plan_make(&s.config, &s.host, &s.options, &(Plan *){ NULL }, &s.diag), EINVAL);
+        ASSERT_CONTAINS(diag_first_error(&s.diag)->text, "IPv6");
+}
+
+TEST(kubeconfig) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.cluster.name = (char[]){ "a\"b: c" };
+        sample_plan(&s);
+        const char *text = sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content;
+        ASSERT_CONTAINS(text, "        command: aws\n");
+        ASSERT_CONTAINS(text, "          - \"a\\\"b: c\"\n");
+        ASSERT_CONTAINS(text, "      server: \"https://ABC123.gr7.us-west-2.eks.amazonaws.com\"\n");
+        s.options.plugin = PLUGIN_NODESTRAP;
+        sample_plan(&s);
+        ASSERT_CONTAINS(sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content, "command: /usr/bin/nodestrap\n        args:\n          - token\n");
+        ASSERT_EQ(sample_file(&s, "/etc/kubernetes/pki/ca.crt")->file.size, s.config.cluster.certificate_authority_size);
+}
+
+TEST(image_credential_provider) {
+        static const char *path = "/etc/eks/image-credential-provider/config.json";
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.host.kubelet_version = (char[]){ "1.31.0" };
+        s.host.image_credential_provider = (char[]){ "/opt/ecr" };
+        sample_plan(&s);
+        const char *text = sample_file(&s, path)->file.content;
+        ASSERT_SETTING(&s, path, "apiVersion", "\"kubelet.config.k8s.io/v1\"");
+        ASSERT_CONTAINS(text, "\"name\": \"ecr\"");
+        ASSERT_CONTAINS(text, "\"*.dkr-ecr.*.on.amazonwebservices.com.cn\"");
+        ASSERT_TRUE(!strstr(text, "ecr-public.aws.com"));
+        ASSERT_CONTAINS(sample_file(&s, FLAGS)->file.content, "--image-credential-provider-bin-dir=/opt ");
+        s.host.kubelet_version = (char[]){ "1.32.0" };
+        sample_plan(&s);
+        ASSERT_CONTAINS(sample_file(&s, path)->file.content, "ecr-public.aws.com");
+        s.host.kubelet_version = (char[]){ "1.26.0" };
+        sample_plan(&s);
+        ASSERT_SETTING(&s, path, "apiVersion", "\"kubelet.config.k8s.io/v1alpha1\"");
+        s.host.image_credential_provider = NULL;
+        sample_plan(&s);
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/eks/image-credential-provider/config.json"));
+        ASSERT_TRUE(sample_warned(&s, "no-image-credential-provider"));
+}
+
+TEST_MAIN

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * status.json, metrics.prom and `nodestrap status` from results made by hand, below a temporary root. */
+#include "report.h"
+
+#include "../test.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#define BOOT "/proc/sys/kernel/random/boot_id"
+
+typedef struct Box { char path[32]; Root *root; Plan plan; Action actions[4]; Result items[4]; Results results; Diag diag; Report report; } Box;
+
+static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+        return remove(path);
+}
+
+static void box_done(Box *b) {
+        diag_done(&b->diag);
+        diag_done(&b->plan.warnings);
+        root_free(b->root);
+        nftw(b->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void box_init(Box *b) {
+        static char one[] = "write-file:/etc/a", two[] = "start-unit:containerd.service", three[] = "start-unit:kubelet.service", four[] = "restart-unit:x\"y\\z";
+        uint64_t now = now_usec();
+        *b = (Box){ .path = "/tmp/test-report.XXXXXX", .plan.id = "sha256:0123" };
+        ASSERT_TRUE(mkdtemp(b->path));
+        ASSERT_OK(root_new(b->path, &b->root));
+        ASSERT_OK(root_replace(b->root, BOOT, "boot-one\n", 9, 0444));
+        char *ids[] = { one, two, three, four };
+        for (size_t i = 0; i < 4; i++) {
+                b->actions[i].id = ids[i];
+                b->items[i] = (Result){ .action = &b->actions[i], .outcome = OUTCOME_DONE, .begin_usec = now - 3000000 + i * 500000, .end_usec = now - 2500000 + i * 500000 };
+        }
+        b->results = (Results){ b->items, 4 };
+        b->report = (Report){ .command = "init", .phases = "run", .begin_usec = now - 4000000, .plan = &b->plan, .results = &b->results, .diag = &b->diag,
+                              .imds_requests = 7, .ec2_requests = 1 };
+}
+#define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
+
+/* Runs f() with stdout or stderr going to a file, and returns what it wrote. */
+static char *captured(Box *b, int fd, int (*f)(Box *)) {
+        char *text = NULL;
+        fflush(stdout);
+        int saved = dup(fd);
+        _cleanup_(freep) char *path = xasprintf("%s/captured", b->path);
+        int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        ASSERT_TRUE(saved >= 0 && file >= 0 && dup2(file, fd) == fd);
+        int r = f(b);
+        fflush(stdout);
+        dup2(saved, fd);
+        close(saved);
+        close(file);
+        ASSERT_OK(r);
+        ASSERT_OK(root_read(b->root, "/captured", 1 << 20, &text, NULL));
+        return text;
+}
+
+static ExitCode last_exit;
+static int do_write(Box *b) {
+        last_exit = report_write(b->root, &b->report);
+        return 0;
+}
+static int do_show(Box *b) {
+        return report_show(b->root, false);
+}
+static int do_show_json(Box *b) {
+        return report_show(b->root, true);
+}
+
+static char *file_text(const Box *b, const char *path) {
+        char *text = NULL;
+        ASSERT_OK(root_read(b->root, path, 1 << 20, &text, NULL));
+        return text;
+}
+
+static json_t *status_of(const Box *b) {
+        _cleanup_(freep) char *text = file_text(b, REPORT_STATUS);
+        json_t *status = json_loads(text, 0, NULL);
+        ASSERT_TRUE(status);
+        return status;
+}
+
+static const char *word(json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key));
+}
+
+TEST(all_went_well) {
+        BOX(b);
+        b.items[0].outcome = OUTCOME_UNCHANGED;
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_EQ(last_exit, 0);
+        ASSERT_CONTAINS(said, "nodestrap: ok: 3 done, 1 unchanged (run");
+        json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "run");
+        ASSERT_STREQ(word(status, "verdict"), "ok");
+        ASSERT_STREQ(word(status, "code"), "OK");
+        ASSERT_STREQ(word(status, "planId"), "sha256:0123");
+        ASSERT_STREQ(word(status, "bootId"), "boot-one");
+        ASSERT_TRUE(json_is_null(json_object_get(status, "step")));
+        ASSERT_EQ(json_array_size(json_object_get(run, "actions")), 4);
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(run, "requests"), "imds")), 7);
+        json_decref(status);
+}
+
+TEST(nothing_changed_is_said) {
+        BOX(b);
+        for (size_t i = 0; i < 4; i++)
+                b.items[i].outcome = OUTCOME_UNCHANGED;
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_CONTAINS(said, "nothing to change, 4 of 4 actions were so already");
+}
+
+TEST(the_first_failure_in_time_is_the_root_cause) {
+        BOX(b);
+        static char early[] = "containerd.service did not stay up: status 1\nsaid this\nand that", later[] = "because of it";
+        b.items[1] = (Result){ .action = &b.actions[1], .outcome = OUTCOME_FAILED, .cause = CAUSE_UNIT, .end_usec = 100, .text = early };
+        b.items[0] = (Result){ .action = &b.actions[0], .outcome = OUTCOME_FAILED, .cause = CAUSE_FILE, .end_usec = 200, .text = later };
+        (void)diag_error(&b.diag, -EIO, CAUSE_UNIT, NULL, b.actions[1].id, "%s", early);
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_EQ(last_exit, 50);
+        const char *last = strstr(said, "nodestrap: failed (50 EUNIT) at start-unit:containerd.service: containerd.service did not stay up: status 1\n");
+        ASSERT_TRUE(last);
+        ASSERT_EQ(strcspn(last, "\n") + 1, strlen(last));       /* the last line, alone */
+        ASSERT_CONTAINS(said, "| said this");
+        json_t *status = status_of(&b);
+        ASSERT_STREQ(word(status, "verdict"), "failed");
+        ASSERT_STREQ(word(status, "step"), "start-unit:containerd.service");
+        ASSERT_EQ(json_integer_value(json_object_get(status, "exit")), 50);
+        json_decref(status);
+}
+
+TEST(an_error_before_any_plan) {
+        BOX(b);
+        b.report.plan = NULL;
+        b.report.results = NULL;
+        (void)diag_error(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ "user-data", 2, 14 }, "spec.cluster.cidr", "is not a range");
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_EQ(last_exit, 11);
+        ASSERT_CONTAINS(said, "nodestrap: failed (11 EINVALID) at validate: user-data, part 2, line 14: spec.cluster.cidr: is not a range");
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "failed (11 EINVALID) at validate:");
+}
+
+TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
+        BOX(b);
+        b.report.phases = "config";
+        (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, NULL, NULL, "no answer");
+        free(captured(&b, STDERR_FILENO, do_write));
+        diag_done(&b.diag);
+        b.report.phases = "run";
+        free(captured(&b, STDERR_FILENO, do_write));
+        ASSERT_EQ(last_exit, 0);                                /* of this process */
+        json_t *status = status_of(&b);
+        ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 2);
+        ASSERT_STREQ(word(status, "verdict"), "failed");        /* of the boot */
+        ASSERT_STREQ(word(status, "code"), "EIMDS");
+        json_decref(status);
+        b.report.phases = "config";
+        free(captured(&b, STDERR_FILENO, do_write));
+        status = status_of(&b);
+        ASSERT_STREQ(word(status, "verdict"), "ok");
+        json_decref(status);
+        b.report.phases = "config,run";                         /* by hand, everything at once: takes the place of both */
+        free(captured(&b, STDERR_FILENO, do_write));
+        status = status_of(&b);
+        ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 1);
+        json_decref(status);
+}
+
+TEST(another_boot_begins_anew) {
+        BOX(b);
+        b.report.phases = "config";
+        free(captured(&b, STDERR_FILENO, do_write));
+        ASSERT_OK(root_replace(b.root, BOOT, "boot-two\n", 9, 0444));
+        b.report.phases = "run";
+        free(captured(&b, STDERR_FILENO, do_write));
+        json_t *status = status_of(&b);
+        ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 1);
+        ASSERT_STREQ(word(status, "bootId"), "boot-two");
+        json_decref(status);
+}
+
+TEST(a_broken_status_is_replaced) {
+        static const char *const broken[] = { "", "[]", "{\"bootId\": 1, \"runs\": []}", "{\"bootId\": \"boot-one\", \"runs\": {\"config\": 3}}" };
+        for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+                BOX(b);
+                ASSERT_OK(root_replace(b.root, REPORT_STATUS, broken[i], strlen(broken[i]), 0644));
+                free(captured(&b, STDERR_FILENO, do_write));
+                ASSERT_EQ(last_exit, 0);
+                free(captured(&b, STDOUT_FILENO, do_show));
+        }
+}
+
+TEST(metrics) {
+        BOX(b);
+        b.items[1].outcome = OUTCOME_SKIPPED;
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *text = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
+        ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
+        ASSERT_CONTAINS(text, "nodestrap_action_duration_seconds{action=\"write-file:/etc/a\"} 0.500000\n");
+        ASSERT_CONTAINS(text, "{action=\"restart-unit:x\\\"y\\\\z\"}");
+        ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"done\"} 3\n");
+        ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"skipped\"} 1\n");
+        ASSERT_CONTAINS(text, "nodestrap_requests{phase=\"run\",service=\"imds\"} 7\n");
+        ASSERT_EQ(root_same(b.root, REPORT_METRICS, text, strlen(text), 0644), 1);
+}
+
+TEST(warnings_of_plan_and_run_once_each) {
+        BOX(b);
+        diag_warn(&b.plan.warnings, "unused", NULL, NULL, "a disk");
+        diag_warn(&b.diag, "unused", NULL, NULL, "a disk");
+        diag_warn(&b.diag, "other", NULL, "spec.x", "text");
+        free(captured(&b, STDERR_FILENO, do_write));
+        json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "run");
+        ASSERT_EQ(json_array_size(json_object_get(run, "warnings")), 2);
+        json_decref(status);
+}
+
+TEST(the_status_for_people_and_machines) {
+        BOX(b);
+        static char why[] = "containerd.service did not stay up\nsaid this";
+        b.items[1].outcome = OUTCOME_FAILED;
+        b.items[1].cause = CAUSE_UNIT;
+        b.items[1].text = why;
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *json = captured(&b, STDOUT_FILENO, do_show_json);
+        ASSERT_CONTAINS(shown, "failed (50 EUNIT) at start-unit:containerd.service:\n  containerd.service did not stay up\n  said this\n");
+        ASSERT_CONTAINS(shown, "3 done, 0 unchanged, 0 skipped, 1 failed");
+        ASSERT_CONTAINS(shown, "1.00 s   500.0 ms  done       |     ====");
+        ASSERT_CONTAINS(json, "\"verdict\": \"failed\"");
+}
+
+TEST(no_status) {
+        BOX(b);
+        ASSERT_ERROR(report_show(b.root, false), ENOENT);
+        ASSERT_OK(root_replace(b.root, REPORT_STATUS, "x", 1, 0644));
+        ASSERT_ERROR(report_show(b.root, true), EBADMSG);
+}
+
+TEST_MAIN

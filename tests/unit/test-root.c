@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files below a root: links that try to leave it, replacement that is atomic and skipped when nothing differs. */
+#include "base/root.h"
+#include "base/str.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/test-root.XXXXXX";
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+        (void)st, (void)type, (void)ftw;
+        return remove(path);
+}
+
+static void cleanup(void) {
+        nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static Root *fixture(void) {
+        static bool made;
+        Root *r = NULL;
+        if (!made) {
+                if (!mkdtemp(dir))
+                        FAIL("mkdtemp: %s", strerror(errno));
+                atexit(cleanup);
+                made = true;
+        }
+        ASSERT_OK(root_new(dir, &r));
+        ASSERT_TRUE(!root_is_host(r));
+        return r;
+}
+
+static size_t entries(const char *below) {
+        _cleanup_(freep) char *path = xasprintf("%s%s", dir, below);
+        size_t n = 0;
+        DIR *d = opendir(path);
+        while (d && readdir(d))
+                n++;
+        if (d)
+                closedir(d);
+        return n - 2;
+}
+
+TEST(absolute_links_and_dot_dot_stay_below_the_root) {
+        _cleanup_(root_freep) Root *r = fixture();
+        _cleanup_(freep) char *link = xasprintf("%s/etc/abs", dir), *up = xasprintf("%s/etc/up", dir), *line = NULL;
+        ASSERT_OK(root_replace(r, "/etc/target", " inside \nsecond\n", 16, 0644));
+        ASSERT_OK(symlink("/etc/target", link));
+        ASSERT_OK(symlink("../../../../../../etc/target", up));
+        ASSERT_OK(root_read_line(r, "/etc/abs", &line));
+        ASSERT_STREQ(line, "inside");
+        free(TAKE_PTR(line));
+        ASSERT_OK(root_read_line(r, "/etc/up", &line));
+        ASSERT_STREQ(line, "inside");
+        _cleanup_(freep) char *name = NULL, *none = NULL;
+        ASSERT_OK(root_link_name(r, "/etc/abs", &name));
+        ASSERT_STREQ(name, "target");
+        ASSERT_ERROR(root_link_name(r, "/etc/target", &none), EINVAL);
+}
+
+TEST(replace_writes_once_and_leaves_no_temporary_file) {
+        _cleanup_(root_freep) Root *r = fixture();
+        struct stat before, after;
+        _cleanup_(freep) char *path = xasprintf("%s/a/b/c/file", dir);
+        ASSERT_EQ(ASSERT_OK(root_replace(r, "/a/b/c/file", "one", 3, 0600)), 1);
+        ASSERT_OK(stat(path, &before));
+        ASSERT_EQ(before.st_mode & 07777, 0600);
+        ASSERT_EQ(ASSERT_OK(root_replace(r, "/a/b/c/file", "one", 3, 0600)), 0);
+        ASSERT_OK(stat(path, &after));
+        ASSERT_EQ(before.st_ino, after.st_ino);
+        ASSERT_EQ(ASSERT_OK(root_replace(r, "/a/b/c/file", "one", 3, 0644)), 1);        /* the mode alone differs */
+        ASSERT_EQ(ASSERT_OK(root_replace(r, "/a/b/c/file", "two", 3, 0644)), 1);
+        ASSERT_EQ(entries("/a/b/c"), 1);
+}
+
+TEST(a_link_at_the_target_is_replaced_not_followed) {
+        _cleanup_(root_freep) Root *r = fixture();
+        _cleanup_(freep) char *link = xasprintf("%s/lnk", dir), *victim = NULL;
+        struct stat st;
+        ASSERT_OK(root_replace(r, "/victim", "safe", 4, 0644));
+        ASSERT_OK(symlink("victim", link));
+        ASSERT_EQ(root_same(r, "/lnk", "safe", 4, 0644), 0);
+        ASSERT_EQ(ASSERT_OK(root_replace(r, "/lnk", "new", 3, 0644)), 1);
+        ASSERT_OK(lstat(link, &st));
+        ASSERT_TRUE(S_ISREG(st.st_mode));
+        ASSERT_OK(root_read_line(r, "/victim", &victim));
+        ASSERT_STREQ(victim, "safe");
+}
+
+TEST(a_staged_file_that_is_not_published_leaves_nothing) {
+        _cleanup_(root_freep) Root *r = fixture();
+        RootTmp t;
+        ASSERT_EQ(ASSERT_OK(root_tmp_stage(r, "/s/file", "x", 1, 0644, &t)), 1);
+        ASSERT_EQ(entries("/s"), 1);
+        root_tmp_release(&t);
+        ASSERT_EQ(entries("/s"), 0);
+        ASSERT_EQ(ASSERT_OK(root_exists(r, "/s/file")), 0);
+}
+
+TEST(limits_missing_files_and_directories_in_the_way) {
+        _cleanup_(root_freep) Root *r = fixture();
+        char *data = NULL;
+        uint64_t n = 0;
+        ASSERT_OK(root_replace(r, "/big", "0123456789", 10, 0644));
+        ASSERT_ERROR(root_read(r, "/big", 9, &data, NULL), EFBIG);
+        ASSERT_ERROR(root_read(r, "/nothing", 9, &data, NULL), ENOENT);
+        ASSERT_TRUE(data == NULL);
+        ASSERT_OK(root_read_u64(r, "/big", &n));
+        ASSERT_EQ(n, 123456789);
+        ASSERT_ERROR(root_replace(r, "/big/below", "x", 1, 0644), ENOTDIR);
+        ASSERT_EQ(ASSERT_OK(root_make_dirs(r, "/d", 0755)), 1);
+        ASSERT_TRUE(root_replace(r, "/d", "x", 1, 0644) < 0);
+        ASSERT_EQ(ASSERT_OK(root_remove(r, "/big")), 1);
+        ASSERT_EQ(ASSERT_OK(root_remove(r, "/big")), 0);
+        ASSERT_EQ(ASSERT_OK(root_remove(r, "/no/such/dir/file")), 0);
+}
+
+TEST(lists_are_sorted_and_executables_known) {
+        _cleanup_(root_freep) Root *r = fixture();
+        _cleanup_(strv_freep) char **names = NULL;
+        ASSERT_OK(root_replace(r, "/list/b", "", 0, 0644));
+        ASSERT_OK(root_replace(r, "/list/a", "", 0, 0755));
+        ASSERT_OK(root_list(r, "/list", &names));
+        ASSERT_EQ(strv_length(names), 2);
+        ASSERT_STREQ(names[0], "a");
+        ASSERT_EQ(ASSERT_OK(root_executable(r, "/list/a")), 1);
+        ASSERT_EQ(ASSERT_OK(root_executable(r, "/list/b")), 0);
+        ASSERT_EQ(ASSERT_OK(root_executable(r, "/list")), 0);
+        ASSERT_EQ(ASSERT_OK(root_executable(r, "/list/none")), 0);
+}
+TEST_MAIN

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Children by argument vector: how they end, what is kept of their output, and that none outlives its deadline. */
+#include "base/run.h"
+
+#include "../test.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define ARGV(...) ((char *[]){ __VA_ARGS__, NULL })
+#define SCRIPT(text) ARGV((char *)"/bin/sh", (char *)"-c", (char *)(text))
+
+TEST(exit_status_and_output) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(SCRIPT("echo one; echo two >&2; exit 3"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_EQ(c.status, 3);
+        ASSERT_TRUE(!c.timed_out && !c.cut);
+        ASSERT_STREQ(c.output, "one\n");
+        ASSERT_EQ(c.size, 4);
+        ASSERT_STREQ(c.errors, "two");
+}
+
+TEST(silent_child) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(SCRIPT("exit 0"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_EQ(c.status, 0);
+        ASSERT_STREQ(c.output, "");
+        ASSERT_STREQ(c.errors, "");
+}
+
+TEST(program_is_found_in_path) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(ARGV((char *)"true"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_EQ(c.status, 0);
+}
+
+TEST(missing_program) {
+        ChildResult c = { .status = 77 };
+        ASSERT_ERROR(child_run(ARGV((char *)"/nonexistent/program"), USEC_PER_SEC, 100, &c), ENOENT);
+        ASSERT_ERROR(child_run(ARGV((char *)"no-such-program-anywhere"), USEC_PER_SEC, 100, &c), ENOENT);
+        ASSERT_ERROR(child_run(ARGV((char *)"/etc/passwd"), USEC_PER_SEC, 100, &c), EACCES);
+        ASSERT_EQ(c.status, 77);
+}
+
+TEST(arguments_are_not_interpreted) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(ARGV((char *)"printf", (char *)"%s|", (char *)"$HOME; `id`", (char *)"a b"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_STREQ(c.output, "$HOME; `id`|a b|");
+}
+
+TEST(death_by_signal) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(SCRIPT("kill -TERM $$"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_EQ(c.status, 128 + SIGTERM);
+        ASSERT_TRUE(!c.timed_out);
+}
+
+TEST(output_is_capped_and_the_rest_is_drained) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        /* Far more than a pipe holds: were the rest not read, the child would hang until its deadline. */
+        ASSERT_OK(child_run(SCRIPT("head -c 1000000 /dev/zero | tr '\\0' x; exit 5"), 60 * USEC_PER_SEC, 1000, &c));
+        ASSERT_EQ(c.status, 5);
+        ASSERT_TRUE(c.cut);
+        ASSERT_EQ(c.size, 1000);
+        ASSERT_EQ(strspn(c.output, "x"), 1000);
+}
+
+TEST(the_last_lines_of_stderr_are_kept) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(SCRIPT("i=0; while [ $i -lt 900 ]; do i=$((i+1)); echo \"line $i\" >&2; done"), 60 * USEC_PER_SEC, 10, &c));
+        ASSERT_TRUE(endswith(c.errors, "line 899\nline 900"));
+        ASSERT_TRUE(startswith(c.errors, "line "));     /* begins with a whole line */
+        ASSERT_TRUE(strlen(c.errors) < 4096);
+}
+
+TEST(deadline_kills_the_whole_group) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        uint64_t pid = 0;
+        ASSERT_OK(child_run(SCRIPT("sleep 1000 & printf %s $!; wait"), 300 * USEC_PER_MSEC, 100, &c));
+        ASSERT_TRUE(c.timed_out);
+        ASSERT_EQ(c.status, 128 + SIGKILL);
+        ASSERT_OK(parse_u64(c.output, &pid));
+        /* The orphan was killed as well; it may stay a zombie until init takes it. */
+        _cleanup_(freep) char *path = xasprintf("/proc/%lu/stat", (unsigned long)pid);
+        for (;;) {
+                char state = 0;
+                FILE *f = fopen(path, "re");
+                if (!f)
+                        break;
+                int n = fscanf(f, "%*d (%*[^)]) %c", &state);
+                fclose(f);
+                if (n != 1 || state == 'Z' || state == 'X')
+                        break;
+                ASSERT_TRUE(state == 'S' || state == 'R' || state == 'D');
+        }
+}
+
+TEST(a_grandchild_with_the_pipe_open_does_not_keep_us) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        uint64_t pid = 0;
+        ASSERT_OK(child_run(SCRIPT("sleep 1000 & printf %s $!"), 600 * USEC_PER_SEC, 100, &c));
+        ASSERT_TRUE(!c.timed_out);
+        ASSERT_EQ(c.status, 0);
+        ASSERT_OK(parse_u64(c.output, &pid));
+        ASSERT_EQ(kill((pid_t)pid, SIGKILL), 0);
+}
+
+TEST(stdin_is_empty_and_no_descriptor_leaks) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        /* What the test itself was started with is none of the child's business here. */
+        ASSERT_EQ(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
+        ASSERT_OK(child_run(SCRIPT("cat; ls /proc/self/fd | wc -l"), 60 * USEC_PER_SEC, 100, &c));
+        ASSERT_EQ(atoi(c.output), 4);           /* 0, 1, 2, and the directory ls reads */
+}
+
+TEST(signals_are_as_by_default) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        unsigned long long blocked = 1, ignored = 1;
+        sigset_t all, old;
+        sigfillset(&all);
+        ASSERT_EQ(sigprocmask(SIG_BLOCK, &all, &old), 0);
+        signal(SIGPIPE, SIG_IGN);
+        ASSERT_OK(child_run(ARGV((char *)"grep", (char *)"-E", (char *)"^Sig(Blk|Ign)", (char *)"/proc/self/status"), 60 * USEC_PER_SEC, 200, &c));
+        signal(SIGPIPE, SIG_DFL);
+        ASSERT_EQ(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+        ASSERT_EQ(sscanf(c.output, "SigBlk: %llx SigIgn: %llx", &blocked, &ignored), 2);
+        ASSERT_EQ(blocked, 0);
+        ASSERT_EQ(ignored & 0x7fffffff, 0);     /* above are two that the C library keeps for itself */
+}
+
+TEST_MAIN

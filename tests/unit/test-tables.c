@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables of conf/: known rows, order, and names that nobody knows. */
+#include "host/tables.h"
+
+#include "../test.h"
+
+static unsigned max_pods(const char *type) {
+        unsigned enis = 0, addresses = 0;
+        if (!eni_limits_find(type, &enis, &addresses))
+                return 0;
+        return enis * (addresses - 1) + 2;
+}
+
+TEST(max_pods_of_known_types) {
+        ASSERT_EQ(max_pods("g4dn.xlarge"), 29);
+        ASSERT_EQ(max_pods("p5.48xlarge"), 100);
+        ASSERT_EQ(max_pods("p6-b200.48xlarge"), 198);
+        ASSERT_EQ(max_pods("g7e.48xlarge"), 632);
+        ASSERT_EQ(max_pods("p4d.24xlarge"), 737);
+        ASSERT_EQ(max_pods("m5.large"), 29);
+        ASSERT_EQ(max_pods("a1.2xlarge"), 58);          /* first row */
+        ASSERT_EQ(max_pods("z1d.xlarge"), 58);          /* last row */
+}
+
+TEST(eni_limits_of_unknown_types) {
+        static const char *const unknown[] = { "", "m5", "m5.", "m5.largest", "p6e-gb200.36xlarge", "p3.2xlarge", "zz9.large", "0",
+                                               "a-name-that-is-far-longer-than-any-row.of-the-table" };
+        for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+                unsigned enis = 77, addresses = 78;
+                ASSERT_TRUE(!eni_limits_find(unknown[i], &enis, &addresses));
+                ASSERT_EQ(enis, 77);
+                ASSERT_EQ(addresses, 78);
+        }
+}
+
+TEST(eni_limits_are_complete_and_sorted) {
+        ASSERT_EQ(n_eni_limits, 1384);
+        for (size_t i = 1; i < n_eni_limits; i++)
+                ASSERT_TRUE(strcmp(eni_limits[i - 1].type, eni_limits[i].type) < 0);
+        for (size_t i = 0; i < n_eni_limits; i++) {
+                ASSERT_TRUE(max_pods(eni_limits[i].type) >= 2);
+                ASSERT_TRUE(strchr(eni_limits[i].type, '.'));
+        }
+}
+
+TEST(instance_types_are_sorted_and_found) {
+        size_t n = 0;
+        const InstanceType *all = instance_type_all(&n);
+        ASSERT_EQ(n, 93);
+        for (size_t i = 0; i < n; i++) {
+                ASSERT_TRUE(i == 0 || strcmp(all[i - 1].name, all[i].name) < 0);
+                ASSERT_TRUE(instance_type_find(all[i].name) == &all[i]);
+                ASSERT_TRUE(!all[i].gpus || all[i].gpu_model);
+                ASSERT_TRUE(!all[i].gpu_pci == !(all[i].gpu_model && startswith(all[i].gpu_model, "nvidia-")));
+                ASSERT_TRUE(all[i].nvswitch);
+        }
+        ASSERT_TRUE(!instance_type_find("m5.large"));
+        ASSERT_TRUE(!instance_type_find(""));
+        ASSERT_TRUE(!instance_type_find(NULL));
+}
+
+TEST(p5) {
+        const InstanceType *t = instance_type_find("p5.48xlarge");
+        ASSERT_EQ(t->vcpus, 192);
+        ASSERT_EQ(t->memory_gib, 2048);
+        ASSERT_EQ(t->gpus, 8);
+        ASSERT_STREQ(t->gpu_model, "nvidia-h100-80gb");
+        ASSERT_STREQ(t->gpu_pci, "10de:2330");
+        ASSERT_EQ(t->network_cards, 32);
+        ASSERT_EQ(t->max_efa, 32);
+        ASSERT_EQ(t->disks, 8);
+        ASSERT_EQ(t->disk_gb, 3800);
+        ASSERT_STREQ(t->nvswitch, "pci");
+        ASSERT_STREQ(t->arch, "x86_64");
+}
+
+TEST(what_is_not_known_is_not_zero) {
+        const InstanceType *t = instance_type_find("p6e-gb200.36xlarge");
+        ASSERT_EQ(t->gpus, 4);
+        ASSERT_EQ(t->disks, 3);
+        ASSERT_EQ(t->disk_gb, 7500);
+        ASSERT_EQ(t->max_efa, -1);
+        ASSERT_EQ(t->network_cards, 17);
+        ASSERT_STREQ(t->nvswitch, "nvl5-offhost");
+        ASSERT_STREQ(t->arch, "arm64");
+        t = instance_type_find("p6e-gb300.36xlarge");
+        ASSERT_EQ(t->gpus, 0);
+        ASSERT_EQ(t->disks, -1);
+        ASSERT_STREQ(t->gpu_pci, "10de:31c2|10de:31c3");
+        t = instance_type_find("hpc6a.48xlarge");
+        ASSERT_EQ(t->disks, 0);
+        ASSERT_TRUE(!t->gpu_model);
+        ASSERT_TRUE(!instance_type_find("trn2.3xlarge")->arch);
+}
+
+TEST(partitions) {
+        ASSERT_STREQ(partition_domain("us-west-2"), "amazonaws.com");
+        ASSERT_STREQ(partition_domain("cn-northwest-1"), "amazonaws.com.cn");
+        ASSERT_STREQ(partition_domain("us-gov-west-1"), "amazonaws.com");
+        ASSERT_STREQ(partition_domain("us-iso-east-1"), "c2s.ic.gov");
+        ASSERT_STREQ(partition_domain("us-isob-east-1"), "sc2s.sgov.gov");
+        ASSERT_STREQ(partition_domain("eu-isoe-west-1"), "cloud.adc-e.uk");
+        ASSERT_STREQ(partition_domain("us-isof-south-1"), "csp.hci.ic.gov");
+        ASSERT_STREQ(partition_domain("eusc-de-east-1"), "amazonaws.eu");
+        ASSERT_STREQ(partition_domain(""), "amazonaws.com");
+}
+
+TEST_MAIN
