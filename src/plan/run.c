@@ -6,6 +6,7 @@
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
 #define MOUNTS_READY  "/run/nodestrap/mounts-ready"     /* units/containerd.service.d: until it is there, containerd does not start */
+#define KUBELET_TURN  "/run/nodestrap/kubelet-may-start" /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
 #define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
@@ -63,7 +64,10 @@ static void plan_units(Plan *plan, bool soci) {
                   soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
         if (plan_find(plan, "write-file:" MOUNTS_READY))
                 action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
+        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, "all that kubelet waits for went well", "", 0644);
+        action_after(turn, "start-unit:containerd.service");
         plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
+        action_after(&plan->actions[plan->n - 1], "write-file:" KUBELET_TURN);
 }
 
 int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
