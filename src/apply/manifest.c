@@ -169,12 +169,14 @@ static char *manifest_format(json_t *files) {
         return text;
 }
 
+/* Marks that the run phase leaves in /run end with the boot. Pruning belongs to the configuration phase, which does not see them:
+ * listed only when both phases run in one process, they would make the manifest differ without a reason. */
 static json_t *manifest_of_plan(const Plan *plan) {
         json_t *files = json_array();
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 bool block = a->type == ACTION_WRITE_BLOCK && a->file.size > 0;
-                if (a->type == ACTION_WRITE_FILE || block)
+                if (a->phase == PHASE_CONFIG && (a->type == ACTION_WRITE_FILE || block))
                         json_array_append_new(files, entry_new(a));
         }
         return files;
