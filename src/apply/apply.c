@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#define DEADLINE_DEFAULT_USEC (5 * 60 * USEC_PER_SEC)   /* of an action whose plan names none */
+#define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 #define BATCH_MAX 200                                   /* two descriptors each; the soft limit is 1024 */
 
 static const Executor executors[_ACTION_MAX] = {
@@ -25,8 +25,6 @@ static const Executor executors[_ACTION_MAX] = {
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
-        [ACTION_PULL_IMAGE]     = { "pull-image",     true, .check = image_check, .start = image_start, .waiting = image_waiting,
-                                    .release = image_release },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
@@ -223,7 +221,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 
@@ -348,7 +346,7 @@ static Task *task_find(Apply *a, const char *id, size_t before) {
 static int task_link(Apply *a, size_t i) {
         Task *t = &a->tasks[i];
         size_t n = strv_length(t->action->after);
-        t->after = xcalloc(n + i, sizeof *t->after);
+        t->after = xcalloc(n + i, sizeof(Task *));
         for (; t->n_after < n; t->n_after++) {
                 const char *id = t->action->after[t->n_after];
                 t->after[t->n_after] = task_find(a, id, i);

@@ -92,12 +92,6 @@ _nonnull_ void unit_cancel(Task *t);
 _nonnull_ void unit_release(Task *t);
 Bus *bus_free(Bus *b);
 
-/* image.c */
-_must_check_ _nonnull_ int image_check(Task *t);
-_must_check_ _nonnull_ int image_start(Task *t);
-_malloc_ _nonnull_ char *image_waiting(Task *t);
-_nonnull_ void image_release(Task *t);
-
 /* journal.c: the last max lines the unit left since that instant (CLOCK_MONOTONIC), oldest first, one printable line each; what
  * systemd said about it where it said nothing itself; NULL where there are none. */
 _nonnull_ char **journal_tail(const char *unit, uint64_t since_usec, size_t max);

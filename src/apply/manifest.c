@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256"[, "block"]}]} → what
+ * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[, "block"]}]} → what
  * an earlier plan wrote and this one does not is removed, then the new manifest is published. A crash in between leaves an old
- * manifest that lists more than there is: the next run removes the rest. A process may see only a part of the plan (--skip,
- * --daemon): entries that the whole plan owns stay as they are. */
+ * manifest that lists more than there is: the next run removes the rest. The two phases of a boot are two
+ * processes that each see their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -58,7 +58,7 @@ static json_t *manifest_read(Task *t) {
 static json_t *entry_new(const Action *a) {
         char digest[65];
         sha256_hex(a->file.content ?: "", a->file.size, digest);
-        json_t *entry = json_pack("{ss ss}", "path", a->target, "sha256", digest);
+        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase", phase_to_string(a->phase));
         if (a->type == ACTION_WRITE_BLOCK)
                 json_object_set_new(entry, "block", json_true());
         return entry;
@@ -73,8 +73,12 @@ static bool files_have(const json_t *files, const char *path) {
         return false;
 }
 
-static bool plan_owns(const Plan *plan, const char *path) {
-        return strv_contains(plan->owned, path);
+/* Written by this plan in whatever phase: never stale. */
+static bool plan_writes(const Plan *plan, const char *path) {
+        for (size_t i = 0; i < plan->n; i++)
+                if ((plan->actions[i].type == ACTION_WRITE_FILE || plan->actions[i].type == ACTION_WRITE_BLOCK) && streq(plan->actions[i].target, path))
+                        return true;
+        return false;
 }
 
 /* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
@@ -156,11 +160,11 @@ static int by_path(const void *a, const void *b) {
 /* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
 static char *manifest_format(json_t *files) {
         size_t n = json_array_size(files);
-        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof *sorted);
+        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof(json_t *));
         json_t *list = json_array();
         for (size_t i = 0; i < n; i++)
                 sorted[i] = json_array_get(files, i);
-        qsort(sorted, n, sizeof *sorted, by_path);
+        qsort(sorted, n, sizeof(json_t *), by_path);
         for (size_t i = 0; i < n; i++)
                 json_array_append(list, sorted[i]);
         json_t *manifest = json_pack("{si so}", "version", MANIFEST_VERSION, "files", list);
@@ -169,14 +173,12 @@ static char *manifest_format(json_t *files) {
         return text;
 }
 
-/* Marks that the run phase leaves in /run end with the boot. Pruning belongs to the configuration phase, which does not see them:
- * listed only when both phases run in one process, they would make the manifest differ without a reason. */
-static json_t *manifest_of_plan(const Plan *plan) {
+static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
         json_t *files = json_array();
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 bool block = a->type == ACTION_WRITE_BLOCK && a->file.size > 0;
-                if (a->phase == PHASE_CONFIG && (a->type == ACTION_WRITE_FILE || block))
+                if (a->phase == phase && (a->type == ACTION_WRITE_FILE || block))
                         json_array_append_new(files, entry_new(a));
         }
         return files;
@@ -184,7 +186,8 @@ static json_t *manifest_of_plan(const Plan *plan) {
 
 int manifest_stage(Task *t, RootTmp *ret) {
         const Plan *plan = t->apply->plan;
-        json_t *old = manifest_read(t), *new = manifest_of_plan(plan), *stale = json_array(), *entry;
+        const char *phase = phase_to_string(t->action->phase);
+        json_t *old = manifest_read(t), *new = manifest_of_plan(plan, t->action->phase), *stale = json_array(), *entry;
         size_t i;
 
         t->data = stale;
@@ -192,7 +195,10 @@ int manifest_stage(Task *t, RootTmp *ret) {
                 const char *path = entry_text(entry, "path");
                 if (files_have(new, path))
                         continue;
-                json_array_append(plan_owns(plan, path) ? new : stale, entry);
+                if (!streq(entry_text(entry, "phase"), phase))
+                        json_array_append(new, entry);
+                else if (!plan_writes(plan, path))
+                        json_array_append(stale, entry);
         }
         _cleanup_(freep) char *text = manifest_format(new);
         json_decref(old);

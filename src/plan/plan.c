@@ -10,14 +10,14 @@
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
-                    "start-unit", "pull-image", "unsupported")
+                    "start-unit", "unsupported")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
 static const uint64_t deadlines[_ACTION_MAX] = {
         [ACTION_WRITE_FILE] = PLAN_FILE_TIMEOUT,        [ACTION_WRITE_BLOCK] = PLAN_FILE_TIMEOUT,
         [ACTION_PRUNE_FILES] = PLAN_FILE_TIMEOUT,       [ACTION_RELOAD_MANAGER] = 30 * USEC_PER_SEC,
         [ACTION_RESTART_UNIT] = 30 * USEC_PER_SEC,      [ACTION_START_UNIT] = PLAN_UNIT_TIMEOUT,
-        [ACTION_PULL_IMAGE] = 120 * USEC_PER_SEC,       [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
+        [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
 };
 
 static void action_done(Action *a) {

@@ -16,7 +16,6 @@ typedef enum ActionType {
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
         ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings (unit.inputs) but is only restarted if it runs (resolved) */
         ACTION_START_UNIT,      /* target: unit; started, or restarted when unit.inputs is not what it was last started with */
-        ACTION_PULL_IMAGE,      /* target: image reference that containerd must hold before kubelet starts */
         ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;

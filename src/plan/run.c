@@ -62,7 +62,8 @@ static void plan_units(Plan *plan, bool soci) {
                 plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
         plan_unit(plan, "containerd", "containerd.service", "restarted if what it reads changed",
                   soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
-        action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
+        if (plan_find(plan, "write-file:" MOUNTS_READY))
+                action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
         Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, "all that kubelet waits for went well", "", 0644);
         action_after(turn, "start-unit:containerd.service");
         plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
@@ -73,7 +74,8 @@ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         (void)diag;
         const char *reason;
         plan_reload(plan);
-        plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
+        if (config->instance.storage.strategy == STORAGE_NONE)
+                plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
         plan_units(plan, plan_uses_soci(config, host, &reason));
         for (char **path = config->unsupported; path && *path; path++)

@@ -37,7 +37,7 @@ static void option_set(Action *a, char *word) {
 }
 
 static void line_read(Plan *p, char *line) {
-        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", NULL };
+        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", NULL };
         char *content = strstr(line, " content="), *type, *target, *word;
         if (content) {
                 *content = 0;
@@ -53,8 +53,6 @@ static void line_read(Plan *p, char *line) {
         while ((word = strsep(&line, " ")))
                 option_set(a, word);
         content_set(a, content ?: "");
-        if (a->type == ACTION_WRITE_FILE)
-                strv_add(&p->owned, a->target);
 }
 
 static void plan_done(Plan *p) {
@@ -65,7 +63,6 @@ static void plan_done(Plan *p) {
                 strv_free(p->actions[i].after);
         }
         free(p->actions);
-        strv_free(p->owned);
 }
 
 int main(int argc, char **argv) {
@@ -77,7 +74,7 @@ int main(int argc, char **argv) {
         uint64_t begin = now_usec();
         size_t room = 0;
 
-        for (ssize_t n; (n = getline(&line, &room, stdin)) > 0;) {
+        while (getline(&line, &room, stdin) > 0) {
                 line[strcspn(line, "\n")] = 0;
                 if (*line)
                         line_read(&plan, line);

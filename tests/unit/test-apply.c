@@ -31,7 +31,6 @@ static void plan_clear(Plan *p) {
                 strv_free(p->actions[i].after);
         }
         free(p->actions);
-        strv_free(p->owned);
         *p = (Plan){};
 }
 
@@ -51,7 +50,7 @@ static void box_init(Box *b) {
 #define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
 
 static Action *add(Box *b, ActionType type, const char *target, const char *content) {
-        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", "unsupported" };
+        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "unsupported" };
         b->plan.actions = xrealloc(b->plan.actions, b->plan.n + 1, sizeof(Action));
         Action *a = &b->plan.actions[b->plan.n++];
         *a = (Action){ .id = xasprintf("%s:%s", names[type], target), .type = type, .target = xstrdup(target),
@@ -283,24 +282,19 @@ TEST(a_block_is_not_written_through_a_link) {
 
 /* ---- the manifest ---- */
 
-/* A plan of these files, whose whole (another phase, another daemon) owns one more path or NULL. */
-static void plan_pruned(Box *b, const char *const *paths, const char *elsewhere) {
+static void plan_pruned(Box *b, const char *const *paths, Phase phase) {
         plan_clear(&b->plan);
-        for (; *paths; paths++) {
-                add(b, ACTION_WRITE_FILE, *paths, "content\n");
-                strv_add(&b->plan.owned, *paths);
-        }
-        if (elsewhere)
-                strv_add(&b->plan.owned, elsewhere);
-        add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
+        for (; *paths; paths++)
+                add(b, ACTION_WRITE_FILE, *paths, "content\n")->phase = phase;
+        add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL)->phase = phase;
 }
-#define PLAN_PRUNED(b, elsewhere, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL }, elsewhere)
+#define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL }, phase)
 
 TEST(prune_removes_what_is_no_longer_asked_for) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b");
         ASSERT_OK(apply(&b));
-        PLAN_PRUNED(&b, NULL, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 0), "unchanged");
         ASSERT_STREQ(outcome(&b, 1), "done");
@@ -315,34 +309,37 @@ TEST(prune_removes_what_is_no_longer_asked_for) {
 
 TEST(prune_keeps_a_dropin_directory_that_others_use) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/systemd/system/x.service.d/environment.conf");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf");
         ASSERT_OK(apply(&b));
         put(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t", 0644);
-        PLAN_PRUNED(&b, NULL);
+        PLAN_PRUNED(&b, PHASE_CONFIG);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/systemd/system/x.service.d/environment.conf");
         assert_file(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t");
 }
 
-TEST(prune_leaves_alone_what_a_filtered_plan_does_not_show) {
+TEST(prune_leaves_the_other_phase_alone) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/kubelet", "/etc/containerd");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config");
         ASSERT_OK(apply(&b));
-        PLAN_PRUNED(&b, "/etc/containerd", "/etc/kubelet");     /* --daemon kubelet */
+        PLAN_PRUNED(&b, PHASE_RUN, "/etc/run");                 /* the second process of the same boot */
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/config", "content\n");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config");           /* the next boot */
         ASSERT_OK(apply(&b));
         ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
-        assert_file(&b, "/etc/containerd", "content\n");
-        PLAN_PRUNED(&b, NULL, "/etc/kubelet");
+        PLAN_PRUNED(&b, PHASE_RUN);
         ASSERT_OK(apply(&b));
-        assert_absent(&b, "/etc/containerd");
+        assert_absent(&b, "/etc/run");
+        assert_file(&b, "/etc/config", "content\n");
 }
 
 TEST(prune_removes_what_was_changed_and_says_so) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
         ASSERT_OK(apply(&b));
         put(&b, "/etc/a", "patched by hand\n", 0644);
-        PLAN_PRUNED(&b, NULL);
+        PLAN_PRUNED(&b, PHASE_CONFIG);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/a");
         ASSERT_EQ(diag_count(&b.diag, true), 1);
@@ -351,14 +348,14 @@ TEST(prune_removes_what_was_changed_and_says_so) {
 
 TEST(prune_keeps_what_is_no_file_any_more) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/a", "/etc/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b");
         ASSERT_OK(apply(&b));
         _cleanup_(freep) char *link = xasprintf("%s/etc/a", b.path);
         ASSERT_OK(root_remove(b.root, "/etc/a"));
         ASSERT_OK(root_remove(b.root, "/etc/b"));
         ASSERT_EQ(symlink("elsewhere", link), 0);
         ASSERT_OK(root_make_dirs(b.root, "/etc/b", 0755));
-        PLAN_PRUNED(&b, NULL);
+        PLAN_PRUNED(&b, PHASE_CONFIG);
         ASSERT_OK(apply(&b));
         ASSERT_EQ(diag_count(&b.diag, true), 2);
         ASSERT_EQ(root_exists(b.root, "/etc/b"), 1);
@@ -372,7 +369,7 @@ TEST(prune_takes_blocks_away) {
         add(&b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/hosts", "a\n" BEGIN "x\n" END);
-        PLAN_PRUNED(&b, NULL);
+        PLAN_PRUNED(&b, PHASE_CONFIG);
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/hosts", "a\n");
 }
@@ -386,7 +383,7 @@ TEST(a_manifest_cannot_lead_elsewhere) {
                 _cleanup_(freep) char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
                 put(&b, "/etc/victim", "v", 0644);
                 put(&b, APPLY_MANIFEST, manifest, 0600);
-                PLAN_PRUNED(&b, NULL);
+                PLAN_PRUNED(&b, PHASE_CONFIG);
                 ASSERT_OK(apply(&b));
                 assert_file(&b, "/etc/victim", "v");
                 ASSERT_STREQ(b.diag.items[0].code, "manifest-path");
@@ -398,7 +395,7 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 BOX(b);
                 put(&b, APPLY_MANIFEST, bad[i], 0600);
-                PLAN_PRUNED(&b, NULL, "/etc/a");
+                PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
                 ASSERT_OK(apply(&b));
                 ASSERT_TRUE(diag_count(&b.diag, true) > 0);
                 ASSERT_OK(apply(&b));
@@ -409,13 +406,13 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
 
 TEST(after_a_failed_write_the_old_manifest_stays) {
         BOX(b);
-        PLAN_PRUNED(&b, NULL, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
         ASSERT_OK(apply(&b));
         put(&b, "/etc/file", "f", 0644);
-        PLAN_PRUNED(&b, NULL, "/etc/file/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/file/b");
         ASSERT_TRUE(apply(&b) < 0);
         assert_file(&b, "/etc/a", "content\n");
-        PLAN_PRUNED(&b, NULL, "/etc/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/b");
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/a");
 }
