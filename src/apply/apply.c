@@ -9,11 +9,12 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
-#define BATCH_MAX 200                                   /* two descriptors each; the soft limit is 1024 */
+#define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
@@ -164,9 +165,34 @@ static void task_publish(Task *t) {
                 task_end(t, OUTCOME_DONE);
 }
 
-/* Staging starts the write-back of each file, so that the first fsync finds most of the work done and the others next to none:
- * 16 files took 1.8 ms on ext4 and 1.2 ms on xfs, against 6.4 and 3.4 ms with one fsync after the other. One syncfs() would
- * save another 0.6 ms, but it waits for all that others have written, which at boot has no bound. */
+static void *task_sync(void *userdata) {
+        Task *t = userdata;
+        t->synced = root_tmp_sync(&t->tmp);
+        return NULL;
+}
+
+/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each after the other only
+ * in ten times that. One syncfs() would be a little faster still, but it waits for all that others have written, which at boot
+ * has no bound. */
+static void batch_sync(Apply *a) {
+        pthread_t threads[BATCH_MAX];
+        size_t n = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state != TASK_STAGED)
+                        continue;
+                if (pthread_create(&threads[n], NULL, task_sync, t) == 0)
+                        n++;
+                else
+                        task_sync(t);
+        }
+        while (n > 0)
+                pthread_join(threads[--n], NULL);
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
+                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "write", a->tasks[i].action->target);
+}
+
 static bool batch_apply(Apply *a) {
         size_t staged = 0;
         bool progress = false;
@@ -178,12 +204,8 @@ static bool batch_apply(Apply *a) {
                 staged += t->state == TASK_STAGED;
                 progress = true;
         }
-        for (size_t i = 0; i < a->n && staged > 0; i++) {
-                Task *t = &a->tasks[i];
-                int r = t->state == TASK_STAGED ? root_tmp_sync(&t->tmp) : 0;
-                if (r < 0)
-                        (void)file_fail(t, r, "write", t->action->target);
-        }
+        if (staged > 0)
+                batch_sync(a);
         for (size_t i = 0; i < a->n && staged > 0; i++)
                 if (a->tasks[i].state == TASK_STAGED)
                         task_publish(&a->tasks[i]);

@@ -25,6 +25,7 @@ struct Task {
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
         RootTmp tmp;            /* of a staged file */
+        int synced;             /* and what became of its sync */
         sd_event_source *deadline;
         void *data;             /* the executor's own */
 };

@@ -109,6 +109,8 @@ DEFINE_CLEANUP(Config *, config_free)
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
+/* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot that is a warning. */
+_must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
 /* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. */
 json_t *config_schema(void);
 

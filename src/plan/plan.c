@@ -38,6 +38,7 @@ Plan *plan_free(Plan *p) {
         json_decref(p->facts);
         free(p->machine);
         diag_done(&p->warnings);
+        strv_free(p->owned);
         free(p);
         return NULL;
 }
@@ -267,6 +268,9 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
                 return r;
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].file.content)
+                        strv_add(&plan->owned, plan->actions[i].target);
         plan_name(plan);
         *ret = TAKE_PTR(plan);
         return 0;

@@ -54,8 +54,7 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
                 text_add(&t, "DNS=%s\n", dns);
         if (domains > 0)
                 text_add(&t, "Domains=%s\n", search);
-        _cleanup_(freep) char *why = xasprintf("%zu name server%s, %zu search domain%s", servers, servers == 1 ? "" : "s",
-                                               domains, domains == 1 ? "" : "s");
+        _cleanup_(freep) char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
         action_after(restart, "write-file:" RESOLVED_CONFIG);

@@ -517,6 +517,21 @@ TEST(a_document_survives_the_cache) {
         rmdir(dir);
 }
 
+TEST(expressions_are_checked_beforehand) {
+        static const struct { const char *text; bool good; } cases[] = {
+                { "((default_enis - 1) * (ips_per_eni - 1)) + 2", true }, { "vcpus > 100 ? 250 : max_pods", true }, { "max_pods / (vcpus - 2)", true },
+                { "max_pods +", false }, { "pods", false }, { "0", false }, { "max_pods / 0", false }, { "1.5", true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
+                _cleanup_(loaded_done) Loaded l = load_with(more);
+                ASSERT_EQ(l.r, 0);
+                int r = config_check_expression(l.config, &l.diag);
+                if ((r >= 0) != cases[i].good || (r < 0 && !streq(diag_first_error(&l.diag)->path, "spec.kubelet.maxPodsExpression")))
+                        FAIL("%s: %d %s", cases[i].text, r, r < 0 ? diag_first_error(&l.diag)->text : "");
+        }
+}
+
 TEST(string_tables) {
         ASSERT_EQ(storage_strategy_from_string("raid10"), STORAGE_RAID10);
         ASSERT_ERROR(storage_strategy_from_string("raid1"), EINVAL);

@@ -72,8 +72,10 @@ TEST(filter) {
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));
         const Action *kubelet = plan_find(s.plan, "start-unit:kubelet.service");
-        ASSERT_EQ(strv_length(kubelet->after), 1);
+        ASSERT_EQ(strv_length(kubelet->after), 2);
         ASSERT_STREQ(kubelet->after[0], "start-unit:containerd.service");
+        ASSERT_STREQ(kubelet->after[1], "write-file:/run/nodestrap/kubelet-may-start");
+        ASSERT_TRUE(strv_contains(plan_find(s.plan, kubelet->after[1])->after, "start-unit:containerd.service"));
         ASSERT_STREQ(s.plan->id, id);
 
         sample_plan(&s);

@@ -55,7 +55,7 @@ check_node() {
         try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
         try "kubelet was started once" starts 1
         try "the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
-        cp plan.json dump.toml out/ 2>/dev/null
+        cp plan.json dump.toml /run/nodestrap/status.json out/ 2>/dev/null
 }
 
 # The same input a second time: no file, no process changes.

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Is maxPodsExpression one that some instance type could be given? At boot an expression that fails is a warning, since a node with
+ * the standard number of pods is better than none; whoever checks a configuration beforehand wants to know. */
+#include "config/config.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/* A small, a middling and a large instance type: m5.large, m5.4xlarge, p5.48xlarge. */
+static const struct { int64_t enis, addresses, cpus, memory_mib; } samples[] = {
+        { 3, 10, 2, 8192 }, { 8, 30, 16, 65536 }, { 2, 50, 192, 2097152 },
+};
+
+int config_check_expression(const Config *config, Diag *diag) {
+        const char *text = config->kubelet.max_pods_expression;
+        char *why = NULL;
+
+        if (!text || !*text)
+                return 0;
+        for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+                const ExprVariable variables[] = {
+                        { "default_enis", samples[i].enis }, { "ips_per_eni", samples[i].addresses },
+                        { "max_pods", samples[i].enis * (samples[i].addresses - 1) + 2 }, { "vcpus", samples[i].cpus },
+                        { "memory_mib", samples[i].memory_mib }, { "physical_memory_mib", samples[i].memory_mib },
+                };
+                int64_t value = 0;
+                free(why);
+                why = NULL;
+                if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why) >= 0 && value > 0 && value <= INT_MAX) {
+                        free(why);
+                        return 0;
+                }
+        }
+        int r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.kubelet.maxPodsExpression", "%s",
+                           why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
+        free(why);
+        return r;
+}
