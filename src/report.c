@@ -316,7 +316,7 @@ static void tell_last(const char *line, bool good) {
 /* ---- all of it ---- */
 
 static void file_write(const Root *root, const char *path, const char *text) {
-        int r = root_replace(root, path, text, strlen(text), 0644);
+        int r = root_replace_volatile(root, path, text, strlen(text), 0644);
         if (r < 0)
                 (void)log_line_errno(LOG_WARNING, r, "%s cannot be written", path);
 }

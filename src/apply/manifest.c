@@ -6,6 +6,7 @@
 #include "apply/executor.h"
 
 #include "base/log.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -126,7 +127,7 @@ static int remove_block(const Root *root, const char *path) {
 
 /* systemd has read it and must read anew, even if we are stopped before we can tell it. */
 static int manager_expect(const Root *root, const char *path) {
-        return strstr(path, "/systemd/") ? root_replace(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
+        return strstr(path, "/systemd/") ? root_replace_volatile(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
 }
 
 /* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */

@@ -8,6 +8,7 @@
 #include "apply/unit.h"
 
 #include "base/log.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -34,7 +35,7 @@ static bool record_same(const Unit *u) {
 
 static void record_write(const Unit *u) {
         _cleanup_(freep) char *path = record_path(u), *line = xasprintf("%s\n", u->inputs);
-        int r = root_replace(u->task->apply->root, path, line, strlen(line), 0644);
+        int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0644);
         if (r < 0)
                 diag_warn(u->task->apply->diag, "record-not-written", NULL, path, "%s; the next run restarts %s once more", strerror(-r), u->name);
 }

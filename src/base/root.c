@@ -316,13 +316,21 @@ void root_tmp_release(RootTmp *t) {
         *t = (RootTmp){ .dir_fd = -1, .fd = -1 };
 }
 
-int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
+static int replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode, bool sync) {
         RootTmp t;
         int result = root_tmp_stage(r, path, data, size, mode, &t);
-        if (result > 0)
+        if (result > 0 && sync)
                 result = root_tmp_sync(&t);
         if (result >= 0)
                 result = root_tmp_publish(&t);
         root_tmp_release(&t);
         return result;
+}
+
+int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
+        return replace(r, path, data, size, mode, true);
+}
+
+int root_replace_volatile(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
+        return replace(r, path, data, size, mode, false);
 }

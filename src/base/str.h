@@ -35,5 +35,3 @@ _malloc_ char *str_lower(const char *s);                        /* ASCII only: l
 _must_check_ int parse_u64(const char *s, uint64_t *ret);
 /* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
 const char *nearest_name(const char *text, const char *const *names);
-/* "0123abcd…": lower-case hex of the SHA-256 of data; 64 characters and NUL. */
-void sha256_hex(const void *data, size_t size, char ret[static 65]);

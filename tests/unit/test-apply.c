@@ -3,6 +3,7 @@
  * tests/check/units.sh. */
 #include "apply/executor.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "../test.h"
