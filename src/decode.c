@@ -60,11 +60,11 @@ static bool is_mark(Cut c) {
 
 /* The first line that holds something in YAML; empty at the end. */
 static Cut first_content(const Blob *b) {
-        Cut c = { b->data, b->data + b->size }, line = { c.end, c.end };
+        Cut c = { b->data, b->data + b->size };
 
         skip_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end) {
-                Cut text = line = cut_line(&c);
+                Cut line = cut_line(&c), text = line;
                 skip_blanks(&text);
                 if (skip_text(&text, "---"))
                         skip_blanks(&text);

@@ -77,29 +77,22 @@ static int read_directory(const Root *root, const char *path, Blobs *ret, Diag *
 }
 
 /* A relative path starts at the working directory; below another root there is none, so it starts at that root. */
-static int absolute_path(const Root *root, const char *path, char **ret) {
-        if (path[0] == '/' || !root_is_host(root)) {
-                *ret = xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
-                return 0;
-        }
+static char *absolute_path(const Root *root, const char *path) {
+        if (path[0] == '/' || !root_is_host(root))
+                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
         _cleanup_(freep) char *here = getcwd(NULL, 0);
-        if (!here)
-                return -errno;
-        *ret = xasprintf("%s/%s", streq(here, "/") ? "" : here, path);
-        return 0;
+        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
 }
 
 static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *absolute = NULL;
+        _cleanup_(freep) char *absolute = absolute_path(root, path);
         struct stat st = {};
-        int fd = -1, r = absolute_path(root, path, &absolute);
-        if (r >= 0)
-                r = fd = root_open(root, absolute, O_PATH);
-        if (r >= 0 && fstat(fd, &st) < 0)
-                r = -errno;
-        if (fd >= 0)
+        int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
+        if (fd >= 0) {
+                r = fstat(fd, &st) < 0 ? -errno : 0;
                 close(fd);
-        if (r < 0)
+        }
+        if (!absolute || r < 0)
                 return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
                                   "there is no such configuration source: %s", strerror(-r));
         return S_ISDIR(st.st_mode) ? read_directory(root, absolute, ret, diag) : read_file(root, absolute, ret, diag);

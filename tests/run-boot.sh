@@ -45,7 +45,7 @@ tree_read_only_etc() {
 tree_ec2() {                            # the EC2 API on loopback
         mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants" "$tree/etc/systemd/system/nodestrap-config.service.d"
         cp "$here/mock/aws.py" "$tree/vmtest/"; ln -s ../mock-ec2.service "$tree/etc/systemd/system/sysinit.target.wants/"
-        printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/aws.py --ec2-listen 127.0.0.1:8101 --log /vmtest/out/ec2.log\n' \
+        printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/aws.py --imds /vmtest/imds --ec2-listen 127.0.0.1:8101 --ec2-name ip-10-11-12-13.us-west-2.compute.internal --key ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token --log /vmtest/out/ec2.log\n' \
                 >"$tree/etc/systemd/system/mock-ec2.service"
         printf '[Service]\nEnvironment=AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/ec2.conf"
 }

@@ -57,8 +57,10 @@ static inline json_t *sample_json(Sample *s, const char *text) {
 static inline Plan *sample_plan(Sample *s) {
         s->plan = plan_free(s->plan);
         int r = plan_make(&s->config, &s->host, &s->options, &s->plan, &s->diag);
-        if (r < 0)
-                FAIL("no plan: %s", diag_first_error(&s->diag) ? diag_first_error(&s->diag)->text : strerror(-r));
+        if (r < 0) {
+                const Diagnostic *first = diag_first_error(&s->diag);
+                FAIL("no plan (%d): %s", r, first && first->text ? first->text : "no reason given");
+        }
         return s->plan;
 }
 

@@ -9,11 +9,12 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 
-#define DEADLINE_DEFAULT_USEC (5 * 60 * USEC_PER_SEC)   /* of an action whose plan names none */
-#define BATCH_MAX 200                                   /* two descriptors each; the soft limit is 1024 */
+#define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
+#define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
@@ -164,9 +165,34 @@ static void task_publish(Task *t) {
                 task_end(t, OUTCOME_DONE);
 }
 
-/* Staging starts the write-back of each file, so that the first fsync finds most of the work done and the others next to none:
- * 16 files took 1.8 ms on ext4 and 1.2 ms on xfs, against 6.4 and 3.4 ms with one fsync after the other. One syncfs() would
- * save another 0.6 ms, but it waits for all that others have written, which at boot has no bound. */
+static void *task_sync(void *userdata) {
+        Task *t = userdata;
+        t->synced = root_tmp_sync(&t->tmp);
+        return NULL;
+}
+
+/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each after the other only
+ * in ten times that. One syncfs() would be a little faster still, but it waits for all that others have written, which at boot
+ * has no bound. */
+static void batch_sync(Apply *a) {
+        pthread_t threads[BATCH_MAX];
+        size_t n = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                Task *t = &a->tasks[i];
+                if (t->state != TASK_STAGED)
+                        continue;
+                if (pthread_create(&threads[n], NULL, task_sync, t) == 0)
+                        n++;
+                else
+                        task_sync(t);
+        }
+        while (n > 0)
+                pthread_join(threads[--n], NULL);
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
+                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "write", a->tasks[i].action->target);
+}
+
 static bool batch_apply(Apply *a) {
         size_t staged = 0;
         bool progress = false;
@@ -178,12 +204,8 @@ static bool batch_apply(Apply *a) {
                 staged += t->state == TASK_STAGED;
                 progress = true;
         }
-        for (size_t i = 0; i < a->n && staged > 0; i++) {
-                Task *t = &a->tasks[i];
-                int r = t->state == TASK_STAGED ? root_tmp_sync(&t->tmp) : 0;
-                if (r < 0)
-                        (void)file_fail(t, r, "write", t->action->target);
-        }
+        if (staged > 0)
+                batch_sync(a);
         for (size_t i = 0; i < a->n && staged > 0; i++)
                 if (a->tasks[i].state == TASK_STAGED)
                         task_publish(&a->tasks[i]);
@@ -221,7 +243,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 
@@ -346,13 +368,17 @@ static Task *task_find(Apply *a, const char *id, size_t before) {
 static int task_link(Apply *a, size_t i) {
         Task *t = &a->tasks[i];
         size_t n = strv_length(t->action->after);
-        t->after = xcalloc(n, sizeof *t->after);
-        for (t->n_after = 0; t->n_after < n; t->n_after++) {
+        t->after = xcalloc(n + i, sizeof(Task *));
+        for (; t->n_after < n; t->n_after++) {
                 const char *id = t->action->after[t->n_after];
                 t->after[t->n_after] = task_find(a, id, i);
                 if (!t->after[t->n_after])
                         return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
         }
+        /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
+        for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
+                if (task_executor(&a->tasks[k])->stage)
+                        t->after[t->n_after++] = &a->tasks[k];
         return 0;
 }
 
@@ -364,7 +390,7 @@ static int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
         }
-        for (size_t i = 0; i < a->n; i++) {
+        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
                 int r = task_link(a, i);
                 if (r < 0)
                         return r;
@@ -411,6 +437,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                 return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
         r = apply_run(&a);
         signals_look(&a);       /* one that came after the last action must not end us before the report is written */
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */
+                sigprocmask(SIG_SETMASK, &before, NULL);
         return r < 0 ? r : results_first_failure(ret) ? -EIO : 0;
 }

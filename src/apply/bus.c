@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <systemd/sd-login.h>
 
-#define NEVER_USEC (60 * 60 * USEC_PER_SEC)     /* a call ends with its action's deadline, not with the bus's own 25 s */
+#define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline, not with the bus's own 25 s */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
 #define TAIL_LINES 5
 

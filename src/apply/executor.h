@@ -25,6 +25,7 @@ struct Task {
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
         RootTmp tmp;            /* of a staged file */
+        int synced;             /* and what became of its sync */
         sd_event_source *deadline;
         void *data;             /* the executor's own */
 };
@@ -77,6 +78,10 @@ _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, con
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
+
+/* What a unit, or the manager ("systemd"), was last started with stands in a file of its name; "changed" fits nothing. */
+#define STARTED_DIR APPLY_RUN_DIR "/started"
+#define MANAGER_RECORD STARTED_DIR "/systemd"
 
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);

@@ -59,25 +59,22 @@ static char *entry_message(sd_journal *j) {
 
 static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec, size_t max) {
         _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit);
-        char **newest_first = NULL, **lines = NULL;
+        _cleanup_(strv_freep) char **newest_first = NULL;
+        char **lines = NULL;
         uint64_t usec;
 
         sd_journal_flush_matches(j);
         if (sd_journal_add_match(j, match, 0) < 0 || sd_journal_seek_tail(j) < 0)
                 return NULL;
-        for (size_t n = 0; n < max && sd_journal_previous(j) > 0;) {
+        while (strv_length(newest_first) < max && sd_journal_previous(j) > 0) {
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
                         break;                  /* of an earlier boot (-ESTALE), or before we began */
-                char *line = entry_message(j);
-                if (line && *line) {
-                        strv_push(&newest_first, line);
-                        n++;
-                } else
-                        free(line);
+                _cleanup_(freep) char *line = entry_message(j);
+                if (line && *line)
+                        strv_push(&newest_first, TAKE_PTR(line));
         }
-        for (size_t n = strv_length(newest_first); n > 0; n--)
+        for (size_t n = strv_length(newest_first); newest_first && n > 0; n--)
                 strv_add(&lines, newest_first[n - 1]);
-        strv_free(newest_first);
         return lines;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[, "block"]}]} → what
  * an earlier plan wrote and this one does not is removed, then the new manifest is published. A crash in between leaves an old
- * manifest that lists more than there is: the next run removes the rest. The two phases of a boot are two processes with a
- * filtered plan each, so an entry belongs to the phase that wrote it and only that phase may miss it. */
+ * manifest that lists more than there is: the next run removes the rest. The two phases of a boot are two
+ * processes that each see their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -33,10 +33,6 @@ static const char *entry_text(const json_t *entry, const char *key) {
         return json_string_value(json_object_get(entry, key)) ?: "";
 }
 
-static const char *phase_word(Phase phase) {
-        return phase == PHASE_RUN ? "run" : "config";
-}
-
 /* The entries of the manifest that can be believed. */
 static json_t *manifest_read(Task *t) {
         _cleanup_(freep) char *text = NULL;
@@ -62,7 +58,7 @@ static json_t *manifest_read(Task *t) {
 static json_t *entry_new(const Action *a) {
         char digest[65];
         sha256_hex(a->file.content ?: "", a->file.size, digest);
-        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase", phase_word(a->phase));
+        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase", phase_to_string(a->phase));
         if (a->type == ACTION_WRITE_BLOCK)
                 json_object_set_new(entry, "block", json_true());
         return entry;
@@ -77,7 +73,7 @@ static bool files_have(const json_t *files, const char *path) {
         return false;
 }
 
-/* A path that this plan writes, in whatever phase: never stale. */
+/* Written by this plan in whatever phase: never stale. */
 static bool plan_writes(const Plan *plan, const char *path) {
         for (size_t i = 0; i < plan->n; i++)
                 if ((plan->actions[i].type == ACTION_WRITE_FILE || plan->actions[i].type == ACTION_WRITE_BLOCK) && streq(plan->actions[i].target, path))
@@ -85,18 +81,18 @@ static bool plan_writes(const Plan *plan, const char *path) {
         return false;
 }
 
-/* Is it still what we wrote? 1, 0 (somebody changed it: it is theirs now), or a negative errno. */
-static int file_is_ours(const Root *root, const char *path, const char *sha256) {
+/* Is it still what we wrote? 1, 0, or a negative errno; -EISDIR and -ELOOP: it is no file. */
+static int file_is_unchanged(const Root *root, const char *path, const char *sha256) {
         _cleanup_(freep) char *data = NULL;
         char digest[65];
         size_t size = 0;
         int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
-                return fd == -ELOOP ? 0 : fd;
+                return fd;
         close(fd);
         int r = root_read(root, path, OWNED_FILE_MAX, &data, &size);
         if (r < 0)
-                return r == -EFBIG || r == -EISDIR ? 0 : r;
+                return r == -EFBIG ? 0 : r;
         sha256_hex(data, size, digest);
         return streq(digest, sha256);
 }
@@ -127,19 +123,28 @@ static int remove_block(const Root *root, const char *path) {
         return r;
 }
 
+/* systemd has read it and must read anew, even if we are stopped before we can tell it. */
+static int manager_expect(const Root *root, const char *path) {
+        return strstr(path, "/systemd/") ? root_replace(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
+}
+
+/* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */
 static int remove_entry(Task *t, const json_t *entry) {
         const char *path = entry_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
                 return remove_block(t->apply->root, path);
-        int r = file_is_ours(t->apply->root, path, entry_text(entry, "sha256"));
+        int r = file_is_unchanged(t->apply->root, path, entry_text(entry, "sha256"));
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
-        if (r == 0) {
-                diag_warn(t->apply->diag, "file-kept", NULL, path,
-                          "no longer asked for, but changed since it was written, so it stays; remove it by hand if nobody needs it");
+        if (r == -EISDIR || r == -ELOOP) {
+                diag_warn(t->apply->diag, "file-kept", NULL, path, "no longer asked for, but what stands there is not the file that was written; it stays");
                 return 0;
         }
-        if (r > 0)
+        if (r == 0)
+                diag_warn(t->apply->diag, "file-changed", NULL, path, "no longer asked for, and removed although it was changed since it was written");
+        if (r >= 0)
+                r = manager_expect(t->apply->root, path);
+        if (r >= 0)
                 r = root_remove(t->apply->root, path);
         if (r < 0)
                 return r;
@@ -155,11 +160,11 @@ static int by_path(const void *a, const void *b) {
 /* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
 static char *manifest_format(json_t *files) {
         size_t n = json_array_size(files);
-        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof *sorted);
+        _cleanup_(freep) json_t **sorted = xcalloc(n, sizeof(json_t *));
         json_t *list = json_array();
         for (size_t i = 0; i < n; i++)
                 sorted[i] = json_array_get(files, i);
-        qsort(sorted, n, sizeof *sorted, by_path);
+        qsort(sorted, n, sizeof(json_t *), by_path);
         for (size_t i = 0; i < n; i++)
                 json_array_append(list, sorted[i]);
         json_t *manifest = json_pack("{si so}", "version", MANIFEST_VERSION, "files", list);
@@ -181,7 +186,7 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
 
 int manifest_stage(Task *t, RootTmp *ret) {
         const Plan *plan = t->apply->plan;
-        const char *phase = phase_word(t->action->phase);
+        const char *phase = phase_to_string(t->action->phase);
         json_t *old = manifest_read(t), *new = manifest_of_plan(plan, t->action->phase), *stale = json_array(), *entry;
         size_t i;
 

@@ -14,7 +14,6 @@
 #include <errno.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
-#define STARTED_DIR APPLY_RUN_DIR "/started"
 
 static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Unit *u = userdata;
@@ -30,11 +29,11 @@ static char *record_path(const Unit *u) {
 
 static bool record_same(const Unit *u) {
         _cleanup_(freep) char *path = record_path(u), *line = NULL;
-        return root_read_line(u->task->apply->root, path, &line) >= 0 && streq(line, u->task->action->unit.inputs);
+        return root_read_line(u->task->apply->root, path, &line) >= 0 && streq(line, u->inputs);
 }
 
 static void record_write(const Unit *u) {
-        _cleanup_(freep) char *path = record_path(u), *line = xasprintf("%s\n", u->task->action->unit.inputs);
+        _cleanup_(freep) char *path = record_path(u), *line = xasprintf("%s\n", u->inputs);
         int r = root_replace(u->task->apply->root, path, line, strlen(line), 0644);
         if (r < 0)
                 diag_warn(u->task->apply->diag, "record-not-written", NULL, path, "%s; the next run restarts %s once more", strerror(-r), u->name);
@@ -106,6 +105,7 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 static Unit *unit_new(Task *t) {
         Unit *u = xcalloc(1, sizeof *u);
         *u = (Unit){ .task = t, .name = t->action->target };
+        memcpy(u->inputs, t->action->unit.inputs, sizeof u->inputs);
         t->data = u;
         return u;
 }
@@ -228,8 +228,43 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         return 0;
 }
 
+static bool is_file(const Task *t) {
+        return t->action->type == ACTION_WRITE_FILE;
+}
+
+/* Of the files that it comes after; false when there are none. A file that had to be written anew counts, whatever it is now:
+ * systemd may have read what stood there before. */
+static bool reload_inputs(Task *t, char ret[static 65], bool *ret_written) {
+        Text all = {};
+        char digest[65];
+        *ret_written = false;
+        for (size_t i = 0; i < t->n_after; i++) {
+                const Action *a = t->after[i]->action;
+                if (!is_file(t->after[i]))
+                        continue;
+                sha256_hex(a->file.content ?: "", a->file.size, digest);
+                text_add(&all, "%s %s\n", digest, a->target);
+                *ret_written |= t->after[i]->result->outcome == OUTCOME_DONE;
+        }
+        bool any = all.size > 0;
+        sha256_hex(all.data ?: "", all.size, ret);
+        text_done(&all);
+        return any;
+}
+
+/* Where nothing is recorded nothing was reloaded in this boot: then what was there at power-on is loaded, but a run that was
+ * stopped between writing and reloading may have left files, so where there are files, reload. */
 int reload_check(Task *t) {
-        return record_same(unit_new(t)) ? CHECK_DONE_ALREADY : CHECK_NEEDED;
+        Unit *u = unit_new(t);
+        char digest[65];
+        bool written, any = reload_inputs(t, digest, &written), given = u->inputs[0];
+        if (!given)
+                memcpy(u->inputs, digest, sizeof u->inputs);
+        if (written)
+                return CHECK_NEEDED;
+        if (record_same(u))
+                return CHECK_DONE_ALREADY;
+        return given || any || root_exists(t->apply->root, MANAGER_RECORD) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 
 /* Reload reads unit files and system.conf.d anew, DefaultEnvironment= with it; what already runs keeps its environment. */

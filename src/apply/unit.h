@@ -25,6 +25,7 @@ typedef struct Unit {
         char *path, *job;                               /* D-Bus objects; job only while it is queued or runs */
         char *job_result;
         const char *method;
+        char inputs[65];                                /* digest of what it is started with */
         UnitState state;
         uint32_t restarts_before;
         sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];

@@ -186,7 +186,6 @@ static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
 }
 
 static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag) {
-        _cleanup_(freep) char *unused = NULL;
         HttpsReply reply = {};
         /* The last attempt, at the end of the time, gets a second too. */
         Verdict v = perform(c, form, MIN(MAX(left_usec, USEC_PER_SEC), ATTEMPT_USEC), &reply);
@@ -195,7 +194,7 @@ static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag
         else if (v == VERDICT_GOOD) {
                 int r = reply.body.size > 0 ? c->accept(&reply.body, c->ret) : -EBADMSG;
                 if (r <= 0) {
-                        unused = c->why;
+                        free(c->why);
                         c->why = xstrdup(r < 0 ? "an answer that is not EC2's XML" : c->missing);
                         v = VERDICT_AGAIN;
                 }
@@ -251,7 +250,8 @@ static int call_until(Call *c, const char *form, Diag *diag) {
                 if (v == VERDICT_AGAIN_AT_ONCE)
                         continue;
                 log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "EC2, %s: %s; trying again.", c->action, c->why);
-                sleep_usec(MIN(backoff_usec(failures++, BACKOFF_USEC, BACKOFF_CAP), deadline - now));
+                uint64_t pause = backoff_usec(failures++, BACKOFF_USEC, BACKOFF_CAP);
+                sleep_usec(MIN(pause, deadline - now));
         }
 }
 

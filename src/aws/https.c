@@ -109,7 +109,9 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         struct curl_slist *list = NULL;
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(freep) char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
-                list = curl.append(list, line) ?: list;
+                struct curl_slist *longer = curl.append(list, line);
+                if (longer)             /* else memory ran out: an unsigned request is refused, and tried again */
+                        list = longer;
                 explicit_bzero(line, strlen(line));
         }
         return list;

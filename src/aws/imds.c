@@ -213,7 +213,8 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
                 if (now >= deadline)
                         return -ETIMEDOUT;
                 log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again.", path, *why);
-                sleep_usec(MIN(backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP), deadline - now));
+                uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
+                sleep_usec(MIN(pause, deadline - now));
         }
 }
 

@@ -49,14 +49,13 @@ const char *root_path(const Root *r) {
         return r->path;
 }
 
-static int open_in(int dir_fd, const char *path, int flags, mode_t mode) {
-        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = mode, .resolve = RESOLVE_IN_ROOT };
-        long fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
-        return fd < 0 ? -errno : (int)fd;
-}
-
 int root_open(const Root *r, const char *path, int flags) {
-        return open_in(r->fd, path, flags, 0);
+        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT };
+        long fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
+        /* Sandboxes and valgrind know only older calls; at the host's own root these resolve to the same files. */
+        if (fd < 0 && errno == ENOSYS && r->host)
+                fd = open(path, flags | O_CLOEXEC);
+        return fd < 0 ? -errno : (int)fd;
 }
 
 int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size) {

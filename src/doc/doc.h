@@ -52,9 +52,10 @@ void documents_done(Documents *d);
 /* One stream → its documents in order (rules D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded, of equal keys the
  * last one kept and warned about, empty documents left out. Lines are those of the source (blob->at.line + …). */
 _must_check_ _nonnull_ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag);
-/* What YAML 1.1 makes of a scalar: null, boolean, integer, float or string as go-yaml resolves it; dates stay text (rule T5). */
+/* What YAML 1.1 makes of a scalar: null, boolean, integer, float or string as go-yaml resolves it; dates stay text (rule T5).
+ * -EINVAL for what JSON cannot hold: infinity and NaN. */
 _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
-/* A whole free-form subtree the same way. */
+/* A whole free-form subtree the same way; its keys are text (rule T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
 

@@ -101,7 +101,7 @@ static int check(const Expr *e, Shape *ret, ExprError *error) {
 }
 
 int expr_check(const Expr *e, ExprType *ret, ExprError *error) {
-        Shape shape;
+        Shape shape = {};
         int r = check(e, &shape, error);
         if (r >= 0)
                 *ret = shape.types;
@@ -111,7 +111,7 @@ int expr_check(const Expr *e, ExprType *ret, ExprError *error) {
 /* ---- values ---- */
 
 static int eval_bool(Pool *pool, const Expr *e, bool *ret, ExprError *error) {
-        ExprValue value;
+        ExprValue value = {};
         int r = expr_eval(pool, e, &value, error);
         if (r < 0)
                 return r;
@@ -154,7 +154,7 @@ static int eval_call(Pool *pool, const Expr *e, const ExprValue *args, ExprValue
 }
 
 int expr_eval(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
-        bool yes;
+        bool yes = false;
         if (e->kind == EXPR_LITERAL) {
                 *ret = e->value;
                 return 0;

@@ -97,15 +97,20 @@ static const char *negate_bool(const ExprCall *c, ExprValue *ret) {
 
 /* ---- comparison ---- */
 
-/* Numbers of all three types stand on one line; a long double has the 64 bits that keep every one of them exact. */
-static long double as_number(const ExprValue *v) {
-        return v->type == EXPR_INT ? (long double)v->i : v->type == EXPR_UINT ? (long double)v->u : (long double)v->d;
+/* Numbers of all three types stand on one line. Beside a double the other one is a double first, with what that loses: so do
+ * CEL's conformance tests want it. A long double holds every int and uint. */
+static long double as_number(const ExprValue *v, const ExprValue *other) {
+        if (v->type == EXPR_DOUBLE)
+                return (long double)v->d;
+        if (other->type == EXPR_DOUBLE)
+                return (long double)(v->type == EXPR_INT ? (double)v->i : (double)v->u);
+        return v->type == EXPR_INT ? (long double)v->i : (long double)v->u;
 }
 _Static_assert(__LDBL_MANT_DIG__ >= 64, "as_number() needs a long double that holds every 64-bit integer");
 
 bool expr_equal(const ExprValue *a, const ExprValue *b) {
         if (a->type & EXPR_NUMBER && b->type & EXPR_NUMBER)
-                return as_number(a) == as_number(b);
+                return as_number(a, b) == as_number(b, a);
         if (a->type != b->type || a->n != b->n)
                 return false;
         switch (a->type) {
@@ -134,7 +139,7 @@ static const char *give_order(const char *name, int order, ExprValue *ret) {
 }
 
 static const char *order_numbers(const ExprCall *c, ExprValue *ret) {
-        long double a = as_number(&c->args[0]), b = as_number(&c->args[1]);
+        long double a = as_number(&c->args[0], &c->args[1]), b = as_number(&c->args[1], &c->args[0]);
         if (isnan(a) || isnan(b))
                 return "NaN cannot be compared";
         return give_order(c->name, (a > b) - (a < b), ret);
@@ -220,14 +225,14 @@ static const char *convert_type(const ExprCall *c, ExprValue *ret) {
 
 /* Towards zero. The limits themselves are refused like cel-go does: as a double, the upper one is 2^63. */
 static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
-        if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(c->args->d > -0x1p63 && c->args->d < 0x1p63))
+        if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(fabs(c->args->d) < 9223372036854775808.0))
                 return out_of_range;
         *ret = (ExprValue){ .type = EXPR_INT, .i = c->args->type == EXPR_UINT ? (int64_t)c->args->u : (int64_t)c->args->d };
         return NULL;
 }
 
 static const char *number_to_uint(const ExprCall *c, ExprValue *ret) {
-        if (c->args->type == EXPR_INT ? c->args->i < 0 : !(c->args->d >= 0 && c->args->d < 0x1p64))
+        if (c->args->type == EXPR_INT ? c->args->i < 0 : !(c->args->d >= 0 && c->args->d < 18446744073709551616.0))
                 return out_of_range;
         *ret = (ExprValue){ .type = EXPR_UINT, .u = c->args->type == EXPR_INT ? (uint64_t)c->args->i : (uint64_t)c->args->d };
         return NULL;
@@ -298,8 +303,10 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
                 c->args->type == EXPR_INT  ? xasprintf("%lld", (long long)c->args->i)
               : c->args->type == EXPR_UINT ? xasprintf("%llu", (unsigned long long)c->args->u)
               : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false") : format_double(c->args->d);
-        char *copy = pool_alloc(c->pool, strlen(text) + 1);
-        *ret = (ExprValue){ .type = EXPR_STRING, .text = strcpy(copy, text), .n = strlen(text) };
+        size_t n = strlen(text);
+        char *copy = pool_alloc(c->pool, n + 1);
+        memcpy(copy, text, n + 1);
+        *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n };
         return NULL;
 }
 

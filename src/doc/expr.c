@@ -71,7 +71,7 @@ static int enter(Parser *p) {
 
 static Expr *expr_new(Parser *p, ExprKind kind, const char *at, const char *name, size_t n) {
         Expr *e = pool_alloc(p->pool, sizeof *e);
-        *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1, .args = pool_alloc(p->pool, n * sizeof(Expr *)) };
+        *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1, .args = pool_alloc(p->pool, n * sizeof(void *)) };
         return e;
 }
 
@@ -99,6 +99,10 @@ static Expr *make_literal(Parser *p, const char *at, ExprValue value) {
         return e;
 }
 
+static Expr **list_grow(Expr **items, size_t room) {
+        return xrealloc(items, room, sizeof(void *));
+}
+
 /* ---- the grammar ---- */
 
 static int parse_expr(Parser *p, Expr **ret);
@@ -111,12 +115,12 @@ static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
         bool more = !is_operator(p, close);
 
         if (first) {
-                items = xrealloc(NULL, room = 4, sizeof *items);
+                items = list_grow(NULL, room = 4);
                 items[n++] = first;
         }
         while (r >= 0 && more) {
                 if (n == room)
-                        items = xrealloc(items, room = room * 2 + 4, sizeof *items);
+                        items = list_grow(items, room = room * 2 + 4);
                 r = parse_expr(p, &items[n]);
                 n += r >= 0;
                 more = r >= 0 && is_operator(p, ",");
@@ -128,7 +132,7 @@ static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
         if (r >= 0)
                 r = expect(p, close);
         into->n = n;
-        into->args = pool_alloc(p->pool, n * sizeof *items);
+        into->args = pool_alloc(p->pool, n * sizeof(void *));
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = set_arg(p, into, i, items[i]);
         free(items);
@@ -141,9 +145,8 @@ static int parse_call(Parser *p, const Token *name, Expr *object, Expr **ret) {
         char *copy = pool_alloc(p->pool, name->size + 1);
         memcpy(copy, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
-                return object ? expr_fail(p->error, name->at, "no method of this name: there are size, startsWith, endsWith and contains")
-                              : expr_fail(p->error, name->at, "no function of this name: there are int, uint, double, string, bool, dyn, type "
-                                          "and size");
+                return expr_fail(p->error, name->at, "no %s of this name: there are %s", object ? "method" : "function",
+                                 object ? "size, startsWith, endsWith and contains" : "int, uint, double, string, bool, dyn, type and size");
         Expr *e = expr_new(p, EXPR_CALL, name->at, copy, 0);
         e->method = object != NULL;
         int r = next(p);
@@ -342,7 +345,7 @@ static int parse_expr(Parser *p, Expr **ret) {
                         break;
                 if (n >= EXPR_MAX_HEIGHT)
                         return expr_fail(p->error, p->token.at, "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
-                open = xrealloc(open, n + 1, sizeof *open);
+                open = list_grow(open, n + 1);
                 Expr *e = open[n++] = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
                 r = set_arg(p, e, 0, last);
                 if (r >= 0)
@@ -397,14 +400,14 @@ static char *locate(const char *text, const ExprError *error) {
 }
 
 /* As nodeadm does: what int() takes is an int. */
-static int convert_result(Pool *pool, const ExprValue *value, int64_t *ret, const char *at, ExprError *error) {
+static int convert_result(Pool *pool, const char *text, const ExprValue *value, int64_t *ret, ExprError *error) {
         const ExprOverload *o = expr_overload(NULL, "int", false, &value->type, 1);
         ExprValue result;
         if (!o)
-                return expr_fail(error, at, "the result is of type %s and not a number", expr_type_name(value->type));
+                return expr_fail(error, text, "the result is of type %s and not a number", expr_type_name(value->type));
         const char *why = o->call(&(ExprCall){ pool, o->name, value }, &result);
         if (why)
-                return expr_fail(error, at, "the result is %s", why);
+                return expr_fail(error, text, "the result is %s", why);
         *ret = result.i;
         return 0;
 }
@@ -415,7 +418,7 @@ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int
         Parser p = { .text = text, .at = text, .variables = variables, .n_variables = n, .pool = &pool, .error = &error };
         Expr *e = NULL;
         ExprType type;
-        ExprValue value;
+        ExprValue value = {};
         int r;
 
         if (strnlen(text, EXPR_MAX_BYTES + 1) > EXPR_MAX_BYTES)
@@ -427,7 +430,7 @@ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int
         if (r >= 0)
                 r = expr_eval(&pool, e, &value, &error);
         if (r >= 0)
-                r = convert_result(&pool, &value, ret, e->at, &error);
+                r = convert_result(&pool, text, &value, ret, &error);
         if (r < 0)
                 *ret_why = locate(text, &error);
         free(error.text);

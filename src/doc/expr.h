@@ -63,7 +63,7 @@ typedef struct ExprCall { Pool *pool; const char *name; const ExprValue *args; }
 typedef const char *(*ExprFunction)(const ExprCall *c, ExprValue *ret);
 typedef struct ExprOverload {
         const char *name;
-        size_t n;
+        unsigned n;
         ExprType args[2], result;
         ExprFunction call;      /* returns NULL, or why there is no value */
         enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;       /* operators are functions */

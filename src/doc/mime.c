@@ -114,7 +114,10 @@ static void headers_read(Cursor *c, Headers *ret) {
 
 /* Is the value, up to its parameters, this word? */
 static bool value_is(const char *value, const char *word) {
-        size_t n = value ? strcspn(value, "; \t") : 0;
+        size_t n;
+        if (!value)
+                return false;
+        n = strcspn(value, "; \t");
         return n == strlen(word) && strncasecmp(value, word, n) == 0;
 }
 

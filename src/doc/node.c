@@ -167,6 +167,19 @@ static size_t anchor_add(Builder *b, const char *name, Node *node) {
         return b->n_anchors;
 }
 
+static bool wants_key(const Builder *b) {
+        const Frame *f = b->n_frames > 0 ? &b->frames[b->n_frames - 1] : NULL;
+        return f && f->node->type == NODE_MAP && !f->key;
+}
+
+static int check_key(Builder *b, NodeType type, unsigned line) {
+        Position at = builder_position(b, line);
+        if (type == NODE_SCALAR || !wants_key(b))
+                return 0;
+        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                          "a key must be a text, and this one is a %s", type == NODE_MAP ? "map" : "list");
+}
+
 /* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
 static int place(Builder *b, Node *node, unsigned line, unsigned height) {
         Position at = builder_position(b, line);
@@ -177,10 +190,7 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
                 return 0;
         }
         f = &b->frames[b->n_frames - 1];
-        if (f->node->type == NODE_MAP && !f->key) {
-                if (node->type != NODE_SCALAR)
-                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                          "a key must be a text, and this one is a %s", node->type == NODE_MAP ? "map" : "list");
+        if (wants_key(b)) {
                 if (strlen(node->text) != node->n)
                         return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "a key has a NUL character in it");
                 f->key = node;
@@ -204,7 +214,9 @@ int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size
 
 int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
         Node *node;
-        int r = check_depth(b, line, 1);
+        int r = check_key(b, type, line);
+        if (r >= 0)
+                r = check_depth(b, line, 1);
         if (r >= 0)
                 r = count_nodes(b, line, 1, false);
         if (r < 0)
@@ -228,7 +240,9 @@ int builder_alias(Builder *b, unsigned line, const char *name) {
         if (a->open)
                 return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
                                   "an alias (*name) stands inside the very node that its anchor names");
-        r = check_depth(b, line, a->height);
+        r = check_key(b, a->node->type, line);
+        if (r >= 0)
+                r = check_depth(b, line, a->height);
         if (r >= 0)
                 r = count_nodes(b, line, a->size, true);
         if (r < 0)
@@ -314,7 +328,7 @@ static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n
 }
 
 static void complete_list(Builder *b, Node *node, const Pending *pending, size_t n) {
-        node->items = pool_new(&b->pool, n * sizeof *node->items);
+        node->items = pool_new(&b->pool, n * sizeof(Node *));
         node->n = n;
         for (size_t i = 0; i < n; i++)
                 node->items[i] = pending[i].value;

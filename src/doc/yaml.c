@@ -42,12 +42,18 @@ static bool may_open_block(const char *s, size_t n) {
         return ends_in_block_header(s, n);
 }
 
-/* libyaml looks up to three characters ahead before it asks for more, and closing brackets among them still count as open. */
+/* libyaml looks up to three characters ahead before it asks for more. Brackets among them are not yet counted; an opening one
+ * is a bracket only where flow is open already or a token begins, otherwise it may be text. */
 static bool inside_flow(const yaml_parser_t *p) {
+        const unsigned char *s = p->buffer.pointer;
         int level = p->flow_level;
-        for (size_t i = 0; i < p->unread && p->buffer.pointer + i < p->buffer.last; i++)
-                if (p->buffer.pointer[i] == ']' || p->buffer.pointer[i] == '}')
+        bool token = p->unread > 0 && (level > 0 || *s == '[' || *s == '{');
+
+        for (; p->unread > 0 && s < p->buffer.last; s++)
+                if (*s == ']' || *s == '}')
                         level--;
+                else if (token && (*s == '[' || *s == '{'))
+                        level++;
         return level > 0;
 }
 

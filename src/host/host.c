@@ -50,9 +50,9 @@ static int look(const Root *root, const Config *config, const HostOptions *optio
         return r;
 }
 
-/* The two inputs of maxPods: the table, else EC2, else kubelet's own default with a warning. Never an error: a node with 110 pods
- * is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
-static void find_eni_limits(const HostOptions *options, Host *h, Diag *diag) {
+/* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an error: a node with
+ * 110 pods is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
+static void find_eni_limits(const HostOptions *options, Host *h) {
         _cleanup_(diag_done) Diag tried = {};
         const char *why = "the table does not know it and EC2 was not asked";
 
@@ -68,9 +68,7 @@ static void find_eni_limits(const HostOptions *options, Host *h, Diag *diag) {
                 why = e ? e->text : "EC2 does not know it either";
         }
         if (!h->eni_limits_known)
-                diag_warn(diag, "unknown-instance-type", NULL, NULL,
-                          "how many pods fit on a %s is not known (%s); kubelet's default of 110 pods is used. "
-                          "Set spec.kubelet.config.maxPods to say otherwise", h->instance.type, why);
+                h->eni_limits_why = xstrdup(why);
 }
 
 /* The host of "https://HOST[:PORT][/PATH]"; brackets of an IPv6 address taken off. */
@@ -118,7 +116,7 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         int r = options->instance_type ? model_host(config, options, h, diag) : look(root, config, options, h, diag);
         if (r < 0)
                 return r;
-        find_eni_limits(options, h, diag);
+        find_eni_limits(options, h);
         r = find_api_servers(config, options, h, diag);
         if (r < 0)
                 return r;

@@ -56,6 +56,7 @@ typedef struct Host {
         Instance instance;
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
+        char *eni_limits_why;           /* why they are not known, where they are not */
         unsigned cpus;
         uint64_t memory_bytes;          /* MemTotal; in a model the table's, or 0: not known */
         char *product_name, *kernel, *arch;

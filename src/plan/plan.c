@@ -10,14 +10,14 @@
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
-                    "start-unit", "pull-image", "unsupported")
+                    "start-unit", "unsupported")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
 static const uint64_t deadlines[_ACTION_MAX] = {
         [ACTION_WRITE_FILE] = PLAN_FILE_TIMEOUT,        [ACTION_WRITE_BLOCK] = PLAN_FILE_TIMEOUT,
         [ACTION_PRUNE_FILES] = PLAN_FILE_TIMEOUT,       [ACTION_RELOAD_MANAGER] = 30 * USEC_PER_SEC,
         [ACTION_RESTART_UNIT] = 30 * USEC_PER_SEC,      [ACTION_START_UNIT] = PLAN_UNIT_TIMEOUT,
-        [ACTION_PULL_IMAGE] = 120 * USEC_PER_SEC,       [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
+        [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
 };
 
 static void action_done(Action *a) {
@@ -60,7 +60,6 @@ Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, 
         action_content(a, content, strlen(content));
         a->file.mode = mode;
         a->file.secret = mode == 0600;
-        strv_add(&plan->owned, path);
         return a;
 }
 
@@ -186,7 +185,11 @@ static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *cons
                 return true;
         if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
                 return false;
-        return !daemons || !*daemons || !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
+        if (!daemons || !*daemons)
+                return true;
+        if (a->type == ACTION_PRUNE_FILES)      /* the other daemons' files are not stale, only left out */
+                return false;
+        return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
 }
 
 static void forget(Action *a, const Plan *plan) {
@@ -225,10 +228,13 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
                 diag_warn(&plan->warnings, "unused-instance-store", NULL, "spec.instance.localStorage.strategy",
                           "%zu instance store%s left unused: no strategy is set", stores, stores == 1 ? " is" : "s are");
-        if (!host->type)
+        if (!host->type && gpus > 0)
                 diag_warn(&plan->warnings, "unknown-instance-type", NULL, NULL,
-                          "%s is not in this version's table of accelerated types: what was found is taken as it is, nothing is missed",
+                          "%s is not in this version's table of accelerated types: what was found is taken as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
+        if (host->assumed)
+                diag_warn(&plan->warnings, "assumed-facts", NULL, NULL,
+                          "the facts named as assumed were not looked at; on the node they are, and the plan and its id may differ there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -262,7 +268,9 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
                 return r;
-        strv_sort(plan->owned);
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].file.content)
+                        strv_add(&plan->owned, plan->actions[i].target);
         plan_name(plan);
         *ret = TAKE_PTR(plan);
         return 0;

@@ -14,9 +14,8 @@ typedef enum ActionType {
         ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside a file that others own too; empty: no block */
         ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an earlier plan wrote and this one does not */
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
-        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings but is only restarted if it runs (resolved) */
+        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings (unit.inputs) but is only restarted if it runs (resolved) */
         ACTION_START_UNIT,      /* target: unit; started, or restarted when unit.inputs is not what it was last started with */
-        ACTION_PULL_IMAGE,      /* target: image reference that containerd must hold before kubelet starts */
         ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
@@ -40,7 +39,7 @@ typedef struct Plan {
         json_t *facts;
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
-        char **owned;                   /* every path that the whole plan writes, before plan_filter(); what pruning must keep */
+        char **owned;                   /* every path that the whole plan writes, whatever plan_filter() leaves: pruning keeps them */
         char id[72];                    /* "sha256:…" over actions and files alone */
 } Plan;
 Plan *plan_free(Plan *p);

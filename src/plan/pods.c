@@ -35,7 +35,8 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!host->eni_limits_known || host->addresses_per_eni == 0) {
                 diag_warn(warnings, "unknown-eni-limits", NULL, NULL,
-                          "how many addresses %s can hold is not known; %d pods are assumed", host->instance.type ?: "this instance type", DEFAULT_MAX_PODS);
+                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set spec.kubelet.config.maxPods to say otherwise",
+                          host->instance.type ?: "machine of this type", host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
         }
@@ -44,10 +45,11 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
 }
 
 static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
+        int64_t mib = (int64_t)(host->memory_bytes >> 20);
         const ExprVariable variables[] = {
                 { "default_enis", host->max_enis }, { "ips_per_eni", host->addresses_per_eni }, { "max_pods", pods->pods },
                 { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
-                { "memory_mib", (int64_t)(host->memory_bytes >> 20) },
+                { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
         };
         _cleanup_(freep) char *why = NULL;
         int64_t value = 0;

@@ -163,7 +163,7 @@ static json_t *action_json(const Action *a) {
                 json_object_set_new(j, "secret", json_boolean(a->file.secret));
         } else if (a->type == ACTION_WRITE_BLOCK)
                 json_object_set_new(j, "content", content_json(a));
-        else if (a->type == ACTION_START_UNIT)
+        else if (*a->unit.inputs)
                 json_object_set_new(j, "inputs", json_string(a->unit.inputs));
         return j;
 }

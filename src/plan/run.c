@@ -6,6 +6,7 @@
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
 #define MOUNTS_READY  "/run/nodestrap/mounts-ready"     /* units/containerd.service.d: until it is there, containerd does not start */
+#define KUBELET_TURN  "/run/nodestrap/kubelet-may-start" /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
 #define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
@@ -61,19 +62,20 @@ static void plan_units(Plan *plan, bool soci) {
                 plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
         plan_unit(plan, "containerd", "containerd.service", "restarted if what it reads changed",
                   soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
-        if (soci) {     /* the AMI's copy lies in another snapshotter's store: nodeadm imports it again (internal/containerd/sandbox_image.go) */
-                Action *pull = plan_add(plan, ACTION_PULL_IMAGE, PHASE_RUN, "containerd", SANDBOX_IMAGE, "for SOCI's own store, from /etc/eks/pause.tar");
-                action_after(pull, "start-unit:containerd.service");
-        }
-        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
-                  soci ? "pull-image:" SANDBOX_IMAGE : "start-unit:containerd.service");
+        if (plan_find(plan, "write-file:" MOUNTS_READY))
+                action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
+        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, "all that kubelet waits for went well", "", 0644);
+        action_after(turn, "start-unit:containerd.service");
+        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
+        action_after(&plan->actions[plan->n - 1], "write-file:" KUBELET_TURN);
 }
 
 int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         (void)diag;
         const char *reason;
         plan_reload(plan);
-        plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
+        if (config->instance.storage.strategy == STORAGE_NONE)
+                plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
         plan_units(plan, plan_uses_soci(config, host, &reason));
         for (char **path = config->unsupported; path && *path; path++)

@@ -54,11 +54,11 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
                 text_add(&t, "DNS=%s\n", dns);
         if (domains > 0)
                 text_add(&t, "Domains=%s\n", search);
-        _cleanup_(freep) char *why = xasprintf("%zu name server%s, %zu search domain%s", servers, servers == 1 ? "" : "s",
-                                               domains, domains == 1 ? "" : "s");
+        _cleanup_(freep) char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
         action_after(restart, "write-file:" RESOLVED_CONFIG);
+        sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
 /* ---- names ---- */
@@ -73,21 +73,21 @@ static char *endpoint_host(const char *endpoint) {
 }
 
 /* On Outposts kubelet must find the API server while the link to the region is down, so its addresses stand in /etc/hosts
- * (nodeadm: internal/kubelet/config.go). Elsewhere the block is empty: what a former configuration left goes away. */
+ * (nodeadm: internal/kubelet/config.go, which appends them at each start). */
 static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        bool outpost = config->cluster.outpost;
-        if (outpost && !host->api_server_addresses && !host->modelled)
-                return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
+        const char *path = "spec.cluster.apiServerEndpoint";
+        if (!config->cluster.outpost)
+                return 0;
+        if (!host->api_server_addresses && !host->modelled)
+                return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, path,
                                   "no address is known for its host name, and on Outposts it must stand in /etc/hosts; is the resolver up?");
+        if (!host->api_server_addresses)
+                diag_warn(&plan->warnings, "assumed", NULL, path, "its addresses are looked up on the node; here the block for /etc/hosts is empty");
         _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
-        for (char **a = outpost ? host->api_server_addresses : NULL; a && *a; a++)
+        for (char **a = host->api_server_addresses; a && *a; a++)
                 text_add(&t, "%s\t%s\n", *a, name);
-        if (outpost && !t.data)
-                diag_warn(&plan->warnings, "assumed", NULL, "spec.cluster.apiServerEndpoint",
-                          "its addresses are looked up on the node; this plan's block for /etc/hosts is empty");
-        Action *block = plan_add(plan, ACTION_WRITE_BLOCK, PHASE_CONFIG, "system", "/etc/hosts",
-                                 outpost ? "the API server's addresses, for when the Outpost is cut off" : "no block: only Outposts need one");
+        Action *block = plan_add(plan, ACTION_WRITE_BLOCK, PHASE_CONFIG, "system", "/etc/hosts", "the API server's addresses, for when the Outpost is cut off");
         action_content(block, t.data ?: "", t.size);
         block->file.mode = 0644;
         return 0;

@@ -19,6 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
+KEY = "ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token"   # of the role in imds-m5
 FIELDS = ("wall", "cpu", "rss_kib", "read_bytes")
 
 
@@ -28,7 +29,7 @@ class Mock:
     def __init__(self, directory, user_data, log):
         self.log, self.seen = log, 0
         self.process = subprocess.Popen([sys.executable, f"{TESTS}/mock/aws.py", "--imds", directory, "--user-data", user_data,
-                                         "--listen", "127.0.0.1:0", "--ec2-listen", "127.0.0.1:0", "--log", log],
+                                         "--listen", "127.0.0.1:0", "--ec2-listen", "127.0.0.1:0", "--key", KEY, "--log", log],
                                         stdout=subprocess.PIPE, text=True)
         where = dict(self.process.stdout.readline().split() for _ in range(2))
         self.imds, self.ec2 = where["imds"], where["ec2"]
@@ -52,6 +53,13 @@ class Bench:
         self.template = f"{work}/template"
         os.mkdir(self.template)
         subprocess.run([f"{TESTS}/fixtures/expand.sh", "m5-large", self.template], check=True)
+        with open(f"{TESTS}/fixtures/imds-m5/latest/meta-data/instance-id") as f:
+            instance = f.read() + "\n"
+        for path, content in (("sys/devices/virtual/dmi/id/board_asset_tag", instance),        # the machine the metadata speaks of
+                              ("proc/sys/kernel/random/boot_id", "01234567-89ab-cdef-0123-456789abcdef\n")):   # one boot, both phases
+            os.makedirs(os.path.dirname(f"{self.template}/{path}"), exist_ok=True)
+            with open(f"{self.template}/{path}", "w") as f:
+                f.write(content)
 
     def run(self, command, mock=None, cold=False, expect=0):
         environment = {"PATH": "/usr/bin:/bin"}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
-# imds: imds-m5
+# imds: imds-m5 schema-3
 # tree: enabled containerd2
 # console: NODESTRAP verdict=ok
 # The same with a containerd 2.x, which reads another schema.

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
-# tree: enabled containerd_fails
+# tree: enabled kubelet_enabled containerd_fails
 # console: NODESTRAP verdict=failed code=EUNIT
-# A containerd that does not start keeps kubelet from starting.
+# A containerd that does not start keeps kubelet from starting, even one that is enabled by itself.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
 . /vmtest/guest.sh
 

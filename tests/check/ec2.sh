@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # EC2's two questions against a service that checks our signature, throttles, refuses, and has another idea of the time.
+# shellcheck source=tests/mock/lib.sh
 . "$(dirname "$0")/../mock/lib.sh"
 tool=${HELPERS:-build/tests/helpers}/aws-tool
 [ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }

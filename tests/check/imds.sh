@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The metadata client against a service that misbehaves in every way we know of.
+# shellcheck source=tests/mock/lib.sh
 . "$(dirname "$0")/../mock/lib.sh"
 tool=${HELPERS:-build/tests/helpers}/aws-tool
 [ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }
@@ -54,6 +55,16 @@ ok 'at once' sent 1 user-data
 ok 'naming the limit' says 'ELIMIT: /latest/user-data of the instance metadata is past the limit of 4 MiB'
 mock --fault 'big=4194304@/latest/user-data'
 ok 'an answer at the limit is not' get 20 user-data
+
+read_sources() { "$tool" source "$@" >"$tmp/out" 2>"$tmp/err"; }
+mock --user-data "$0"
+echo one >"$tmp/one.yaml"
+ok 'user data and a file' read_sources 5 imds://user-data "file://$tmp/one.yaml"
+ok 'in the order given' equal "user-data $(stat -c %s "$0")"$'\n'"$tmp/one.yaml 4"
+mock
+ok 'no user data is no failure' read_sources 20 imds://user-data
+ok 'and asked for once' sent 1 user-data
+ok 'and adds nothing' equal ''
 
 mock
 mock_stop

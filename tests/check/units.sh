@@ -36,7 +36,7 @@ guest() {
         unit loop Restart=on-failure RestartSec=50ms 'ExecStart=/bin/sh -c "sleep 0.05; echo cannot read kubeconfig; exit 1"'
         unit late Restart=on-failure RestartSec=5 'ExecStart=/bin/sh -c "sleep 0.4; exit 1"'
         unit killed Type=notify 'ExecStart=/bin/sh -c "kill -SEGV $$$$"'
-        unit never Type=notify "ExecStart=/bin/sh -c \"echo still loading; exec sleep inf\""
+        unit never Type=notify "ExecStart=/bin/sh -c \"echo still loading; [ ! -p /run/begun ] || echo >/run/begun; exec sleep inf\""
         unit waits After=never.service "ExecStart=/bin/sleep inf"
         unit cond "ExecStart=/bin/sleep inf"; printf '[Unit]\nConditionPathExists=/nonexistent\n' >>$U/cond.service
         unit noexec "ExecStart=/nonexistent/kubelet"
@@ -44,7 +44,7 @@ guest() {
         unit masked "ExecStart=/bin/true"; ln -sf /dev/null /etc/systemd/system/masked.service
         unit limited Type=notify StartLimitBurst=2 'ExecStart=/bin/sh -c "exit 1"'
         unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
-        unit signalled 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1; echo $$? >/run/rc"'
+        unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
         unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
         unit behind After=inside.service "ExecStart=/bin/sleep inf"
         unit behind2 After=behind.service "ExecStart=/bin/sleep inf"
@@ -104,6 +104,15 @@ guest() {
         holds "it took effect" grep -qz '^A=1$' "/proc/$(pid good)/environ"
         try "a second run changes nothing" 0 '^unchanged write-file' '^unchanged reload-manager' '^unchanged start-unit' <<<"$p"$'\n'"$r"$'\n'"$q"
 
+        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A=2\\n"
+        r="reload-manager systemd deadline=10s"; q="after=write-file:$U/good.service.d/environment.conf,prune-files:/var/lib/nodestrap/manifest.json"
+        try "without a digest in the plan: from the files it comes after" 0 '^done reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        try "and the second time not" 0 '^unchanged reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        q="after=prune-files:/var/lib/nodestrap/manifest.json"
+        try "a drop-in that is no longer asked for" 0 '^done prune-files' '^done reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        holds "is gone from systemd's mind too" test "$(systemctl show -P Environment good)" = ""
+        try "which is told once" 0 '^unchanged reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+
         local conf=/etc/systemd/system.conf.d/environment.conf
         for p in 1 2 ""; do
                 rm -f /run/env; systemctl stop environment
@@ -128,19 +137,17 @@ guest() {
         systemctl start inside; out=$(cat /run/out)
         holds "a unit ordered after the one we run in fails at once" grep -q 'behind.service is ordered after inside.service' /run/out
 
-        echo "start-unit never.service inputs=1 deadline=30s" >/run/plan; rm -f /run/rc
+        echo "start-unit never.service inputs=1 deadline=30s" >/run/plan
         printf 'start-unit waits.service inputs=1 after=start-unit:never.service\n' >>/run/plan
-        systemctl start signalled
-        until [ "$(systemctl show -P ActiveState never)" = activating ]; do sleep 0.05; done
-        systemctl kill --kill-whom=all -s TERM signalled; until [ -s /run/rc ] || ! systemctl is-active -q signalled; do sleep 0.05; done
+        mkfifo /run/begun; systemctl start signalled
+        read -r -t 20 </run/begun
+        systemctl stop signalled
         holds "SIGTERM in the middle ends it with a report" grep -q 'failed start-unit:never.service: stopped by SIGTERM' /run/out
         holds "and the rest is not begun" grep -q 'skipped start-unit:waits.service' /run/out
 
-        try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9" \
-                < <(mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s; echo "start-unit good.service inputs=9")
-        mv /run/systemd/p /run/systemd/private
+        mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s
+        try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9"
         mv /run/dbus/s /run/dbus/system_bus_socket
-        mv /run/systemd/private /run/systemd/p
         try "over the system bus" 0 '^done start-unit:good' <<<"start-unit good.service inputs=over-the-bus deadline=10s"
         mv /run/systemd/p /run/systemd/private
         echo "1..$n"
@@ -156,7 +163,7 @@ tree=$(mktemp -d) && trap 'rm -rf "$tree"' EXIT
 tool=$(dirname "${NODESTRAP:?}")/tests/helpers/apply-tool
 chmod 755 "$tree"; mkdir -p "$tree/opt" "$tree/usr/lib/x86_64-linux-gnu" && cp "$tool" "$tree/opt/" || exit 1
 for l in $(ldd "$tool" | awk '/lib(a|ub)san/ { print $3 }'); do cp "$l" "$tree/usr/lib/x86_64-linux-gnu/"; done
-out=$("$NSBOOT" -d 0 -S "${SUITE:-bookworm}" -p "$tree" "$0" 2>"$tree/stderr"); rc=$?
+out=$("$NSBOOT" -t 120 -d 0 -S "${SUITE:-bookworm}" -p "$tree" "$0" 2>"$tree/stderr"); rc=$?
 why=$(sed -n 's/.*skip: //p' "$tree/stderr" | tail -1)
 [ $rc != 77 ] || skip "$why"
 printf '%s\n' "$out"

@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
         uint64_t begin = now_usec();
         size_t room = 0;
 
-        for (ssize_t n; (n = getline(&line, &room, stdin)) > 0;) {
+        while (getline(&line, &room, stdin) > 0) {
                 line[strcspn(line, "\n")] = 0;
                 if (*line)
                         line_read(&plan, line);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The two services from a command line, for the shell tests:
  *   aws-tool imds BUDGET PATH...    each PATH's bytes on stdout, one after the other, by one Imds; BUDGET in seconds
+ *   aws-tool source BUDGET URI...   "NAME BYTES" of each blob
  *   aws-tool name ID                PrivateDnsName
  *   aws-tool limits TYPE            "ENIS ADDRESSES"
  * Errors go to stderr as a person would see them; exit 1. Request counts are the last line on stderr. */
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +26,17 @@ static int tool_imds(Imds *imds, char **paths, Diag *diag) {
                 fwrite(data, 1, size, stdout);
         }
         return 0;
+}
+
+static int tool_source(Imds *imds, char **uris, Diag *diag) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(blobs_done) Blobs blobs = {};
+        int r = root_new("/", &root);
+        if (r >= 0)
+                r = source_read(root, uris, imds, &blobs, diag);
+        for (size_t i = 0; i < blobs.n; i++)
+                printf("%s %zu\n", blobs.items[i].at.source, blobs.items[i].size);
+        return r;
 }
 
 static int tool_name(const Ec2 *ec2, const char *id, Diag *diag) {
@@ -45,12 +58,13 @@ static int tool_limits(const Ec2 *ec2, const char *type, Diag *diag) {
 int main(int argc, char **argv) {
         _cleanup_(diag_done) Diag diag = {};
         uint64_t budget = 0;
-        if (argc < 3 || (streq(argv[1], "imds") && parse_timespan(argv[2], &budget) < 0))
+        if (argc < 3 || ((streq(argv[1], "imds") || streq(argv[1], "source")) && parse_timespan(argv[2], &budget) < 0))
                 return 2;
         _cleanup_(imds_freep) Imds *imds = imds_new(budget ?: 5 * USEC_PER_SEC);
         Ec2 ec2 = { .region = "us-west-2", .domain = "amazonaws.com", .imds = imds };
 
         int r = streq(argv[1], "imds") ? tool_imds(imds, argv + 3, &diag)
+              : streq(argv[1], "source") ? tool_source(imds, argv + 3, &diag)
               : streq(argv[1], "name") ? tool_name(&ec2, argv[2], &diag)
               : streq(argv[1], "limits") ? tool_limits(&ec2, argv[2], &diag) : -EINVAL;
         for (size_t i = 0; i < diag.n; i++) {

@@ -47,11 +47,13 @@ static int write_files(const Plan *plan, const char *directory) {
 int main(int argc, char **argv) {
         if (argc < 4)
                 return 2;
-        Sample s = sample_new();
-        ServiceEnvironment environment = {};
+        test_name = argv[0];
+        static Sample s;                /* static: what it holds lives as long as the process */
+        static ServiceEnvironment environment;
         const char *why = "";
         unsigned line = 0;
         size_t size = 0;
+        s = sample_new();
         s.host.kubelet_version = argv[1];
         s.host.containerd_version = argv[2];
         for (int i = 4; i < argc; i++)
@@ -60,18 +62,20 @@ int main(int argc, char **argv) {
                 else if (streq(argv[i], "soci"))
                         s.host.soci_snapshotter = s.config.gates.fast_image_pull = true;
                 else if (startswith(argv[i], "environment=")) {
-                        char *text = read_all(&size);
+                        _cleanup_(freep) char *text = read_all(&size);
                         read_values(&s.config, &environment, argv[i] + strlen("environment="), text, size);
                 } else if (streq(argv[i], "toml")) {
-                        char *text = read_all(&size);
+                        _cleanup_(freep) char *text = read_all(&size);
                         if (toml_parse(text, size, &s.config.containerd.config, &line, &why) < 0) {
                                 fprintf(stderr, "line %u: %s\n", line, why);
                                 return 1;
                         }
                 }
         sample_plan(&s);
-        if (streq(argv[argc - 1], "text"))
-                fputs(plan_to_text(s.plan), stdout);
+        if (streq(argv[argc - 1], "text")) {
+                _cleanup_(freep) char *text = plan_to_text(s.plan);
+                fputs(text, stdout);
+        }
         int r = write_files(s.plan, argv[3]);
         if (r < 0)
                 fprintf(stderr, "%s: %s\n", argv[3], strerror(-r));

@@ -30,8 +30,13 @@ static void format(const char *data, size_t size) {
 
 int main(int argc, char **argv) {
         bool writes = argc > 1 && streq(argv[1], "-w");
-        size_t size;
-        while (scanf("%zu", &size) == 1 && getchar() == '\n') {
+        _cleanup_(freep) char *line = NULL;
+        size_t room = 0;
+        while (getline(&line, &room, stdin) > 0) {
+                uint64_t size;
+                line[strcspn(line, "\n")] = '\0';
+                if (parse_u64(line, &size) < 0)
+                        return 1;
                 _cleanup_(freep) char *data = malloc(size ?: 1);        /* exact, so that a read past the end is seen */
                 if (!data || fread(data, 1, size, stdin) != size)
                         return 1;

@@ -159,6 +159,15 @@ def from_tree(path):
         return f.read()
 
 
+def tree_keys():
+    """The credentials that DIR itself has, by their id."""
+    if options.imds is None:
+        return {}
+    roles = (from_tree(ROLES) or b'').decode().split()
+    found = [json.loads(from_tree(ROLES + role)) for role in roles]
+    return {f['AccessKeyId']: [f['AccessKeyId'], f['SecretAccessKey'], f.get('Token', '')] for f in found}
+
+
 def metadata(path):
     path = path.split('?')[0].removeprefix('/latest/')
     if path == 'user-data' and options.user_data:
@@ -224,7 +233,7 @@ def signature_error(path, headers, body, clock):
         sent = calendar.timegm(time.strptime(stamp, '%Y%m%dT%H%M%SZ'))
     except (KeyError, ValueError):
         return 'MissingAuthenticationToken'
-    known = {}
+    known = tree_keys()
     for n in range(1, keys_made + 1 + bool(options.key)):
         known[keys(n)[0]] = keys(n)
     if key_id not in known:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Sourced by the shell tests that need the two services: one mock at a time, TAP lines, and nothing left behind.
 #   mock OPTION...          starts aws.py with these options; afterwards $imds, $ec2 (ADDRESS:PORT) and the log in $tmp/log
 #   requests PATTERN        how many lines of the log match

@@ -50,7 +50,7 @@ static void box_init(Box *b) {
 #define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
 
 static Action *add(Box *b, ActionType type, const char *target, const char *content) {
-        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "pull-image", "unsupported" };
+        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "unsupported" };
         b->plan.actions = xrealloc(b->plan.actions, b->plan.n + 1, sizeof(Action));
         Action *a = &b->plan.actions[b->plan.n++];
         *a = (Action){ .id = xasprintf("%s:%s", names[type], target), .type = type, .target = xstrdup(target),
@@ -286,10 +286,7 @@ static void plan_pruned(Box *b, const char *const *paths, Phase phase) {
         plan_clear(&b->plan);
         for (; *paths; paths++)
                 add(b, ACTION_WRITE_FILE, *paths, "content\n")->phase = phase;
-        Action *prune = add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
-        prune->phase = phase;
-        for (size_t i = 0; i + 1 < b->plan.n; i++)
-                strv_add(&prune->after, b->plan.actions[i].id);
+        add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL)->phase = phase;
 }
 #define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL }, phase)
 
@@ -337,16 +334,32 @@ TEST(prune_leaves_the_other_phase_alone) {
         assert_file(&b, "/etc/config", "content\n");
 }
 
-TEST(prune_keeps_what_somebody_changed_and_says_so) {
+TEST(prune_removes_what_was_changed_and_says_so) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
         ASSERT_OK(apply(&b));
         put(&b, "/etc/a", "patched by hand\n", 0644);
         PLAN_PRUNED(&b, PHASE_CONFIG);
         ASSERT_OK(apply(&b));
-        assert_file(&b, "/etc/a", "patched by hand\n");
+        assert_absent(&b, "/etc/a");
         ASSERT_EQ(diag_count(&b.diag, true), 1);
-        ASSERT_STREQ(b.diag.items[0].code, "file-kept");
+        ASSERT_STREQ(b.diag.items[0].code, "file-changed");
+}
+
+TEST(prune_keeps_what_is_no_file_any_more) {
+        BOX(b);
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b");
+        ASSERT_OK(apply(&b));
+        _cleanup_(freep) char *link = xasprintf("%s/etc/a", b.path);
+        ASSERT_OK(root_remove(b.root, "/etc/a"));
+        ASSERT_OK(root_remove(b.root, "/etc/b"));
+        ASSERT_EQ(symlink("elsewhere", link), 0);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/b", 0755));
+        PLAN_PRUNED(&b, PHASE_CONFIG);
+        ASSERT_OK(apply(&b));
+        ASSERT_EQ(diag_count(&b.diag, true), 2);
+        ASSERT_EQ(root_exists(b.root, "/etc/b"), 1);
+        ASSERT_EQ(unlink(link), 0);
 }
 
 TEST(prune_takes_blocks_away) {

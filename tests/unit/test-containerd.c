@@ -102,12 +102,13 @@ TEST(soci) {
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/snapshotter", "\"soci\"");
         assert_toml(&s, CONFIG, "proxy_plugins/soci/type", "\"snapshot\"");
         assert_toml(&s, "/etc/soci-snapshotter-grpc/config.toml", "pull_modes/parallel_pull_unpack/max_concurrent_unpacks", "-1");
-        const Action *containerd = plan_find(s.plan, "start-unit:containerd.service"), *soci = plan_find(s.plan, "start-unit:soci-snapshotter.service"),
-                *kubelet = plan_find(s.plan, "start-unit:kubelet.service");
+        const Action *containerd = plan_find(s.plan, "start-unit:containerd.service"), *soci = plan_find(s.plan, "start-unit:soci-snapshotter.service");
         ASSERT_TRUE(strv_contains(containerd->after, "write-file:/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf"));
         ASSERT_TRUE(!strv_contains(containerd->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
         ASSERT_TRUE(strv_contains(soci->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
-        ASSERT_TRUE(strv_contains(kubelet->after, "pull-image:localhost/kubernetes/pause"));
+        ASSERT_TRUE(strv_contains(containerd->after, "start-unit:soci-snapshotter.service"));
+        ASSERT_CONTAINS(sample_file(&s, "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf")->file.content,
+                        "ExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci --local ");
         set_versions(&s, "1.33.4", "1.7.27");
         sample_plan(&s);
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/snapshotter", "\"soci\"");

@@ -36,14 +36,6 @@ TEST(cpu_reservation) {
                 ASSERT_EQ(cpu_reserved_millicores(cases[i][0]), cases[i][1]);
 }
 
-TEST(memory_limit_of_pods) {
-        ASSERT_EQ(max_pods_memory_limit(0), 0);
-        ASSERT_EQ(max_pods_memory_limit(255), 0);
-        ASSERT_EQ(max_pods_memory_limit(4096), 87);             /* (4096 - 255) * 25 % / 11 */
-        ASSERT_EQ(max_pods_memory_limit(16384), 236);           /* + 819 + 819 */
-        ASSERT_EQ(max_pods_memory_limit(1 << 20), max_pods_memory_limit(131072));
-}
-
 TEST(settings_by_version) {
         static const struct { const char *version, *path, *want; } cases[] = {
                 { "1.32.9", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
@@ -67,7 +59,8 @@ TEST(settings_by_version) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
         }
@@ -88,7 +81,8 @@ TEST(flags_by_version) {
         PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *version = s.host.kubelet_version = xstrdup(cases[i].version);
+                _cleanup_(freep) char *version = xstrdup(cases[i].version);
+                s.host.kubelet_version = version;
                 s.host.pci = &gpu;
                 s.host.n_pci = 1;
                 sample_plan(&s);
@@ -135,11 +129,7 @@ TEST(pods) {
         _cleanup_(sample_done) Sample s = sample_new();
         Diag w = {};
         ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 234);
-        s.config.gates.memory_limit_max_pods = true;
-        s.host.memory_bytes = 4ULL << 30;
-        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 87);
         s.host.eni_limits_known = false;
-        s.config.gates.memory_limit_max_pods = false;
         ASSERT_EQ(diag_count(&w, true), 0);
         ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, 110);
         ASSERT_STREQ(w.items[0].code, "unknown-eni-limits");
@@ -151,16 +141,17 @@ TEST(pods) {
 
 TEST(expression) {
         static const struct { const char *text; unsigned pods; bool warned; } cases[] = {
-                { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false },
+                { "(default_enis - 1) * (ips_per_eni - 1) + 2", 205, false }, { "max_pods * 2", 468, false }, { "vcpus + memory_mib", 65552, false }, { "vcpus + physical_memory_mib", 65552, false },
                 { "max_pods - 234", 234, true }, { "2147483648", 234, true }, { "nonsense", 234, true }, { "1 / 0", 234, true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
-                _cleanup_(freep) char *text = s.config.kubelet.max_pods_expression = xstrdup(cases[i].text);
+                _cleanup_(freep) char *text = xstrdup(cases[i].text);
+                s.config.kubelet.max_pods_expression = text;
                 Diag w = {};
                 MaxPods pods = max_pods_choose(&s.config, &s.host, &w);
                 if (pods.pods != cases[i].pods || (diag_count(&w, true) > 0) != cases[i].warned)
-                        FAIL("%s is %u, %zu warnings", text, pods.pods, diag_count(&w, true));
+                        FAIL("%s is %u, %zu warnings: %s", text, pods.pods, diag_count(&w, true), w.n > 0 ? w.items[0].text : "");
                 diag_done(&w);
         }
 }

@@ -25,6 +25,7 @@ TEST(order_respects_dependencies) {
         ASSERT_STREQ(p->actions[p->n - 1].id, "start-unit:kubelet.service");
         const Action *kubelet = plan_find(p, "start-unit:kubelet.service");
         ASSERT_TRUE(strv_contains(kubelet->after, PLAN_RELOAD_ID));
+        ASSERT_TRUE(strv_contains(plan_find(p, "start-unit:containerd.service")->after, "write-file:/run/nodestrap/mounts-ready"));
         ASSERT_TRUE(strv_contains(kubelet->after, "start-unit:containerd.service"));
         ASSERT_TRUE(strv_contains(kubelet->after, "write-file:/etc/systemd/system/kubelet.service.d/environment.conf"));
         ASSERT_TRUE(strv_contains(kubelet->after, "write-file:/etc/eks/kubelet/environment"));
@@ -71,21 +72,23 @@ TEST(filter) {
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));
         const Action *kubelet = plan_find(s.plan, "start-unit:kubelet.service");
-        ASSERT_EQ(strv_length(kubelet->after), 1);
+        ASSERT_EQ(strv_length(kubelet->after), 2);
         ASSERT_STREQ(kubelet->after[0], "start-unit:containerd.service");
+        ASSERT_STREQ(kubelet->after[1], "write-file:/run/nodestrap/kubelet-may-start");
+        ASSERT_TRUE(strv_contains(plan_find(s.plan, kubelet->after[1])->after, "start-unit:containerd.service"));
         ASSERT_STREQ(s.plan->id, id);
 
         sample_plan(&s);
         plan_filter(s.plan, false, true, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:kubelet.service"));
         ASSERT_TRUE(plan_find(s.plan, "unsupported:spec.instance.hugePages"));          /* no half of a boot may ignore it */
-        ASSERT_TRUE(strv_contains(s.plan->owned, "/run/nodeadm/init"));                 /* and none may prune the other's files */
 
         sample_plan(&s);
         char **daemons = LIST("kubelet");
         plan_filter(s.plan, false, false, daemons);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:containerd.service"));
+        ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));        /* containerd's files are not stale */
         ASSERT_TRUE(plan_find(s.plan, "start-unit:kubelet.service"));
         ASSERT_TRUE(plan_find(s.plan, "write-file:/run/nodeadm/init"));
         strv_free(daemons);
@@ -151,12 +154,30 @@ TEST(text_tells_what_is_missing) {
         sample_plan(&s);
         _cleanup_(freep) char *text = plan_to_text(s.plan);
         ASSERT_TRUE(sample_warned(&s, "accelerator"));
+        ASSERT_TRUE(!sample_warned(&s, "unknown-instance-type"));
+        ASSERT_TRUE(!sample_warned(&s, "assumed-facts"));
         ASSERT_TRUE(sample_warned(&s, "no-nvidia-runtime"));
         ASSERT_TRUE(sample_warned(&s, "unused-instance-store"));
         ASSERT_CONTAINS(text, "1 GPU (nvidia-l4-24gb)");
         ASSERT_CONTAINS(text, "! spec.accelerator.nvidia.mig");
         ASSERT_CONTAINS(text, s.plan->id);
         strv_free(s.config.unsupported);
+}
+
+TEST(an_ordinary_node_is_not_warned_about) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.host.type = NULL;             /* the table knows accelerated types only */
+        sample_plan(&s);
+        ASSERT_EQ(s.plan->warnings.n, 0);
+        PciDevice gpu = { .vendor = 0x10de, .class = 0x030200 };
+        s.host.pci = &gpu;
+        s.host.n_pci = 1;
+        s.host.modelled = true;
+        s.host.assumed = LIST("instance.id");
+        sample_plan(&s);
+        ASSERT_TRUE(sample_warned(&s, "unknown-instance-type"));
+        ASSERT_TRUE(sample_warned(&s, "assumed-facts"));
+        strv_free(s.host.assumed);
 }
 
 TEST(missing_facts_are_named) {
@@ -172,7 +193,7 @@ TEST(missing_facts_are_named) {
 TEST(outposts) {
         _cleanup_(sample_done) Sample s = sample_new();
         sample_plan(&s);
-        ASSERT_EQ(plan_find(s.plan, "write-block:/etc/hosts")->file.size, 0);
+        ASSERT_TRUE(!plan_find(s.plan, "write-block:/etc/hosts"));
         s.config.cluster.outpost = true;
         s.config.cluster.id = (char[]){ "11111111-2222" };
         s.config.cluster.endpoint = (char[]){ "https://api.example:8443/x" };
@@ -195,7 +216,11 @@ TEST(resolver) {
         s.config.instance.domains = LIST("example.com", "corp");
         sample_plan(&s);
         ASSERT_STREQ(sample_file(&s, "/run/systemd/resolved.conf.d/40-eks.conf")->file.content, "[Resolve]\nDNS=10.0.0.2 fd00::2\nDomains=example.com corp\n");
-        ASSERT_TRUE(plan_find(s.plan, "restart-unit:systemd-resolved.service"));
+        _cleanup_(freep) char *inputs = xstrdup(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs);
+        ASSERT_EQ(strlen(inputs), 64);
+        strv_add(&s.config.instance.domains, "x");
+        sample_plan(&s);
+        ASSERT_TRUE(!streq(plan_find(s.plan, "restart-unit:systemd-resolved.service")->unit.inputs, inputs));
         strv_free(s.config.instance.nameservers);
         strv_free(s.config.instance.domains);
 }

@@ -135,12 +135,16 @@ TEST(d5_tabs_that_are_refused) {
         ASSERT_REFUSED("a:\n  b: c\n\td: e\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: a tab");
         ASSERT_REFUSED("a:\n  \tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
         ASSERT_REFUSED("a:\n- b\n\t- c\n", EBADMSG, CAUSE_SYNTAX, "line 3: not YAML: a tab");
+        ASSERT_REFUSED("- x[\n\t- b\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
+        ASSERT_REFUSED("a: {}\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
+        ASSERT_REFUSED("a: [b]\n\tb: c\n", EBADMSG, CAUSE_SYNTAX, "line 2: not YAML: a tab");
         ASSERT_REFUSED("a: {\n\t\"b\": 1\n\t}\n\tc: d\n", EBADMSG, CAUSE_SYNTAX, "line 4: not YAML: a tab");
 }
 
 TEST(d5_tabs_that_are_allowed) {
         ASSERT_YAML("a:\tb\nc: \td\t\ne: [1,\t2]\n", "{\"a\":\"b\",\"c\":\"d\",\"e\":[1,2]}");
         ASSERT_YAML("a:\n  b: {\n\t\"c\": 110\n\t,\n\t\"d\": [x,\n\t\tz\n\t]\n\t}\ne: f\n", "{\"a\":{\"b\":{\"c\":110,\"d\":[\"x\",\"z\"]}},\"e\":\"f\"}");
+        ASSERT_YAML("a: {b\n\t, c: z}\nd: [e\n\t]\nf: [[\n\tg\n\t],[h\n\t]\n\t]\n", "{\"a\":{\"b\":null,\"c\":\"z\"},\"d\":[\"e\"],\"f\":[[\"g\"],[\"h\"]]}");
         ASSERT_YAML("a: \"b\n\tc\"\n", "{\"a\":\"b c\"}");
 }
 
@@ -157,6 +161,8 @@ TEST(d5_block_scalars_keep_their_tabs) {
 TEST(keys_that_are_no_text) {
         ASSERT_REFUSED("a: b\n? [c]\n: d\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text");
         ASSERT_REFUSED("a: {{b: c}: d}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text");
+        ASSERT_REFUSED("a: &a [b]\n*a : c\n", EBADMSG, CAUSE_SYNTAX, "line 2: a key must be a text, and this one is a list");
+        ASSERT_REFUSED("- {{d: 1, d: 2}: a}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key must be a text, and this one is a map");
         ASSERT_REFUSED("\"a\\0b\": c\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
         ASSERT_REFUSED("{\"a\\u0000b\": 1}\n", EBADMSG, CAUSE_SYNTAX, "line 1: a key has a NUL");
 }

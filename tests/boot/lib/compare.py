@@ -18,8 +18,17 @@ import sys
 import tomllib
 
 ENVIRONMENT, CONTAINERD = "/etc/eks/kubelet/environment", "/etc/containerd/config.toml"
-# What containerd itself moves when it reads an older schema (its own migration, seen in the dumps of 1.6 to 2.1).
 NOT_DUMPED = {"imports"}
+# A file of schema 2 is dumped by containerd 2 as schema 3: its CRI settings stand in two plugins then, three of them under other
+# names (seen in the dumps of 2.1; containerd's internal/cri/config and docs/cri/config.md).
+CRI_2, CRI_3 = "io.containerd.grpc.v1.cri", ("io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images", "io.containerd.grpc.v1.cri")
+MOVED = {
+    ("sandbox_image",): ("pinned_images", "sandbox"),
+    ("containerd", "snapshotter"): ("snapshotter",),
+    ("containerd", "discard_unpacked_layers"): ("discard_unpacked_layers",),
+    ("containerd", "disable_snapshot_annotations"): ("disable_snapshot_annotations",),
+    ("cni", "bin_dir"): ("cni", "bin_dirs"),
+}
 
 
 def load(path):
@@ -51,6 +60,18 @@ def lookup(tree, path):
     return tree
 
 
+def dumped(have, want, path, value):
+    """What the dump has for a planned setting, and what it should have."""
+    if path == ("version",):
+        return max(have["version"], value), have["version"]
+    if want.get("version") == 2 and have["version"] == 3 and path[:2] == ("plugins", CRI_2):
+        rest = MOVED.get(path[2:], path[2:])
+        value = [value] if rest[-1] == "bin_dirs" else value
+        seen = [lookup(have, ("plugins", plugin) + rest) for plugin in CRI_3]
+        return next((item for item in seen if item is not None), None), value
+    return lookup(have, path), value
+
+
 def files(plan):
     for entry in plan["files"]:
         try:
@@ -74,7 +95,7 @@ def containerd(plan, dump):
     if len(found) < 5:
         yield f"only {len(found)} settings are planned: this compares nothing"
     for path, value in found:
-        seen = lookup(have, path)
+        seen, value = dumped(have, want, path, value)
         if value == {} and isinstance(seen, dict):
             continue
         if seen != value:
@@ -101,15 +122,17 @@ def kubelet(plan, argv):
 
 
 def applied(plan, status):
-    have = status.get("planId", status.get("plan"))
-    if have != plan["planId"]:
-        yield f"status.json says {have}, the plan is {plan['planId']}"
+    for phases in "config", "run":
+        have = status["runs"].get(phases, {}).get("planId")
+        if have != plan["planId"]:
+            yield f"status.json says of {phases} {have}, the plan is {plan['planId']}"
 
 
 def unchanged(status):
-    actions = status["actions"]
-    if not actions:
-        yield "no action is reported"
+    """The run of both phases, which was the last one."""
+    actions = status["runs"]["config,run"]["actions"]
+    if len(actions) < 5:
+        yield f"only {len(actions)} actions are reported: this compares nothing"
     for action in actions:
         if action["outcome"] != "unchanged":
             yield f"{action['id']}: {action['outcome']}"

@@ -11,8 +11,9 @@ try() {
         bad=1; echo 1 >out/tap-bad; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; return 1
 }
 finish() {
-        if [ "$bad" != 0 ]; then
-                for u in nodestrap-config nodestrap-run containerd kubelet; do systemctl status --no-pager -n 6 $u 2>&1; done | cut -c1-200 | sed 's/^/# /'
+        if [ "$bad" != 0 ]; then        # the whole journal is among the results
+                systemctl show -p Id,ActiveState,Result,ExecMainStatus --value nodestrap-config nodestrap-run containerd kubelet | xargs -L5 2>&1 | sed 's/^/# /'
+                journalctl -b --no-pager -o short-monotonic -u nodestrap-config -u nodestrap-run | tail -25 | cut -c1-400 | sed 's/^/# /'
         fi
         echo "1..$count"; exit "$bad"
 }
@@ -54,7 +55,7 @@ check_node() {
         try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
         try "kubelet was started once" starts 1
         try "the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
-        cp plan.json dump.toml out/ 2>/dev/null
+        cp plan.json dump.toml /run/nodestrap/status.json out/ 2>/dev/null
 }
 
 # The same input a second time: no file, no process changes.

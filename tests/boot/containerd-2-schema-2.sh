@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# tree: enabled containerd2
+# console: NODESTRAP verdict=ok
+# A containerd 2.x and user TOML that was written for 1.x: no setting is lost in containerd's own translation.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+try "this is containerd 2.x" sh -c "containerd --version | grep -E ' v?2\\.[0-9]'"
+check_node
+check_second_run
+
+finish

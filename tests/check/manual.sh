@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The manual, the completion and the program tell of the same commands, options, causes and exit codes.
+set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0; manual=$top/debian/nodestrap.8 completion=$top/debian/nodestrap.bash-completion
+try() { local name=$1 output; shift; count=$((count + 1))
+        if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; sed 's/^/# /' <<<"$output"; fi; }
+
+# "WORD STATUS" of every cause: in error.c's table with the numbers of error.h, and in the manual's table
+causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(substr($0, RSTART, RLENGTH), a, " = "); code[a[1]] = a[2]; $0 = substr($0, RSTART + RLENGTH) } next }
+        match($0, /\{ "[A-Z]+", *EXIT_[A-Z_]+/) { split(substr($0, RSTART, RLENGTH), a, /[",{ ]+/); print a[2], code[a[3]] }' "$top/src/base/error.h" "$top/src/base/error.c" | sort; }
+manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z]+\|/ { print $2, $1 }' "$manual" | sort; }
+flags() { sed -n 's/^ *{ "\([a-z-]*\)", .*\(BIT\|LOADS\|PLANS\|PRINTS\|ALL\).*/\1/p' "$top/src/cli.c" | sort -u; }
+mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
+commands_in() { local c; for c in init plan config status check dump schema; do grep -qw "$c" "$1" || { echo "lacks $c"; return 1; }; done; }
+
+try "there are causes to compare" test "$(causes | wc -l)" -gt 15
+try "the manual's table of causes is the program's" diff <(causes) <(manual_causes)
+try "there are options to compare" test "$(flags | wc -l)" -gt 10
+try "the manual has every option" mentions "$(sed 's/\\-/-/g' "$manual") --help --version"
+try "the completion has every option" mentions "$(cat "$completion")"
+try "the manual has every command" commands_in "$manual"
+try "the completion has every command" commands_in "$completion"
+if command -v man >/dev/null; then try "the manual has no mistakes" test -z "$(MANROFFSEQ='' MANWIDTH=100 man --warnings -E UTF-8 -l -Tutf8 -Z "$manual" 2>&1 >/dev/null)"
+else count=$((count + 1)); echo "ok $count - the manual has no mistakes # SKIP no man here"; fi
+
+complete_line() {                        # what bash offers behind these words
+        bash -c '. /usr/share/bash-completion/bash_completion 2>/dev/null || exit 77; . "$1"; shift
+                COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; _nodestrap; printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$@"
+}
+if [ -e /usr/share/bash-completion/bash_completion ]; then
+        try "config offers its three words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump schema)
+        try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
+        try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
+        try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config run)
+else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi
+echo "1..$count"; exit $bad

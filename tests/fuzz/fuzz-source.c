@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * source_decode(): whole user data; a failure is explained and leaves nothing, a part that is labelled holds maps. */
+#include "base/str.h"
+#include "source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(blobs_done) Blobs blobs = {};
+        _cleanup_(documents_done) Documents documents = {};
+        _cleanup_(diag_done) Diag diag = {};
+        int r;
+
+        blobs_add(&blobs, (Position){ "fuzz", 0, 1 }, xmemdup(data, size), size);
+        r = source_decode(&blobs, &documents, &diag);
+        if ((r < 0) != (diag_count(&diag, false) > 0) || (r < 0 && documents.n > 0))
+                abort();
+        for (size_t i = 0; i < documents.n; i++)
+                if (!documents.items[i].root || (documents.items[i].at.part > 0 && documents.items[i].root->type != NODE_MAP))
+                        abort();
+        return 0;
+}
