@@ -162,7 +162,7 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
                 *(bool *)into = json_is_true(value);
                 break;
         case FIELD_INTEGER:
-                *(unsigned *)into = (unsigned)(value ? json_integer_value(value) : f->fallback ? atoll(f->fallback) : 0);
+                *(unsigned *)into = (unsigned)(value ? json_integer_value(value) : field_fallback_number(f));
                 break;
         case FIELD_ENUM:
                 *(int *)into = json_string_length(value) > 0 ? field_enum_index(f, json_string_value(value)) : 0;

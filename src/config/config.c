@@ -28,6 +28,16 @@ static int finish(Merge *m, size_t errors_before, Config **ret, Diag *diag) {
         return 0;
 }
 
+/* Says what there is instead, as far as it is a kind and so no secret. */
+static int fail_without(const Documents *documents, Diag *diag) {
+        const Document *first = documents->n > 0 ? &documents->items[0] : NULL;
+        const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
+        _cleanup_(freep) char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
+        return diag_error(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
+                          "no NodeConfig found: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s",
+                          other ? "; the first one is of kind " : "", other ?: "");
+}
+
 int config_load(const Documents *documents, Config **ret, Diag *diag) {
         _cleanup_(merge_done) Merge m = {};
         size_t ours = 0, errors = diag_count(diag, false);
@@ -40,8 +50,7 @@ int config_load(const Documents *documents, Config **ret, Diag *diag) {
                 }
         }
         if (ours == 0)
-                return diag_error(diag, -ENODATA, CAUSE_NO_CONFIG, NULL, NULL,
-                                  "no NodeConfig found: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION);
+                return fail_without(documents, diag);
         return finish(&m, errors, ret, diag);
 }
 
@@ -78,7 +87,7 @@ static void node_add_items(Pool *pool, Node *node, const json_t *array) {
         size_t i;
 
         node->type = NODE_LIST;
-        node->items = pool_add(pool, xcalloc(json_array_size(array), sizeof *node->items));
+        node->items = pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
         json_array_foreach(array, i, item)
                 node->items[node->n++] = node_from_json(pool, item);
 }

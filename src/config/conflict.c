@@ -91,7 +91,7 @@ void conflicts_warn(const Merge *m, Diag *diag) {
         size_t i;
 
         json_array_foreach(json_object_get(kubelet, "flags"), i, flag) {
-                _cleanup_(freep) char *name = flag_name(json_string_value(flag)), *path = xasprintf("spec.kubelet.flags[%zu]", i);
+                _cleanup_(freep) char *name = flag_name(json_string_value(flag) ?: ""), *path = xasprintf("spec.kubelet.flags[%zu]", i);
                 for (size_t p = 0; name && p < ARRAY_SIZE(pairs); p++)
                         if (streq(pairs[p].flag, name) && has_key(config, pairs[p].key))
                                 diag_warn(diag, "flag-and-config", origins_find(&m->origins, path), path,

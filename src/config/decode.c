@@ -145,13 +145,12 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
                 return fail_type(d, node, path, "a list");
         json_t *list = json_array();
         for (size_t i = 0; i < node->n; i++) {
-                const Path here = { path, NULL, json_array_size(list) };
+                const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };     /* the same, but for nulls before it */
                 if (is_null(node->items[i]))
                         continue;
-                note(d, node, node->items[i]->line, &here);
+                note(d, node, node->items[i]->line, &there);
                 json_t *item = decode_value(d, f->fields, node->items[i], &here);
-                if (item)
-                        json_array_append_new(list, item);
+                json_array_append_new(list, item ?: json_null());       /* the document is refused; the rest keeps its numbers */
         }
         return list;
 }

@@ -246,13 +246,22 @@ char *field_enum_list(const Field *f) {
         return text_take(&t);
 }
 
+const char *field_fallback(const Field *f) {
+        return f->names ? f->names[0] : f->fallback;
+}
+
+int64_t field_fallback_number(const Field *f) {
+        uint64_t n = 0;
+        return f->fallback && parse_u64(f->fallback, &n) >= 0 ? (int64_t)n : 0;
+}
+
 bool field_is_neutral(const Field *f, const json_t *value) {
-        const char *fallback = f->type == FIELD_ENUM ? f->names[0] : f->fallback;
+        const char *fallback = field_fallback(f);
         switch (json_typeof(value)) {
         case JSON_STRING:
                 return json_string_length(value) == 0 || (fallback && streq(json_string_value(value), fallback));
         case JSON_INTEGER:
-                return json_integer_value(value) == (fallback ? atoll(fallback) : 0);
+                return json_integer_value(value) == field_fallback_number(f);
         case JSON_ARRAY:
                 return json_array_size(value) == 0;
         case JSON_OBJECT:

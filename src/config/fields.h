@@ -29,7 +29,7 @@ typedef enum FieldFlags {
 } FieldFlags;
 
 typedef struct Field Field;
-struct Field {
+struct Field {                          /* in the order that rows are read in, NOLINT(clang-analyzer-optin.performance.Padding) */
         const char *key;                /* NULL for the row of a dict's or a list's elements */
         FieldType type;
         const char *doc;                /* one line, in the schema */
@@ -53,6 +53,8 @@ const Field *fields_find(const Field *fields, const char *key);
 char *fields_suggest(const Field *fields, const char *key);
 int field_enum_index(const Field *f, const char *text);         /* -EINVAL */
 char *field_enum_list(const Field *f);                          /* "RAID0, RAID10, Mount" */
+const char *field_fallback(const Field *f);     /* the default as text, or NULL */
+int64_t field_fallback_number(const Field *f);
 bool field_is_neutral(const Field *f, const json_t *value);     /* does it ask for nothing but the default? */
 
 /* ---- path.c: where something stands ---- */

@@ -41,11 +41,9 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
                 json_t *value = json_object_get(from, f->key), *old = json_object_get(into, f->key);
                 if (!value || f->flags & FIELD_TOML)
                         continue;
-                if (!old)
-                        json_object_set(into, f->key, value);
-                else if (f->type == FIELD_MAP)
+                if (old && f->type == FIELD_MAP)
                         merge_fields(f->fields, old, value);
-                else if (f->flags & FIELD_APPEND)
+                else if (old && f->flags & FIELD_APPEND)
                         json_array_extend(old, value);
                 else if (json_is_object(old) && json_is_object(value))
                         merge_deep(old, value);

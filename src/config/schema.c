@@ -84,11 +84,11 @@ static void add_enum(json_t *schema, const Field *f) {
 }
 
 static void add_fallback(json_t *schema, const Field *f) {
-        const char *fallback = f->type == FIELD_ENUM ? f->names[0] : f->fallback;
+        const char *fallback = field_fallback(f);
         if (f->type == FIELD_BOOL && f->key)
                 json_object_set_new(schema, "default", json_false());
         else if (f->type == FIELD_INTEGER && f->fallback)
-                json_object_set_new(schema, "default", json_integer(atoll(fallback)));
+                json_object_set_new(schema, "default", json_integer(field_fallback_number(f)));
         else if (fallback)
                 json_object_set_new(schema, "default", json_string(fallback));
 }

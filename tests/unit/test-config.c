@@ -72,7 +72,8 @@ TEST(finds_its_documents) {
         _cleanup_(loaded_done) Loaded none = LOAD("apiVersion: v1\nkind: List\n", "just text", "- a list\n", "");
         ASSERT_ERROR(none.r, ENODATA);
         ASSERT_EQ(diag_first_error(&none.diag)->cause, CAUSE_NO_CONFIG);
-        ASSERT_CONTAINS(none.messages, "no NodeConfig");
+        ASSERT_STREQ(none.messages, "a, line 1: no NodeConfig found: no document has kind NodeConfig and apiVersion node.eks.aws/v1alpha1; "
+                                    "the first one is of kind \"List\"\n");
         _cleanup_(loaded_done) Loaded some = LOAD("kind: List\n", GOOD);
         ASSERT_EQ(some.r, 0);
 }
@@ -331,6 +332,17 @@ TEST(what_is_missing_is_named_in_order) {
         expect_error("  cluster: {enableOutpost: true}\n", "duplicate-key");
         _cleanup_(loaded_done) Loaded outpost = LOAD(GOOD, HEAD "spec: {cluster: {enableOutpost: true}}\n");
         ASSERT_STREQ(outpost.messages, "b, line 3: spec.cluster.id: is missing: it is needed where enableOutpost is true\n");
+}
+
+TEST(items_keep_their_numbers) {
+        _cleanup_(loaded_done) Loaded l = load_with("  kubelet:\n    flags:\n    - {a: b}\n    - ok\n    - [c]\n    - \"x\\ny\"\n");
+        ASSERT_CONTAINS(l.messages, "a, line 7: spec.kubelet.flags[0]: must be text");
+        ASSERT_CONTAINS(l.messages, "a, line 9: spec.kubelet.flags[2]: must be text");
+        ASSERT_CONTAINS(l.messages, "a, line 10: spec.kubelet.flags[3]: holds a line end");
+        ASSERT_EQ(l.diag.n, 3);
+        _cleanup_(loaded_done) Loaded m = load_with("  kubelet: {flags: [~, --a, null, --b]}\n");
+        ASSERT_STREQ(m.messages, "");
+        ASSERT_EQ(strv_length(m.config->kubelet.flags), 2);
 }
 
 /* One cause, one message. */
