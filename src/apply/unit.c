@@ -176,6 +176,7 @@ int unit_start(Task *t) {
         u->restarts_before = streq(u->state.active, "activating") && streq(u->method, "StartUnit") ? u->state.restarts : 0;
         if (streq(u->state.active, "failed"))   /* or the failures before us would count against its start limit */
                 unit_tell(u, "ResetFailedUnit", u->name);
+        record_remove(u);       /* from here until the end of the job nobody knows which settings it has, should we not see that end */
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_queued, "ss", u->name, "replace");
 }
 

@@ -44,6 +44,7 @@ guest() {
         unit masked "ExecStart=/bin/true"; ln -sf /dev/null /etc/systemd/system/masked.service
         unit limited Type=notify StartLimitBurst=2 'ExecStart=/bin/sh -c "exit 1"'
         unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
+        unit fickle Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "[ ! -p /run/block ] || read x </run/block; systemd-notify --ready; exec sleep inf"'
         unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
         unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
         unit behind After=inside.service "ExecStart=/bin/sleep inf"
@@ -87,6 +88,12 @@ guest() {
         try "a job that waits for another" 51 'the start job of waits.service was waiting for never.service' <<<"start-unit waits.service inputs=1 deadline=500ms"
         holds "and is withdrawn" bash -c '! systemctl list-jobs | grep waits.service'
         systemctl stop never
+
+        try "inputs 1" 0 '^done' <<<"start-unit fickle.service inputs=1 deadline=10s"
+        mkfifo /run/block
+        try "inputs 2: too late" 51 '^failed' <<<"start-unit fickle.service inputs=2 deadline=500ms"
+        echo >/run/block; rm /run/block; systemctl start fickle
+        try "inputs 1 again: it came up with 2 in the end" 0 '^done' <<<"start-unit fickle.service inputs=1 deadline=10s"
 
         systemctl stop good good2
         try "others go on after a failure, dependents do not" 50 '^failed start-unit:fails' '^skipped start-unit:good.service: start-unit:fails' '^done start-unit:good2' < <(printf '%s\n' "start-unit fails.service inputs=1 deadline=10s" \
