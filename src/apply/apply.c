@@ -17,7 +17,7 @@
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
+        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
         [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,

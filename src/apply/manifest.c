@@ -125,11 +125,6 @@ static int remove_block(const Root *root, const char *path) {
         return r;
 }
 
-/* systemd has read it and must read anew, even if we are stopped before we can tell it. */
-static int manager_expect(const Root *root, const char *path) {
-        return strstr(path, "/systemd/") ? root_replace_volatile(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
-}
-
 /* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */
 static int remove_entry(Task *t, const json_t *entry) {
         const char *path = entry_text(entry, "path");
