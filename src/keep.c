@@ -3,6 +3,7 @@
  * may be older than this boot. */
 #include "keep.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -52,5 +53,5 @@ int kept_write(const Root *root, const Kept *kept) {
         _cleanup_(json_decrefp) json_t *json = json_pack("{s:s, s:s, s:O?, s:O?}", "bootId", boot, "spec", kept->spec,
                                                         "answers", kept->answers, "status", kept->status);
         text = json_dumps(json, JSON_COMPACT);
-        return root_replace(root, KEEP_FILE, text, strlen(text), 0600);
+        return root_replace_volatile(root, KEEP_FILE, text, strlen(text), 0600);
 }

@@ -41,8 +41,9 @@ static void lines_show(const char *indent, const char *text) {
 static void list_show(const char *title, const json_t *list) {
         json_t *item;
         size_t i;
-        json_array_foreach(list, i, item)
+        json_array_foreach(list, i, item) {
                 printf("  %s: %s\n", title, json_string_value(item) ?: "");
+        }
 }
 
 /* The part of the run in which the action worked; at least one mark. */
@@ -82,17 +83,20 @@ static void run_show(const char *phases, const json_t *run) {
         list_show("warning", json_object_get(run, "warnings"));
         if (json_array_size(json_object_get(run, "actions")) > 0)
                 printf("  %9s  %9s  %-9s  |%-*s|\n", "start", "took", "outcome", BAR, "");
-        json_array_foreach(json_object_get(run, "actions"), i, action)
+        json_array_foreach(json_object_get(run, "actions"), i, action) {
                 action_show(action, begin, end);
+        }
 }
 
 static void counts_show(json_t *runs) {
         size_t counts[OUTCOME_FAILED + 1] = {}, i;
         const char *phases;
         json_t *run, *action;
-        json_object_foreach(runs, phases, run)
-                json_array_foreach(json_object_get(run, "actions"), i, action)
+        json_object_foreach(runs, phases, run) {
+                json_array_foreach(json_object_get(run, "actions"), i, action) {
                         counts[MAX(outcome_from_string(text_of(action, "outcome")), 0)]++;
+                }
+        }
         printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE], counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED],
                counts[OUTCOME_FAILED]);
 }

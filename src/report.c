@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
 #include <unistd.h>
 
+#define CONSOLE_USEC (2 * USEC_PER_SEC)
 #define STATUS_MAX (16 << 20)
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* of the verdict: journalctl MESSAGE_ID=… */
@@ -127,10 +129,12 @@ static json_t *runs_read(const Root *root, const char *boot_id, const char *phas
                 return runs;
         json_t *old = json_loadb(text, size, 0, NULL);
         const char *old_boot = json_string_value(json_object_get(old, "bootId"));
-        if (old_boot && streq(old_boot, boot_id))
-                json_object_foreach(json_object_get(old, "runs"), key, run)
+        if (old_boot && streq(old_boot, boot_id)) {
+                json_object_foreach(json_object_get(old, "runs"), key, run) {
                         if (!phases_overlap(key, phases))
                                 json_object_set(runs, key, run);
+                }
+        }
         json_decref(old);
         return runs;
 }
@@ -203,15 +207,19 @@ static void metrics_runs(Text *t, json_t *runs) {
         const char *phases, *name;
         json_t *run, *count;
         metric_head(t, "phase_duration_seconds", "time from the start of the process to its report");
-        json_object_foreach(runs, phases, run)
+        json_object_foreach(runs, phases, run) {
                 text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", phases, seconds_of(run));
+        }
         metric_head(t, "requests", "requests sent, retries counted");
-        json_object_foreach(runs, phases, run)
-                json_object_foreach(json_object_get(run, "requests"), name, count)
+        json_object_foreach(runs, phases, run) {
+                json_object_foreach(json_object_get(run, "requests"), name, count) {
                         text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name, (long long)json_integer_value(count));
+                }
+        }
         metric_head(t, "warnings", "warnings about the input and the machine");
-        json_object_foreach(runs, phases, run)
+        json_object_foreach(runs, phases, run) {
                 text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases, json_array_size(json_object_get(run, "warnings")));
+        }
 }
 
 static void metrics_actions(Text *t, json_t *runs) {
@@ -219,7 +227,7 @@ static void metrics_actions(Text *t, json_t *runs) {
         const char *phases;
         json_t *run, *action;
         metric_head(t, "action_duration_seconds", "how long each action took");
-        json_object_foreach(runs, phases, run)
+        json_object_foreach(runs, phases, run) {
                 json_array_foreach(json_object_get(run, "actions"), i, action) {
                         int outcome = outcome_from_string(text_of(action, "outcome"));
                         _cleanup_(freep) char *id = label_escape(text_of(action, "id"));
@@ -227,6 +235,7 @@ static void metrics_actions(Text *t, json_t *runs) {
                         if (outcome != OUTCOME_SKIPPED)
                                 text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id, seconds_of(action));
                 }
+        }
         metric_head(t, "actions", "actions by outcome");
         for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
                 text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i), counts[i]);
@@ -269,9 +278,21 @@ static void journal_send(const Verdict *v, const Report *report, const char *lin
 /* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
 static void console_write(const char *line) {
         int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        size_t left = strlen(line);
         if (fd < 0)
                 return;
-        (void)!write(fd, line, strlen(line));
+        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that nobody drains
+         * must not hold up the boot. */
+        for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
+                struct pollfd ready = { .fd = fd, .events = POLLOUT };
+                ssize_t n = write(fd, line, left);
+                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                        break;
+                line += MAX(n, 0);
+                left -= (size_t)MAX(n, 0);
+                if (left > 0)
+                        (void)poll(&ready, 1, (int)((end - now) / USEC_PER_MSEC) + 1);
+        }
         close(fd);
 }
 
@@ -296,10 +317,8 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
 
 /* A unit's last words, one by one, before the line that names the root cause. */
 static void tell_details(const char *text) {
-        while (text && (text = strchr(text, '\n'))) {
-                text++;
-                log_error("  | %.*s", (int)strcspn(text, "\n"), text);
-        }
+        for (const char *p = text ? strchr(text, '\n') : NULL; p; p = strchr(p + 1, '\n'))
+                log_error("  | %.*s", (int)strcspn(p + 1, "\n"), p + 1);
 }
 
 static void tell_last(const char *line, bool good) {
@@ -311,7 +330,7 @@ static void tell_last(const char *line, bool good) {
 /* ---- all of it ---- */
 
 static void file_write(const Root *root, const char *path, const char *text) {
-        int r = root_replace(root, path, text, strlen(text), 0644);
+        int r = root_replace_volatile(root, path, text, strlen(text), 0644);
         if (r < 0)
                 (void)log_line_errno(LOG_WARNING, r, "%s cannot be written", path);
 }

@@ -17,7 +17,7 @@
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
+        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
         [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
@@ -272,11 +272,11 @@ static void task_begin(Task *t) {
         t->result->begin_usec = now_usec();
         t->state = TASK_RUNNING;
         t->apply->in_flight++;
-        if (task_arm(t) < 0)
-                return;
         int r = e->check(t);
-        if (r >= 0 && r != CHECK_LATER)
-                task_checked(t, r == CHECK_NEEDED);
+        if (r == CHECK_DONE_ALREADY)
+                task_end(t, OUTCOME_UNCHANGED);
+        else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)        /* the timer comes first: it brings the loop with it */
+                task_checked(t, true);
 }
 
 static bool tasks_begin_ready(Apply *a) {

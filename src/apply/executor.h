@@ -66,7 +66,10 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 
 
 /* file.c */
 _must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);
+_must_check_ _nonnull_ int file_publish(Task *t);
 _must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
+/* Notes that systemd must reload, if it is one of the files that it reads; call it before the file is written or removed. */
+_must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 _nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
 /* old (may be empty) with content between our markers: in the place of the old block, at the end where there is none; empty
  * content: without a block. The rest stays byte for byte. */
@@ -79,9 +82,10 @@ _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
 
-/* What a unit, or the manager ("systemd"), was last started with stands in a file of its name; "changed" fits nothing. */
+/* What a unit was last started with stands in a file of its name. */
 #define STARTED_DIR APPLY_RUN_DIR "/started"
-#define MANAGER_RECORD STARTED_DIR "/systemd"
+/* There from before a file that systemd reads is changed until it has read it: a run that ends in between leaves it to the next. */
+#define RELOAD_WANTED APPLY_RUN_DIR "/reload-wanted"
 
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);

@@ -6,6 +6,7 @@
 #include "apply/executor.h"
 
 #include "base/log.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -67,9 +68,10 @@ static json_t *entry_new(const Action *a) {
 static bool files_have(const json_t *files, const char *path) {
         const json_t *entry;
         size_t i;
-        json_array_foreach(files, i, entry)
+        json_array_foreach(files, i, entry) {
                 if (streq(entry_text(entry, "path"), path))
                         return true;
+        }
         return false;
 }
 
@@ -121,11 +123,6 @@ static int remove_block(const Root *root, const char *path) {
                 r = root_tmp_publish(&tmp);
         root_tmp_release(&tmp);
         return r;
-}
-
-/* systemd has read it and must read anew, even if we are stopped before we can tell it. */
-static int manager_expect(const Root *root, const char *path) {
-        return strstr(path, "/systemd/") ? root_replace(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
 }
 
 /* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */

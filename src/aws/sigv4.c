@@ -4,16 +4,10 @@
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <time.h>
-
-static void hmac_sha256(const void *key, size_t key_size, const char *text, unsigned char ret[static 32]) {
-        unsigned size = 32;
-        if (!HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text, strlen(text), ret, &size))
-                abort();        /* SHA-256 is switched off in this libcrypto: sha256_hex() ended the process before */
-}
 
 void sigv4_date(int64_t seconds, char ret[static 17]) {
         struct tm tm = {};
@@ -34,14 +28,14 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         char digest[65];
 
         /* The key is folded through date, region and service, so that it is good for nothing else. */
-        hmac_sha256(first, strlen(first), parts[0], key);
+        hmac_sha256(first, strlen(first), parts[0], strlen(parts[0]), key);
         for (size_t i = 1; i < ARRAY_SIZE(parts); i++) {
-                hmac_sha256(key, sizeof key, parts[i], next);
+                hmac_sha256(key, sizeof key, parts[i], strlen(parts[i]), next);
                 memcpy(key, next, sizeof key);
         }
         sha256_hex(canonical, strlen(canonical), digest);
         _cleanup_(freep) char *text = xasprintf("AWS4-HMAC-SHA256\n%s\n%s\n%s", q->date, scope, digest);
-        hmac_sha256(key, sizeof key, text, next);
+        hmac_sha256(key, sizeof key, text, strlen(text), next);
         for (size_t i = 0; i < sizeof next; i++)
                 snprintf(ret + 2 * i, 3, "%02x", next[i]);
         explicit_bzero(first, strlen(first));

@@ -3,10 +3,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-/* The calls of OpenSSL 1.1 need none of the set-up of the newer ones (error strings, engines, openssl.cnf), which costs more than
- * all the rest of a configuration phase. What they name are files and plans, not secrets. */
-#define OPENSSL_API_COMPAT 0x10100000L
-#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -72,13 +68,16 @@ size_t strv_length(char *const *v) {
         return n;
 }
 
-void strv_push(char ***v, char *s) {
-        size_t n = strv_length(*v);
-        /* Room for two more at every power of two: growth stays linear. */
+void strv_push_at(char ***v, size_t n, char *s) {
+        /* Room for as many more at every power of two: growth stays linear. */
         if ((n & (n + 1)) == 0)
                 *v = xrealloc(*v, 2 * n + 2, sizeof(char *));
         (*v)[n] = s;
         (*v)[n + 1] = NULL;
+}
+
+void strv_push(char ***v, char *s) {
+        strv_push_at(v, strv_length(*v), s);
 }
 
 void strv_add(char ***v, const char *s) {
@@ -223,13 +222,4 @@ const char *nearest_name(const char *text, const char *const *names) {
                 }
         }
         return best;
-}
-
-void sha256_hex(const void *data, size_t size, char ret[static 65]) {
-        unsigned char digest[SHA256_DIGEST_LENGTH];
-        SHA256_CTX context;
-        if (SHA256_Init(&context) != 1 || SHA256_Update(&context, data, size) != 1 || SHA256_Final(digest, &context) != 1)
-                abort();
-        for (size_t i = 0; i < sizeof digest; i++)
-                snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }

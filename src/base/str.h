@@ -16,6 +16,7 @@ char **strv_free(char **v);
 DEFINE_CLEANUP(char **, strv_free)
 size_t strv_length(char *const *v);
 void strv_push(char ***v, char *s);                             /* takes s */
+void strv_push_at(char ***v, size_t n, char *s);                /* the same where the length is known: n; for long vectors */
 void strv_add(char ***v, const char *s);                        /* copies s */
 bool strv_contains(char *const *v, const char *s);
 void strv_sort(char **v);                                       /* by bytes */
@@ -35,5 +36,3 @@ _malloc_ char *str_lower(const char *s);                        /* ASCII only: l
 _must_check_ int parse_u64(const char *s, uint64_t *ret);
 /* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
 const char *nearest_name(const char *text, const char *const *names);
-/* "0123abcd…": lower-case hex of the SHA-256 of data; 64 characters and NUL. */
-void sha256_hex(const void *data, size_t size, char ret[static 65]);

@@ -42,6 +42,8 @@ int config_cache_write(const Root *root, const char *path, const Config *config,
         if (status)
                 json_object_set(cache, "status", status);
         _cleanup_(freep) char *text = json_dumps(cache, JSON_COMPACT);
-        int r = root_replace(root, path, text, strlen(text), 0600);     /* the environment in it may hold secrets */
+        /* The environment in it may hold secrets. The units keep it in /run. */
+        int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
+                                          : root_replace(root, path, text, strlen(text), 0600);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the configuration cannot be cached: %s", path, strerror(-r)) : 0;
 }

@@ -2,6 +2,7 @@
 /* The plan as a container: actions are added by the planners, put into an order that respects what each waits for, and named by
  * one digest. plan_make() is the list of planners. Nothing here or beside this file may look at a machine (`make pure`). */
 #include "plan/plan.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include <errno.h>
 #include <stdio.h>

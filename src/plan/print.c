@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret file. */
 #include "plan/plan.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
 /* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the units in their order;
  * and what the configuration asks for and this version cannot do. */
 #include "plan/plan.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What belongs to the machine and not to a daemon: environment drop-ins for systemd, the resolver's servers, names in /etc/hosts. */
 #include "plan/plan.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include <errno.h>
 

@@ -6,6 +6,7 @@
 #include "report.h"
 
 #include "base/log.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -3,6 +3,7 @@
  * tests/check/units.sh. */
 #include "apply/executor.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "../test.h"
@@ -288,13 +289,13 @@ static void plan_pruned(Box *b, const char *const *paths, Phase phase) {
                 add(b, ACTION_WRITE_FILE, *paths, "content\n")->phase = phase;
         add(b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL)->phase = phase;
 }
-#define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ __VA_OPT__(,) NULL }, phase)
+#define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ }, phase)
 
 TEST(prune_removes_what_is_no_longer_asked_for) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/systemd/system/x.service.d/environment.conf", "/etc/dir/b", NULL);
         ASSERT_OK(apply(&b));
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 0), "unchanged");
         ASSERT_STREQ(outcome(&b, 1), "done");
@@ -309,10 +310,10 @@ TEST(prune_removes_what_is_no_longer_asked_for) {
 
 TEST(prune_keeps_a_dropin_directory_that_others_use) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
         ASSERT_OK(apply(&b));
         put(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t", 0644);
-        PLAN_PRUNED(&b, PHASE_CONFIG);
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/systemd/system/x.service.d/environment.conf");
         assert_file(&b, "/etc/systemd/system/x.service.d/theirs.conf", "t");
@@ -320,15 +321,15 @@ TEST(prune_keeps_a_dropin_directory_that_others_use) {
 
 TEST(prune_leaves_the_other_phase_alone) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config", NULL);
         ASSERT_OK(apply(&b));
-        PLAN_PRUNED(&b, PHASE_RUN, "/etc/run");                 /* the second process of the same boot */
+        PLAN_PRUNED(&b, PHASE_RUN, "/etc/run", NULL);                 /* the second process of the same boot */
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/config", "content\n");
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config");           /* the next boot */
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/config", NULL);           /* the next boot */
         ASSERT_OK(apply(&b));
         ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
-        PLAN_PRUNED(&b, PHASE_RUN);
+        PLAN_PRUNED(&b, PHASE_RUN, NULL);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/run");
         assert_file(&b, "/etc/config", "content\n");
@@ -336,10 +337,10 @@ TEST(prune_leaves_the_other_phase_alone) {
 
 TEST(prune_removes_what_was_changed_and_says_so) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
         ASSERT_OK(apply(&b));
         put(&b, "/etc/a", "patched by hand\n", 0644);
-        PLAN_PRUNED(&b, PHASE_CONFIG);
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/a");
         ASSERT_EQ(diag_count(&b.diag, true), 1);
@@ -348,14 +349,14 @@ TEST(prune_removes_what_was_changed_and_says_so) {
 
 TEST(prune_keeps_what_is_no_file_any_more) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", "/etc/b", NULL);
         ASSERT_OK(apply(&b));
         _cleanup_(freep) char *link = xasprintf("%s/etc/a", b.path);
         ASSERT_OK(root_remove(b.root, "/etc/a"));
         ASSERT_OK(root_remove(b.root, "/etc/b"));
         ASSERT_EQ(symlink("elsewhere", link), 0);
         ASSERT_OK(root_make_dirs(b.root, "/etc/b", 0755));
-        PLAN_PRUNED(&b, PHASE_CONFIG);
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
         ASSERT_OK(apply(&b));
         ASSERT_EQ(diag_count(&b.diag, true), 2);
         ASSERT_EQ(root_exists(b.root, "/etc/b"), 1);
@@ -369,7 +370,7 @@ TEST(prune_takes_blocks_away) {
         add(&b, ACTION_PRUNE_FILES, APPLY_MANIFEST, NULL);
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/hosts", "a\n" BEGIN "x\n" END);
-        PLAN_PRUNED(&b, PHASE_CONFIG);
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/hosts", "a\n");
 }
@@ -383,7 +384,7 @@ TEST(a_manifest_cannot_lead_elsewhere) {
                 _cleanup_(freep) char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
                 put(&b, "/etc/victim", "v", 0644);
                 put(&b, APPLY_MANIFEST, manifest, 0600);
-                PLAN_PRUNED(&b, PHASE_CONFIG);
+                PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
                 ASSERT_OK(apply(&b));
                 assert_file(&b, "/etc/victim", "v");
                 ASSERT_STREQ(b.diag.items[0].code, "manifest-path");
@@ -395,7 +396,7 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 BOX(b);
                 put(&b, APPLY_MANIFEST, bad[i], 0600);
-                PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
+                PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
                 ASSERT_OK(apply(&b));
                 ASSERT_TRUE(diag_count(&b.diag, true) > 0);
                 ASSERT_OK(apply(&b));
@@ -406,13 +407,13 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
 
 TEST(after_a_failed_write_the_old_manifest_stays) {
         BOX(b);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
         ASSERT_OK(apply(&b));
         put(&b, "/etc/file", "f", 0644);
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/file/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/file/b", NULL);
         ASSERT_TRUE(apply(&b) < 0);
         assert_file(&b, "/etc/a", "content\n");
-        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/b");
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/b", NULL);
         ASSERT_OK(apply(&b));
         assert_absent(&b, "/etc/a");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Strings, time spans, diagnostics: the part of base/ that needs no file. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "test.h"
@@ -69,6 +70,15 @@ TEST(sha256_of_the_empty_text) {
         char hex[65];
         sha256_hex("", 0, hex);
         ASSERT_STREQ(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(hmac_of_rfc_4231) {
+        unsigned char mac[32], long_key[131];
+        hmac_sha256("Jefe", 4, "what do ya want for nothing?", 28, mac);
+        ASSERT_TRUE(mac[0] == 0x5b && mac[1] == 0xdc && mac[31] == 0x43);
+        memset(long_key, 0xaa, sizeof long_key);        /* longer than a block: hashed first */
+        hmac_sha256(long_key, sizeof long_key, "Test Using Larger Than Block-Size Key - Hash Key First", 54, mac);
+        ASSERT_TRUE(mac[0] == 0x60 && mac[1] == 0xe4 && mac[31] == 0x54);
 }
 
 TEST(strip_and_lower_leave_the_middle_alone) {
