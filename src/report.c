@@ -322,7 +322,7 @@ static void tell_details(const char *text) {
 }
 
 static void tell_last(const char *line, bool good) {
-        const char *priority = !getenv("JOURNAL_STREAM") ? "" : good ? "<5>" : "<3>";
+        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
         _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }
