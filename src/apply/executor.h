@@ -35,6 +35,7 @@ struct Apply {
         const Plan *plan;
         Diag *diag;
         Task *tasks; size_t n;
+        Task announcement;      /* no action of the plan: the manifest that comes before all files */
         size_t in_flight;       /* RUNNING or WATCHED */
         int interrupted;        /* the signal, or 0 */
         sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
@@ -78,6 +79,8 @@ _malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const cha
 _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret);
 
 /* manifest.c */
+/* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it before the first file. */
+_must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);

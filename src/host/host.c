@@ -135,15 +135,9 @@ static void free_devices(Host *h) {
                 free(h->disks[i].model);
                 free(h->disks[i].serial);
         }
-        for (size_t i = 0; i < h->n_nics; i++) {
-                free(h->nics[i].name);
-                free(h->nics[i].mac);
-                free(h->nics[i].driver);
-                free(h->nics[i].pci_address);
-        }
         free(h->pci);
         free(h->disks);
-        free(h->nics);
+        nics_clear(h);
         free(h->nodes);
 }
 
