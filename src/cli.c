@@ -107,12 +107,16 @@ static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
         }
 }
 
+static int lone_flag(const char *word, Diag *diag) {
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s needs a value behind it; see nodestrap --help", word);
+}
+
 static int unknown_flag(const char *word, Diag *diag) {
         const char *names[ARRAY_SIZE(flags) + 1] = {}, *near;
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s is unknown or lacks its value%s%s; see nodestrap --help",
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s is unknown%s%s; see nodestrap --help",
                           word, near ? ": did you mean --" : "", near ?: "");
 }
 
@@ -184,7 +188,7 @@ static int parse_flags(int argc, char **argv, Options *o, bool *seen, bool *help
         opterr = 0;
         while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
                 if (value == '?' || value == ':')
-                        return unknown_flag(argv[optind - 1], diag);
+                        return (value == ':' ? lone_flag : unknown_flag)(argv[optind - 1], diag);
                 if (value == 'h' || value == OPT_VERSION) {
                         *(value == 'h' ? help : version) = true;
                         continue;

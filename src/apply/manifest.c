@@ -206,7 +206,7 @@ int manifest_stage(Task *t, RootTmp *ret) {
         json_decref(old);
         json_decref(new);
         int r = root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), 0600, ret);
-        return r < 0 ? file_fail(t, r, "write", t->action->target) : r;
+        return r < 0 ? file_fail(t, r, "written", t->action->target) : r;
 }
 
 int manifest_publish(Task *t) {
@@ -215,7 +215,7 @@ int manifest_publish(Task *t) {
         json_array_foreach((json_t *)t->data, i, entry) {
                 int r = remove_entry(t, entry);
                 if (r < 0)
-                        return file_fail(t, r, "remove", entry_text(entry, "path"));
+                        return file_fail(t, r, "removed", entry_text(entry, "path"));
         }
         return root_tmp_publish(&t->tmp);
 }
