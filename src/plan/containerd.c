@@ -135,7 +135,8 @@ static unsigned choose_schema(const json_t *user, const Host *host, Diag *warnin
 /* ---- SOCI ---- */
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
-        const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : host->memory_bytes < 7 * GIBIBYTE ? "it needs 7 GiB of memory"
+        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0);         /* 0: not known */
+        const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
                 : !host->soci_snapshotter ? "the SOCI snapshotter is not installed" : NULL;
         *ret_reason = config->gates.fast_image_pull ? why_not : NULL;
         return config->gates.fast_image_pull && !why_not;
