@@ -13,9 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_FILE APPLY_RUN_DIR "/lock"
 
 /* Everything that the stages hand to each other, and what ends up in the report. */
 typedef struct Run {
@@ -144,23 +148,34 @@ static int make_plan(Run *run) {
         return 0;
 }
 
+/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as in any pipeline. */
+static void begin_output(void) {
+        signal(SIGPIPE, SIG_DFL);
+}
+
+static int end_output(Diag *diag) {
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+}
+
+static int write_output(const char *path, const char *text) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        int r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
+        if (close(fd) < 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
 static int print_json(const Options *o, const json_t *json, Diag *diag) {
-        size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY;
+        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
         if (!o->output_file) {
-                json_dumpf(json, stdout, flags);
-                putchar('\n');
-                return fflush(stdout) == 0 ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+                begin_output();
+                puts(text);
+                return end_output(diag);
         }
-        _cleanup_(freep) char *text = json_dumps(json, flags);
-        int fd = open(o->output_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0 || dprintf(fd, "%s\n", text) < 0) {
-                int r = -errno;
-                if (fd >= 0)
-                        close(fd);
-                return diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r));
-        }
-        close(fd);
-        return 0;
+        int r = write_output(o->output_file, text);
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r)) : 0;
 }
 
 /* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
@@ -169,10 +184,10 @@ static int write_plan_files(const Run *run, Diag *diag) {
         _cleanup_(root_freep) Root *here = NULL;
         const char *target = run->options.write_to;
         int r = root_new("/", &here);
-        _cleanup_(freep) char *cwd = getcwd(NULL, 0), *path = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", cwd ?: "", target);
+        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
 
         if (r >= 0)
-                r = root_make_dirs(here, path, 0755);
+                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
         if (r >= 0)
                 r = root_new(path, &dir);
         for (size_t i = 0; r >= 0 && i < run->plan->n; i++) {
@@ -194,22 +209,26 @@ static int show_plan(Run *run) {
                 return print_json(&run->options, json, &run->diag);
         }
         _cleanup_(freep) char *text = plan_to_text(run->plan);
+        begin_output();
         fputs(text, stdout);
-        return fflush(stdout) == 0 ? 0 : diag_error(&run->diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+        return end_output(&run->diag);
 }
 
-/* One init at a time: user data may call it while the unit does. */
+/* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
+ * hold up a boot. */
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
+        if (r >= 0)
+                r = run->lock_fd = root_open(run->root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be made: %s", strerror(-r));
-        run->lock_fd = root_open(run->root, APPLY_RUN_DIR, O_RDONLY | O_DIRECTORY);
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s", strerror(-r));
+        if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
                 return 0;
         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX) == 0)
+        if (flock(run->lock_fd, LOCK_EX) == 0)
                 return 0;
-        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(errno));
+        r = -errno;
+        return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(-r));
 }
 
 /* For the other phase of this boot; without it, that one asks again. */
@@ -248,6 +267,7 @@ static int walk(Run *run) {
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
         if (o->command == COMMAND_STATUS) {
+                begin_output();
                 r = report_show(run->root, o->json);
                 return r == -ENOENT ? diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted") : r;
         }
@@ -292,7 +312,8 @@ static ExitCode conclude(const Run *run, int r) {
         if (r >= 0)
                 return EXIT_DONE;
         Cause cause = first ? first->cause : CAUSE_INTERNAL;
-        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(cause), cause_word(cause), first ? first->text : strerror(-r));
+        _cleanup_(freep) char *why = first ? diagnostic_format(first) : xstrdup(strerror(-r));
+        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(cause), cause_word(cause), why);
         return cause_exit_code(cause);
 }
 
@@ -300,23 +321,57 @@ static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
+/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of and get our
+ * messages; a mask that hides directories from daemons; ended children that nobody can wait for; and a reader of our messages
+ * that goes away, or a peer that hangs up, must not end a node's boot half way. */
+static void settle_in(void) {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+                        _exit(EXIT_INTERNAL);
+        umask(022);
+        signal(SIGCHLD, SIG_DFL);
+        signal(SIGPIPE, SIG_IGN);
+        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
+}
+
+/* Commands that look at nothing. */
+static int print_about(const Options *o, Diag *diag) {
+        begin_output();
+        if (o->command == COMMAND_HELP)
+                options_print_help(o);
+        else
+                puts("nodestrap " VERSION);
+        return end_output(diag);
+}
+
+static int print_schema(const Options *o, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *schema = config_schema();
+        return print_json(o, schema, diag);
+}
+
+static int obey(int argc, char **argv, Run *run) {
+        const Options *o = &run->options;
+        int r = options_parse(argc, argv, &run->options, &run->diag);
+        if (r < 0)
+                return r;
+        if (o->development)
+                log_set_level(LOG_DEBUG);
+        switch (o->command) {
+        case COMMAND_HELP:
+        case COMMAND_VERSION:
+                return print_about(o, &run->diag);
+        case COMMAND_CONFIG_SCHEMA:
+                return print_schema(o, &run->diag);
+        default:
+                return walk(run);
+        }
+}
+
 int main(int argc, char **argv) {
         Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
 
-        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
-        int r = options_parse(argc, argv, &run.options, &run.diag);
-        if (r >= 0 && run.options.development)
-                log_set_level(LOG_DEBUG);
-        if (r >= 0 && run.options.command == COMMAND_HELP)
-                options_print_help(&run.options);
-        else if (r >= 0 && run.options.command == COMMAND_VERSION)
-                puts("nodestrap " VERSION);
-        else if (r >= 0 && run.options.command == COMMAND_CONFIG_SCHEMA) {
-                _cleanup_(json_decrefp) json_t *schema = config_schema();
-                r = print_json(&run.options, schema, &run.diag);
-        } else if (r >= 0)
-                r = walk(&run);
-        ExitCode code = conclude(&run, r);
+        settle_in();
+        ExitCode code = conclude(&run, obey(argc, argv, &run));
         if (code == EXIT_DONE && run.options.command == COMMAND_CONFIG_CHECK)
                 log_info("The configuration is valid.");
         run_done(&run);

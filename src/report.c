@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
 #include <unistd.h>
 
+#define CONSOLE_USEC (2 * USEC_PER_SEC)
 #define STATUS_MAX (16 << 20)
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* of the verdict: journalctl MESSAGE_ID=… */
@@ -276,9 +278,21 @@ static void journal_send(const Verdict *v, const Report *report, const char *lin
 /* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
 static void console_write(const char *line) {
         int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        size_t left = strlen(line);
         if (fd < 0)
                 return;
-        (void)!write(fd, line, strlen(line));
+        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that nobody drains
+         * must not hold up the boot. */
+        for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
+                struct pollfd ready = { .fd = fd, .events = POLLOUT };
+                ssize_t n = write(fd, line, left);
+                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                        break;
+                line += MAX(n, 0);
+                left -= (size_t)MAX(n, 0);
+                if (left > 0)
+                        (void)poll(&ready, 1, (int)((end - now) / USEC_PER_MSEC) + 1);
+        }
         close(fd);
 }
 
@@ -308,7 +322,7 @@ static void tell_details(const char *text) {
 }
 
 static void tell_last(const char *line, bool good) {
-        const char *priority = !getenv("JOURNAL_STREAM") ? "" : good ? "<5>" : "<3>";
+        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
         _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }

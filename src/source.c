@@ -76,16 +76,8 @@ static int read_directory(const Root *root, const char *path, Blobs *ret, Diag *
         return 0;
 }
 
-/* A relative path starts at the working directory; below another root there is none, so it starts at that root. */
-static char *absolute_path(const Root *root, const char *path) {
-        if (path[0] == '/' || !root_is_host(root))
-                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
-        _cleanup_(freep) char *here = getcwd(NULL, 0);
-        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
-}
-
 static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *absolute = absolute_path(root, path);
+        _cleanup_(freep) char *absolute = root_absolute(root, path);
         struct stat st = {};
         int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
         if (fd >= 0) {

@@ -16,6 +16,7 @@ char **strv_free(char **v);
 DEFINE_CLEANUP(char **, strv_free)
 size_t strv_length(char *const *v);
 void strv_push(char ***v, char *s);                             /* takes s */
+void strv_push_at(char ***v, size_t n, char *s);                /* the same where the length is known: n; for long vectors */
 void strv_add(char ***v, const char *s);                        /* copies s */
 bool strv_contains(char *const *v, const char *s);
 void strv_sort(char **v);                                       /* by bytes */
