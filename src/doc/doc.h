@@ -73,7 +73,8 @@ static inline int hex_digit(int c) {
 _must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why);
 /* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static text). */
 _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);
-/* A JSON object → text that parses to the same; -EINVAL when it holds null. Keys in the object's order, scalars before tables. */
+/* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several times as long as any
+ * document may be. Keys in the object's order, scalars before tables. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
 /* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced. Changes into. */
 _nonnull_ void json_merge_deep(json_t *into, const json_t *from);

@@ -26,7 +26,7 @@ static void *pool_new(void **pool, size_t size) {
 
         size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
         if (!c || c->size - c->used < size) {
-                size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)2 << 10);
+                size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)512);
                 Chunk *next = c;
                 c = xcalloc(1, sizeof *c + room);
                 c->next = next;
