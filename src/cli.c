@@ -239,7 +239,10 @@ int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         }
         if (!o->sources)
                 strv_add(&o->sources, "imds://user-data");
-        return check_flags_fit(o, p.seen, diag);
+        r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->dry_run)
+                o->command = COMMAND_PLAN;      /* the same, also in what it asks */
+        return r;
 }
 
 static void print_flags(unsigned mask) {

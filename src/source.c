@@ -33,10 +33,9 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         char *data = NULL;
         size_t size = 0;
         int r = imds_get(imds, "user-data", &data, &size, diag);
-        if (r == -ENOENT)
-                return 0;               /* the instance was launched without user data */
-        if (r < 0)
+        if (r < 0 && r != -ENOENT)      /* -ENOENT: the instance was launched without user data, which is as good as empty */
                 return r;
+        data = data ?: xstrdup("");
         blobs_add(ret, (Position){ .source = "user-data", .line = 1 }, data, size);
         return 0;
 }
@@ -86,7 +85,7 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
         }
         if (!absolute || r < 0)
                 return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
-                                  "there is no such configuration source: %s", strerror(-r));
+                                  "cannot be opened as a configuration source: %s", strerror(-r));
         return S_ISDIR(st.st_mode) ? read_directory(root, absolute, ret, diag) : read_file(root, absolute, ret, diag);
 }
 

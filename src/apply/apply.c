@@ -5,6 +5,7 @@
 #include "apply/executor.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -17,7 +18,7 @@
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
+        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
         [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
@@ -160,7 +161,7 @@ static void task_publish(Task *t) {
         if (t->state == TASK_ENDED)             /* it failed and said why */
                 return;
         if (r < 0)
-                (void)file_fail(t, r, "write", t->action->target);
+                (void)file_fail(t, r, "written", t->action->target);
         else
                 task_end(t, OUTCOME_DONE);
 }
@@ -175,10 +176,10 @@ static void *task_sync(void *userdata) {
  * in ten times that. One syncfs() would be a little faster still, but it waits for all that others have written, which at boot
  * has no bound. */
 static void batch_sync(Apply *a) {
-        pthread_t threads[BATCH_MAX];
+        pthread_t threads[BATCH_MAX + 1];
         size_t n = 0;
-        for (size_t i = 0; i < a->n; i++) {
-                Task *t = &a->tasks[i];
+        for (size_t i = 0; i <= a->n; i++) {
+                Task *t = i < a->n ? &a->tasks[i] : &a->announcement;
                 if (t->state != TASK_STAGED)
                         continue;
                 if (pthread_create(&threads[n], NULL, task_sync, t) == 0)
@@ -190,7 +191,36 @@ static void batch_sync(Apply *a) {
                 pthread_join(threads[--n], NULL);
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
-                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "write", a->tasks[i].action->target);
+                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "written", a->tasks[i].action->target);
+}
+
+/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So none is renamed into
+ * its place while one of them cannot be prepared. */
+static void batch_withhold(Apply *a) {
+        const Task *failed = NULL;
+        for (size_t i = 0; i < a->n && !failed; i++)
+                if (a->tasks[i].result->outcome == OUTCOME_FAILED && a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
+                        failed = &a->tasks[i];
+        for (size_t i = 0; i < a->n && failed; i++)
+                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].action->phase == PHASE_CONFIG)
+                        task_skip(&a->tasks[i], xasprintf("left as it was: the configuration is written whole or not at all, and %s failed",
+                                                          failed->action->id), false);
+}
+
+/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
+static void announce(Apply *a) {
+        Task *t = &a->announcement;
+        int r = t->state != TASK_STAGED ? 0 : t->synced < 0 ? t->synced : root_tmp_publish(&t->tmp);
+        if (r < 0)
+                log_debug("the files to be written could not be announced: %s", strerror(-r));
+        t->state = TASK_ENDED;
+        root_tmp_release(&t->tmp);
+}
+
+static void announcement_stage(Apply *a) {
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].action->type == ACTION_PRUNE_FILES && manifest_announce(&a->tasks[i], &a->announcement.tmp) > 0)
+                        a->announcement.state = TASK_STAGED;
 }
 
 static bool batch_apply(Apply *a) {
@@ -204,8 +234,11 @@ static bool batch_apply(Apply *a) {
                 staged += t->state == TASK_STAGED;
                 progress = true;
         }
-        if (staged > 0)
+        if (staged > 0) {
                 batch_sync(a);
+                announce(a);
+        }
+        batch_withhold(a);
         for (size_t i = 0; i < a->n && staged > 0; i++)
                 if (a->tasks[i].state == TASK_STAGED)
                         task_publish(&a->tasks[i]);
@@ -307,8 +340,8 @@ static void signals_look(Apply *a) {
         sigset_t set;
         signals_set(&set);
         int signal = sigtimedwait(&set, NULL, &(struct timespec){});
-        if (signal > 0)
-                a->interrupted = signal;
+        if (signal > 0 || stop_signal())       /* the latter came before they were held back */
+                a->interrupted = signal > 0 ? signal : stop_signal();
 }
 
 static void apply_interrupt(Apply *a) {
@@ -320,12 +353,11 @@ static void apply_interrupt(Apply *a) {
                 else if (t->state == TASK_RUNNING) {
                         if (e->cancel)
                                 e->cancel(t);
-                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", stop_name(a->interrupted));
                 }
         }
         if (!diag_first_error(a->diag) && a->n > 0)
-                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out",
-                                 a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out", stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
@@ -419,12 +451,13 @@ static void apply_done(Apply *a) {
                 free(a->tasks[i].after);
         }
         free(a->tasks);
+        root_tmp_release(&a->announcement.tmp);
         a->bus = bus_free(a->bus);
         a->event = sd_event_unref(a->event);
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
-        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag };
+        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
@@ -435,6 +468,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         signals_set(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
                 return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
+        announcement_stage(&a);
         r = apply_run(&a);
         signals_look(&a);       /* one that came after the last action must not end us before the report is written */
         if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */

@@ -64,9 +64,6 @@ int root_open(const Root *r, const char *path, int flags) {
         /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get EAGAIN: openat2(2). */
         for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 1000;)
                 n++;
-        /* Sandboxes and valgrind know only older calls; at the host's own root these resolve to the same files. */
-        if (fd < 0 && errno == ENOSYS && r->host)
-                fd = open(path, flags | O_CLOEXEC, 0600);
         return fd < 0 ? -errno : (int)fd;
 }
 

@@ -18,8 +18,6 @@
 #define ERRORS_KEPT 2048U
 #define PIPE_HOLDS  (64U << 10)
 
-extern char **environ;
-
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
 
 static void close_fd(int *fd) {

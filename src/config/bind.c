@@ -74,10 +74,11 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         json_t *item;
         size_t i;
 
-        json_array_foreach(value, i, item)
+        json_array_foreach(value, i, item) {
                 for (size_t m = 0; m < ARRAY_SIZE(mounts); m++)
                         if (streq(json_string_value(item), mounts[m].name))
                                 *mounts[m].flag = true;
+        }
         return 0;
 }
 
@@ -141,8 +142,9 @@ int bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
                 MigRequest *m = &n->mig[n->n_mig++];
                 json_t *devices = json_object_get(item, "devices");
                 m->gpus = xcalloc(json_array_size(devices), sizeof *m->gpus);
-                json_array_foreach(devices, k, index)
+                json_array_foreach(devices, k, index) {
                         m->gpus[m->n_gpus++] = (unsigned)json_integer_value(index);
+                }
                 m->n_profiles = bind_variables(json_object_get(item, "profiles"), &m->profiles);
         }
         return 0;
@@ -171,8 +173,9 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
                 *(json_t **)into = json_object_size(value) > 0 ? json_incref((json_t *)value) : NULL;
                 break;
         case FIELD_LIST:
-                json_array_foreach(value, i, item)
+                json_array_foreach(value, i, item) {
                         strv_add(into, json_string_value(item));
+                }
                 break;
         default:
                 break;
@@ -201,9 +204,24 @@ Config *config_bind(const Merge *m) {
 
         bind_fields(spec->fields, json_object_get(m->document, "spec"), &(Path){ NULL, "spec", 0 }, c);
         strv_sort(c->unsupported);
+        c->unsupported_at = xcalloc(strv_length(c->unsupported) + 1, sizeof *c->unsupported_at);
+        for (size_t i = 0; c->unsupported && c->unsupported[i]; i++) {
+                const Position *at = origins_find(&m->origins, c->unsupported[i]);
+                c->unsupported_at[i] = at ? *at : (Position){};
+        }
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
+        const Position *max_pods_at = origins_find(&m->origins, "spec.kubelet.maxPodsExpression");
+        c->kubelet.max_pods_at = max_pods_at ? *max_pods_at : (Position){};
         c->document = json_incref(m->document);
         return c;
+}
+
+int config_refuse_unsupported(const Config *config, Diag *diag) {
+        int r = 0;
+        for (size_t i = 0; config->unsupported && config->unsupported[i]; i++)
+                r = diag_error(diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, &config->unsupported_at[i], config->unsupported[i],
+                               "is understood, but this version cannot carry it out, and nothing was changed; remove it, or install a version that can");
+        return r;
 }
 
 static void variables_free(Variable *list, size_t n) {
@@ -252,6 +270,7 @@ Config *config_free(Config *c) {
         instance_done(&c->instance);
         nvidia_done(&c->nvidia);
         strv_free(c->unsupported);
+        free(c->unsupported_at);
         json_decref(c->document);
         free(c);
         return NULL;

@@ -34,8 +34,10 @@ static int fail_without(const Documents *documents, Diag *diag) {
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
         _cleanup_(freep) char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
         return diag_error(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
-                          "no NodeConfig found: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s",
-                          other ? "; the first one is of kind " : "", other ?: "");
+                          "no NodeConfig found in %s: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s; "
+                          "put one into the user data of the launch template, bare or as a MIME part of type application/node.eks.aws",
+                          documents->origin && *documents->origin ? documents->origin : "any source",
+                          other ? ", the first one is of kind " : "", other ?: "");
 }
 
 int config_load(const Documents *documents, Config **ret, Diag *diag) {
@@ -78,8 +80,9 @@ static void node_add_members(Pool *pool, Node *node, const json_t *object) {
 
         node->type = NODE_MAP;
         node->members = pool_add(pool, xcalloc(json_object_size(object), sizeof *node->members));
-        json_object_foreach((json_t *)object, key, member)
+        json_object_foreach((json_t *)object, key, member) {
                 node->members[node->n++] = (Member){ .key = key, .value = node_from_json(pool, member) };
+        }
 }
 
 static void node_add_items(Pool *pool, Node *node, const json_t *array) {
@@ -88,8 +91,9 @@ static void node_add_items(Pool *pool, Node *node, const json_t *array) {
 
         node->type = NODE_LIST;
         node->items = pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
-        json_array_foreach(array, i, item)
+        json_array_foreach(array, i, item) {
                 node->items[node->n++] = node_from_json(pool, item);
+        }
 }
 
 static Node *node_from_json(Pool *pool, const json_t *value) {

@@ -89,9 +89,10 @@ static bool is_below(const char *path, const char *above) {
 bool origins_failed(const Origins *o, const char *path) {
         const char *failed;
         json_t *unused;
-        json_object_foreach(o->failed, failed, unused)
+        json_object_foreach(o->failed, failed, unused) {
                 if (is_below(path, failed) || is_below(failed, path))
                         return true;
+        }
         return false;
 }
 
@@ -110,7 +111,8 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
                 } else
                         origins_add(to, path, at);
         }
-        json_object_foreach(from->failed, path, unused)
+        json_object_foreach(from->failed, path, unused) {
                 origins_fail(to, path);
+        }
         origins_done(from);
 }

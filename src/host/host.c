@@ -135,15 +135,9 @@ static void free_devices(Host *h) {
                 free(h->disks[i].model);
                 free(h->disks[i].serial);
         }
-        for (size_t i = 0; i < h->n_nics; i++) {
-                free(h->nics[i].name);
-                free(h->nics[i].mac);
-                free(h->nics[i].driver);
-                free(h->nics[i].pci_address);
-        }
         free(h->pci);
         free(h->disks);
-        free(h->nics);
+        nics_clear(h);
         free(h->nodes);
 }
 
@@ -153,7 +147,7 @@ Host *host_free(Host *h) {
         char *strings[] = {
                 h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
                 h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
-                h->kubelet_version, h->containerd_version, h->driver_version, h->image_credential_provider,
+                h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why, h->image_credential_provider,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);

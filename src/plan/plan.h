@@ -39,7 +39,6 @@ typedef struct Plan {
         json_t *facts;
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
-        char **owned;                   /* every path that the whole plan writes, whatever plan_filter() leaves: pruning keeps them */
         char id[72];                    /* "sha256:…" over actions and files alone */
 } Plan;
 Plan *plan_free(Plan *p);

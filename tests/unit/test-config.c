@@ -313,7 +313,7 @@ TEST(positions_survive_the_merge) {
         ASSERT_ERROR(l.r, EINVAL);
         ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
         ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line end");
-        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a control character");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line end or another control character");
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 
@@ -537,10 +537,13 @@ TEST(expressions_are_checked_beforehand) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(freep) char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
-                ASSERT_EQ(l.r, 0);
+                ASSERT_TRUE(l.config != NULL);
                 int r = config_check_expression(l.config, &l.diag);
-                if ((r >= 0) != cases[i].good || (r < 0 && !streq(diag_first_error(&l.diag)->path, "spec.kubelet.maxPodsExpression")))
-                        FAIL("%s: %d %s", cases[i].text, r, r < 0 ? diag_first_error(&l.diag)->text : "");
+                const Diagnostic *error = diag_first_error(&l.diag);
+                if ((r >= 0) != cases[i].good || (r >= 0) != (error == NULL))
+                        FAIL("%s: %d %s", cases[i].text, r, error ? error->text : "");
+                if (error)
+                        ASSERT_STREQ(error->path, "spec.kubelet.maxPodsExpression");
         }
 }
 

@@ -79,7 +79,7 @@ TEST(refusals) {
                 { "a=\"\x01\"", 1, "control" }, { "# \x7f", 1, "control" }, { "a=1 b=2", 1, "line should end" },
                 { "a=1\rb=2", 1, "line should end" },
                 { "\"\"\"a\"\"\"=1", 1, "cannot be a key" }, { "[a", 1, "end in ]" }, { "[[a]\n", 1, "end in ]]" },
-                { "a=1\nb='\xff'", 2, "UTF-8" },
+                { "a=1\nb='\xff'", 2, "UTF-8" }, { "a=1\n\"b\\u0000\"=2", 2, "zero byte" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 check_refused(cases[i].toml, cases[i].line, cases[i].why);
