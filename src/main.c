@@ -276,7 +276,9 @@ static void log_diagnostics(const Diag *diag) {
 }
 
 /* The last line on stderr carries the first root cause (contract, section 7). */
-static ExitCode conclude(const Run *run, int r) {
+static ExitCode conclude(Run *run, int r) {
+        if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
+                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
         const Diagnostic *first = diag_first_error(&run->diag);
 
         log_diagnostics(&run->diag);
@@ -291,9 +293,8 @@ static ExitCode conclude(const Run *run, int r) {
         }
         if (r >= 0)
                 return EXIT_DONE;
-        Cause cause = first ? first->cause : CAUSE_INTERNAL;
-        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(cause), cause_word(cause), first ? first->text : strerror(-r));
-        return cause_exit_code(cause);
+        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(first->cause), cause_word(first->cause), first->text);
+        return cause_exit_code(first->cause);
 }
 
 static void *allocate(size_t size) {
