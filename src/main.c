@@ -249,7 +249,9 @@ static int walk(Run *run) {
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
         if (o->command == COMMAND_STATUS) {
                 r = report_show(run->root, o->json);
-                return r == -ENOENT ? diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted") : r;
+                if (r == -ENOENT)
+                        return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted");
+                return r < 0 ? diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, REPORT_STATUS " cannot be read: %s", strerror(-r)) : 0;
         }
         if (o->command == COMMAND_INIT && !o->dry_run && root_is_host(run->root) && geteuid() != 0)
                 return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; try plan");
