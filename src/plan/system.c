@@ -73,6 +73,7 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
         action_after(restart, "write-file:" RESOLVED_CONFIG);
+        strv_add(&restart->unit.reads, RESOLVED_CONFIG);
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
