@@ -124,4 +124,15 @@ TEST(every_cause_has_its_own_word_and_an_exit_code) {
                         ASSERT_TRUE(!streq(cause_word((Cause)b), cause_word((Cause)c)));
         }
 }
+TEST(hosts_of_urls) {
+        static const struct { const char *url, *host; } urls[] = {
+                { "https://a.b:443/c", "a.b" }, { "https://a.b", "a.b" }, { "https://a.b/c:d", "a.b" }, { "https://[::1]:443/", "::1" }, { "a.b", "a.b" },
+                { "https://[::1", "::1" }, { "", "" }, { "https://", "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+                _cleanup_(freep) char *host = url_host(urls[i].url);
+                ASSERT_STREQ(host, urls[i].host);
+        }
+}
+
 TEST_MAIN

@@ -353,7 +353,7 @@ TEST(damaged_documents) {
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
                 Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, damaged[i] }, {} } };
                 r.options.imds = &imds;
-                run_fails(&r, CAUSE_IMDS, "instance identity document", "it is");
+                run_fails(&r, CAUSE_FACTS, "instance identity document", "it is");
                 diag_done(&r.diag);
         }
 }
