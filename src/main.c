@@ -88,7 +88,7 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
                         return r;
                 diag_done(found);
                 diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->cache);
-        } else if (!json_equal(json_object_get(run->config->document, "spec"), spec)) {
+        } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
                 run->options.skip_config = false;
                 return loaded;
         }
