@@ -107,13 +107,28 @@ static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
         }
 }
 
-static int unknown_flag(const char *word, Diag *diag) {
+static size_t flag_index(int value) {
+        size_t i = 0;
+        while (i < ARRAY_SIZE(flags) && flags[i].value != value)
+                i++;
+        return i;
+}
+
+/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not know. */
+static int refuse_flag(int value, const char *word, Diag *diag) {
         const char *names[ARRAY_SIZE(flags) + 1] = {}, *near;
+        int n = (int)strcspn(word, "=");
+        if (value == ':')
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s lacks its value; see nodestrap --help", n, word);
+        if (optopt && flag_index(optopt) == ARRAY_SIZE(flags))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option -%c is unknown; see nodestrap --help", optopt);
+        if (optopt)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s takes no value; see nodestrap --help", n, word);
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s is unknown or lacks its value%s%s; see nodestrap --help",
-                          word, near ? ": did you mean --" : "", near ?: "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s is unknown%s%s; see nodestrap --help", n, word,
+                          near ? ": did you mean --" : "", near ?: "");
 }
 
 static int unknown_command(const char *words, Diag *diag) {
@@ -156,6 +171,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
 }
 
 static void make_getopt_tables(struct option *longs, char *shorts) {
+        *shorts++ = '-';                /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';                /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
                 longs[i] = (struct option){ flags[i].name, flags[i].argument ? required_argument : no_argument, NULL, flags[i].value };
@@ -168,59 +184,61 @@ static void make_getopt_tables(struct option *longs, char *shorts) {
         *shorts = 0;
 }
 
-static size_t flag_index(int value) {
-        size_t i = 0;
-        while (i < ARRAY_SIZE(flags) && flags[i].value != value)
-                i++;
-        return i;
+typedef struct Parsed { char **words; bool seen[ARRAY_SIZE(flags)], help, version; } Parsed;
+
+static void parsed_done(Parsed *p) {
+        strv_free(p->words);
 }
 
-static int parse_flags(int argc, char **argv, Options *o, bool *seen, bool *help, bool *version, Diag *diag) {
+static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) {
         struct option longs[ARRAY_SIZE(flags) + 1] = {};
-        char shorts[2 * ARRAY_SIZE(flags) + 2];
-        int value;
+        char shorts[2 * ARRAY_SIZE(flags) + 3];
+        int value, r = 0;
 
         make_getopt_tables(longs, shorts);
         opterr = 0;
-        while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        while (r >= 0 && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
                 if (value == '?' || value == ':')
-                        return unknown_flag(argv[optind - 1], diag);
-                if (value == 'h' || value == OPT_VERSION) {
-                        *(value == 'h' ? help : version) = true;
-                        continue;
+                        return refuse_flag(value, argv[optind - 1], diag);
+                if (value == 1)
+                        strv_add(&p->words, optarg);
+                else if (value == 'h')
+                        p->help = true;
+                else if (value == OPT_VERSION)
+                        p->version = true;
+                else {
+                        p->seen[flag_index(value)] = true;
+                        r = set_flag(o, value, optarg && value < 256 && optarg[0] == '=' ? optarg + 1 : optarg, diag);
                 }
-                seen[flag_index(value)] = true;
-                int r = set_flag(o, value, optarg && value < 256 && optarg[0] == '=' ? optarg + 1 : optarg, diag);
-                if (r < 0)
-                        return r;
         }
-        return 0;
+        for (int i = optind; i < argc; i++)     /* behind "--" */
+                strv_add(&p->words, argv[i]);
+        return r;
 }
 
 int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
-        bool seen[ARRAY_SIZE(flags)] = {}, help = false, version = false;
-        _cleanup_(strv_freep) char **words = NULL;
+        _cleanup_(parsed_done) Parsed p = {};
 
         *o = (Options){ .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/", .plugin = PLUGIN_AWS };
-        int r = parse_flags(argc, argv, o, seen, &help, &version, diag);
+        int r = parse_argv(argc, argv, o, &p, diag);
+        if (r >= 0)
+                r = find_command(p.words, startswith(name, "nodeadm"), o, diag);
         if (r < 0)
                 return r;
-        for (int i = optind; i < argc; i++)
-                strv_add(&words, argv[i]);
-        r = find_command(words, startswith(name, "nodeadm"), o, diag);
-        if (r < 0)
-                return r;
-        if (help || version || o->command == COMMAND_HELP) {
+        if (p.help || p.version || o->command == COMMAND_HELP) {
                 o->help_for = o->command;
-                o->command = version && !help ? COMMAND_VERSION : COMMAND_HELP;
-                if (!words && !help && !version)
+                o->command = p.version && !p.help ? COMMAND_VERSION : COMMAND_HELP;
+                if (!p.words && !p.help && !p.version)
                         return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "no command given; nodestrap --help lists them");
                 return 0;
         }
         if (!o->sources)
                 strv_add(&o->sources, "imds://user-data");
-        return check_flags_fit(o, seen, diag);
+        r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->dry_run)
+                o->command = COMMAND_PLAN;      /* the same, also in what it asks */
+        return r;
 }
 
 static void print_flags(unsigned mask) {

@@ -3,6 +3,7 @@
  * stop on it; a dry run is one return behind the plan. */
 #include "apply/apply.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "cli.h"
@@ -13,9 +14,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_FILE APPLY_RUN_DIR "/lock"
 
 /* Everything that the stages hand to each other, and what ends up in the report. */
 typedef struct Run {
@@ -31,6 +36,7 @@ typedef struct Run {
         Plan *plan;
         Results results;
         bool applied;
+        const char *stage;              /* where on the road: what the report calls the step */
         int lock_fd;
         uint64_t begin_usec;
         Diag diag;
@@ -51,6 +57,10 @@ static void run_done(Run *run) {
         diag_done(&run->diag);
         if (run->lock_fd >= 0)
                 close(run->lock_fd);
+}
+
+static bool changes_machine(const Options *o) {
+        return o->command == COMMAND_INIT && !o->dry_run;
 }
 
 static bool asks_imds(const Options *o) {
@@ -84,6 +94,27 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
         return 0;
 }
 
+/* The next stage begins, unless somebody wants us to stop. */
+static int enter(Run *run, const char *stage) {
+        int signal = stop_signal();
+        if (signal != 0)
+                return diag_error(&run->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s; nothing was changed", stop_name(signal));
+        run->stage = stage;
+        return 0;
+}
+
+/* --strict: each one stays what it says and where, but now it counts. */
+static int warnings_promote(Diag *diag) {
+        size_t n = 0;
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning) {
+                        diag->items[i].warning = false;
+                        diag->items[i].cause = CAUSE_STRICT;
+                        n++;
+                }
+        return n > 0 ? -EINVAL : 0;
+}
+
 /* sources → decode → merge → validate */
 static int load_config(Run *run) {
         Diag found = {};
@@ -91,24 +122,23 @@ static int load_config(Run *run) {
 
         if (asks_imds(&run->options) || run->options.command == COMMAND_INIT)
                 run->imds = imds_new(0);        /* a file says what is wanted; what this instance is, only IMDS knows */
-        if (run->options.command == COMMAND_INIT && !run->options.dry_run && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+        if (changes_machine(&run->options) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
                 imds_recall(run->imds, run->kept.answers);
         r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "decode")) < 0)
                 return r;
         r = source_decode(&run->blobs, &run->documents, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "validate")) < 0)
                 return r;
         r = config_load(&run->documents, &run->config, &found);
         if (run->options.cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
+        if (r == -ENODATA)
+                run->stage = "source";  /* whatever is there, it is not ours */
         if (r < 0)
                 return r;
-        if (run->options.strict && diag_count(&run->diag, true) > 0)
-                return diag_error(&run->diag, -EINVAL, CAUSE_STRICT, NULL, NULL, "%zu warnings, and --strict was given",
-                                  diag_count(&run->diag, true));
-        return 0;
+        return run->options.strict ? warnings_promote(&run->diag) : 0;
 }
 
 /* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken over. */
@@ -135,7 +165,7 @@ static int make_plan(Run *run) {
         HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
         adopt_proxy(run->config);
         int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "plan")) < 0)
                 return r;
         r = plan_make(run->config, run->host, &plan, &run->plan, &run->diag);
         if (r < 0)
@@ -144,23 +174,34 @@ static int make_plan(Run *run) {
         return 0;
 }
 
+/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as in any pipeline. */
+static void begin_output(void) {
+        signal(SIGPIPE, SIG_DFL);
+}
+
+static int end_output(Diag *diag) {
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+}
+
+static int write_output(const char *path, const char *text) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        int r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
+        if (close(fd) < 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
 static int print_json(const Options *o, const json_t *json, Diag *diag) {
-        size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY;
+        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
         if (!o->output_file) {
-                json_dumpf(json, stdout, flags);
-                putchar('\n');
-                return fflush(stdout) == 0 ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+                begin_output();
+                puts(text);
+                return end_output(diag);
         }
-        _cleanup_(freep) char *text = json_dumps(json, flags);
-        int fd = open(o->output_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0 || dprintf(fd, "%s\n", text) < 0) {
-                int r = -errno;
-                if (fd >= 0)
-                        close(fd);
-                return diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r));
-        }
-        close(fd);
-        return 0;
+        int r = write_output(o->output_file, text);
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r)) : 0;
 }
 
 /* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
@@ -169,10 +210,10 @@ static int write_plan_files(const Run *run, Diag *diag) {
         _cleanup_(root_freep) Root *here = NULL;
         const char *target = run->options.write_to;
         int r = root_new("/", &here);
-        _cleanup_(freep) char *cwd = getcwd(NULL, 0), *path = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", cwd ?: "", target);
+        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
 
         if (r >= 0)
-                r = root_make_dirs(here, path, 0755);
+                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
         if (r >= 0)
                 r = root_new(path, &dir);
         for (size_t i = 0; r >= 0 && i < run->plan->n; i++) {
@@ -194,22 +235,29 @@ static int show_plan(Run *run) {
                 return print_json(&run->options, json, &run->diag);
         }
         _cleanup_(freep) char *text = plan_to_text(run->plan);
+        begin_output();
         fputs(text, stdout);
-        return fflush(stdout) == 0 ? 0 : diag_error(&run->diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+        return end_output(&run->diag);
 }
 
-/* One init at a time: user data may call it while the unit does. */
+/* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
+ * hold up a boot. */
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
+        if (r >= 0)
+                r = run->lock_fd = root_open(run->root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be made: %s", strerror(-r));
-        run->lock_fd = root_open(run->root, APPLY_RUN_DIR, O_RDONLY | O_DIRECTORY);
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
+                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s. The lock and the status of this "
+                                  "boot live there; /run must be a directory in which root can write", strerror(-r));
+        if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
                 return 0;
         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX) == 0)
+        if (flock(run->lock_fd, LOCK_EX) == 0)
                 return 0;
-        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(errno));
+        r = -errno;
+        if (r == -EINTR && enter(run, run->stage) < 0)
+                return r;
+        return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(-r));
 }
 
 /* For the other phase of this boot; without it, that one asks again. */
@@ -225,8 +273,11 @@ static void keep_facts(Run *run) {
 
 /* apply; the cache is written when the config phase is done, and its loss is no reason to hold up a node. */
 static int carry_out(Run *run) {
+        int r = config_refuse_unsupported(run->config, &run->diag);
+        if (r < 0 || (r = enter(run, "apply")) < 0)
+                return r;
         log_info("Applying plan %s.", run->plan->id);
-        int r = take_lock(run);
+        r = take_lock(run);
         if (r < 0)
                 return r;
         keep_facts(run);
@@ -242,27 +293,36 @@ static int carry_out(Run *run) {
         return r;
 }
 
+static int show_status(Run *run) {
+        begin_output();
+        int r = report_show(run->root, run->options.json);
+        if (r == -ENOENT)
+                return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
+        return r < 0 ? diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, REPORT_STATUS " cannot be shown: %s", strerror(-r)) : 0;
+}
+
 static int walk(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
-        if (o->command == COMMAND_STATUS) {
-                r = report_show(run->root, o->json);
-                if (r == -ENOENT)
-                        return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted");
-                return r < 0 ? diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, REPORT_STATUS " cannot be read: %s", strerror(-r)) : 0;
-        }
-        if (o->command == COMMAND_INIT && !o->dry_run && root_is_host(run->root) && geteuid() != 0)
-                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; try plan");
+        if (o->command == COMMAND_STATUS)
+                return show_status(run);
+        if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
+                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; plan, which shows what it would do, does not");
+        if (changes_machine(o))
+                stop_catch();           /* from here on a report is owed */
+        run->stage = "source";
         r = load_config(run);
         if (r < 0)
                 return r;
         if (o->command == COMMAND_CONFIG_DUMP)
                 return print_json(o, run->config->document, &run->diag);
         if (o->command == COMMAND_CONFIG_CHECK)
-                return 0;
-        r = make_plan(run);
+                return config_check_expression(run->config, &run->diag);
+        r = enter(run, "detect");
+        if (r >= 0)
+                r = make_plan(run);
         if (r < 0)
                 return r;
         if (o->command == COMMAND_PLAN || o->dry_run)
@@ -270,56 +330,77 @@ static int walk(Run *run) {
         return carry_out(run);
 }
 
-static void log_diagnostics(const Diag *diag) {
-        for (size_t i = 0; i < diag->n; i++) {
-                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
-                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
-        }
-}
-
 /* The last line on stderr carries the first root cause (contract, section 7). */
 static ExitCode conclude(Run *run, int r) {
         if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
-        const Diagnostic *first = diag_first_error(&run->diag);
-
-        log_diagnostics(&run->diag);
-        if (run->options.command == COMMAND_INIT && !run->options.dry_run && run->root) {
-                const Options *o = &run->options;
-                Report report = {
-                        .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run",
-                        .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
-                        .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
-                };
+        const Options *o = &run->options;
+        Report report = {
+                .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run", .step = run->stage,
+                .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
+                .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
+        };
+        if (run->stage && changes_machine(o))
                 return report_write(run->root, &report);
-        }
-        if (r >= 0)
-                return EXIT_DONE;
-        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(first->cause), cause_word(first->cause), first->text);
-        return cause_exit_code(first->cause);
+        report_tell(&run->diag);
+        return r >= 0 ? EXIT_DONE : report_tell_failure(&report);
 }
 
 static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
+/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of and get our
+ * messages; a mask that hides directories from daemons; ended children that nobody can wait for; and a reader of our messages
+ * that goes away, or a peer that hangs up, must not end a node's boot half way. */
+static void settle_in(void) {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+                        _exit(EXIT_INTERNAL);
+        umask(022);
+        signal(SIGCHLD, SIG_DFL);
+        signal(SIGPIPE, SIG_IGN);
+        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
+}
+
+/* Commands that look at nothing. */
+static int print_about(const Options *o, Diag *diag) {
+        begin_output();
+        if (o->command == COMMAND_HELP)
+                options_print_help(o);
+        else
+                puts("nodestrap " VERSION);
+        return end_output(diag);
+}
+
+static int print_schema(const Options *o, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *schema = config_schema();
+        return print_json(o, schema, diag);
+}
+
+static int obey(int argc, char **argv, Run *run) {
+        const Options *o = &run->options;
+        int r = options_parse(argc, argv, &run->options, &run->diag);
+        if (r < 0)
+                return r;
+        if (o->development)
+                log_set_level(LOG_DEBUG);
+        switch (o->command) {
+        case COMMAND_HELP:
+        case COMMAND_VERSION:
+                return print_about(o, &run->diag);
+        case COMMAND_CONFIG_SCHEMA:
+                return print_schema(o, &run->diag);
+        default:
+                return walk(run);
+        }
+}
+
 int main(int argc, char **argv) {
         Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
 
-        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
-        int r = options_parse(argc, argv, &run.options, &run.diag);
-        if (r >= 0 && run.options.development)
-                log_set_level(LOG_DEBUG);
-        if (r >= 0 && run.options.command == COMMAND_HELP)
-                options_print_help(&run.options);
-        else if (r >= 0 && run.options.command == COMMAND_VERSION)
-                puts("nodestrap " VERSION);
-        else if (r >= 0 && run.options.command == COMMAND_CONFIG_SCHEMA) {
-                _cleanup_(json_decrefp) json_t *schema = config_schema();
-                r = print_json(&run.options, schema, &run.diag);
-        } else if (r >= 0)
-                r = walk(&run);
-        ExitCode code = conclude(&run, r);
+        settle_in();
+        ExitCode code = conclude(&run, obey(argc, argv, &run));
         if (code == EXIT_DONE && run.options.command == COMMAND_CONFIG_CHECK)
                 log_info("The configuration is valid.");
         run_done(&run);

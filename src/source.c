@@ -33,10 +33,9 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         char *data = NULL;
         size_t size = 0;
         int r = imds_get(imds, "user-data", &data, &size, diag);
-        if (r == -ENOENT)
-                return 0;               /* the instance was launched without user data */
-        if (r < 0)
+        if (r < 0 && r != -ENOENT)      /* -ENOENT: the instance was launched without user data, which is as good as empty */
                 return r;
+        data = data ?: xstrdup("");
         blobs_add(ret, (Position){ .source = "user-data", .line = 1 }, data, size);
         return 0;
 }
@@ -76,16 +75,8 @@ static int read_directory(const Root *root, const char *path, Blobs *ret, Diag *
         return 0;
 }
 
-/* A relative path starts at the working directory; below another root there is none, so it starts at that root. */
-static char *absolute_path(const Root *root, const char *path) {
-        if (path[0] == '/' || !root_is_host(root))
-                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
-        _cleanup_(freep) char *here = getcwd(NULL, 0);
-        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
-}
-
 static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *absolute = absolute_path(root, path);
+        _cleanup_(freep) char *absolute = root_absolute(root, path);
         struct stat st = {};
         int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
         if (fd >= 0) {
@@ -94,7 +85,7 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
         }
         if (!absolute || r < 0)
                 return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
-                                  "there is no such configuration source: %s", strerror(-r));
+                                  "cannot be opened as a configuration source: %s", strerror(-r));
         return S_ISDIR(st.st_mode) ? read_directory(root, absolute, ret, diag) : read_file(root, absolute, ret, diag);
 }
 

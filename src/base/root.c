@@ -49,8 +49,17 @@ const char *root_path(const Root *r) {
         return r->path;
 }
 
+char *root_absolute(const Root *r, const char *path) {
+        if (path[0] == '/' || !r->host)
+                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
+        _cleanup_(freep) char *here = getcwd(NULL, 0);
+        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
+}
+
 int root_open(const Root *r, const char *path, int flags) {
-        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT };
+        struct open_how how = {
+                .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = flags & O_CREAT ? 0600 : 0, .resolve = RESOLVE_IN_ROOT,
+        };
         long fd;
         /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get EAGAIN: openat2(2). */
         for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 1000;)

@@ -46,7 +46,10 @@ struct Node {
         union { const char *text; Node **items; Member *members; };
 };
 typedef struct Document { Position at; Node *root; void *pool; } Document;     /* root is NULL for an empty document */
-typedef struct Documents { Document *items; size_t n; } Documents;
+typedef struct Documents {
+        Document *items; size_t n;
+        char *origin;           /* for a message that nothing was found: what they came from, "user-data (empty), …"; owned, or NULL */
+} Documents;
 void documents_done(Documents *d);
 
 /* One stream → its documents in order (rules D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded, of equal keys the

@@ -374,6 +374,7 @@ void documents_done(Documents *d) {
         for (size_t i = 0; i < d->n; i++)
                 pool_free(d->items[i].pool);
         free(d->items);
+        free(d->origin);
         *d = (Documents){};
 }
 

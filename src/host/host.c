@@ -140,7 +140,7 @@ Host *host_free(Host *h) {
         char *strings[] = {
                 h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
                 h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
-                h->kubelet_version, h->containerd_version, h->driver_version, h->image_credential_provider,
+                h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why, h->image_credential_provider,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);

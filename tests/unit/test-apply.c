@@ -489,7 +489,7 @@ TEST(a_read_only_file_system_is_named) {
         int r = apply(&b);
         ASSERT_EQ(umount(mount_point), 0);
         ASSERT_TRUE(r < 0);
-        ASSERT_CONTAINS(b.results.items[0].text, "read-only");
+        ASSERT_CONTAINS(b.results.items[0].text, "Read-only");
 }
 
 TEST(a_signal_before_the_first_action_stops_the_run) {

@@ -313,7 +313,7 @@ TEST(positions_survive_the_merge) {
         ASSERT_ERROR(l.r, EINVAL);
         ASSERT_CONTAINS(l.messages, "b, line 5: spec.cluster.cidr: ");
         ASSERT_CONTAINS(l.messages, "b, line 8: spec.kubelet.flags[2]: holds a line end");
-        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a control character");
+        ASSERT_CONTAINS(l.messages, "c, line 3: spec.cluster.name: holds a line end or another control character");
         ASSERT_EQ(diag_count(&l.diag, false), 3);
 }
 

@@ -569,7 +569,7 @@ TEST(programs_of_the_running_system_are_asked) {
                                 run_ok(&r);
                                 ASSERT_STREQ(r.host->kubelet_version, programs[i].version);
                         } else
-                                run_fails(&r, CAUSE_FACTS, programs[i].error, "--kubelet-version");
+                                run_fails(&r, CAUSE_FACTS, programs[i].error, "/etc/eks/kubelet-version.txt");
                         setenv("PATH", old, 1);
                 }
                 r.host = host_free(r.host);
