@@ -131,35 +131,39 @@ static int refuse_flag(int value, const char *word, Diag *diag) {
                           near ? ": did you mean --" : "", near ?: "");
 }
 
-static int unknown_command(const char *words, Diag *diag) {
+/* Called under nodeadm's names, only what nodeadm has is there. */
+static bool command_exists(size_t i, bool as_nodeadm) {
+        bool nodeadm_has = i == COMMAND_INIT || i == COMMAND_CONFIG_CHECK || i == COMMAND_CONFIG_DUMP;
+        return commands[i].words && (nodeadm_has || !as_nodeadm);
+}
+
+static int unknown_command(const char *words, bool as_nodeadm, Diag *diag) {
         const char *names[_COMMAND_MAX + 1] = {}, *near;
         size_t n = 0;
         for (size_t i = 0; i < _COMMAND_MAX; i++)
-                if (commands[i].words)
+                if (command_exists(i, as_nodeadm))
                         names[n++] = commands[i].words;
         near = nearest_name(words, names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s; see nodestrap --help",
-                          words, near ? ": did you mean " : "", near ?: "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s%s; see nodestrap --help", words,
+                          as_nodeadm ? " under this name" : "", near ? ": did you mean " : "", near ?: "");
 }
 
-/* "config", "check" → COMMAND_CONFIG_CHECK. Called under nodeadm's names, only what nodeadm has is there. */
+/* "config", "check" → COMMAND_CONFIG_CHECK. */
 static int find_command(char *const *words, bool as_nodeadm, Options *o, Diag *diag) {
         _cleanup_(freep) char *joined = strv_join(words, " ");
 
         if (!words)
                 return 0;
-        for (size_t i = 0; i < _COMMAND_MAX; i++) {
-                bool nodeadm_has = i == COMMAND_INIT || i == COMMAND_CONFIG_CHECK || i == COMMAND_CONFIG_DUMP;
-                if (commands[i].words && streq(commands[i].words, joined) && (nodeadm_has || !as_nodeadm)) {
+        for (size_t i = 0; i < _COMMAND_MAX; i++)
+                if (command_exists(i, as_nodeadm) && streq(commands[i].words, joined)) {
                         o->command = (Command)i;
                         return 0;
                 }
-        }
         if (streq(joined, "help") || streq(joined, "config")) {
                 o->command = COMMAND_HELP;
                 return 0;
         }
-        return unknown_command(joined, diag);
+        return unknown_command(joined, as_nodeadm, diag);
 }
 
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {

@@ -332,9 +332,9 @@ static int walk(Run *run) {
 
 /* The last line on stderr carries the first root cause (contract, section 7). */
 static ExitCode conclude(Run *run, int r) {
+        const Options *o = &run->options;
         if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
-        const Options *o = &run->options;
         Report report = {
                 .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run", .step = run->stage,
                 .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
