@@ -227,11 +227,26 @@ static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         return r;
 }
 
+#define ORIGINS_SHOWN 5
+
+/* "user-data (empty), /etc/x.yaml (120 bytes)" */
+static char *describe_sources(const Blobs *blobs) {
+        Text t = {};
+        for (size_t i = 0; i < blobs->n && i < ORIGINS_SHOWN; i++) {
+                const Blob *b = &blobs->items[i];
+                text_add(&t, b->size > 0 ? "%s%s (%zu bytes)" : "%s%s (empty)", i > 0 ? ", " : "", b->at.source, b->size);
+        }
+        if (blobs->n > ORIGINS_SHOWN)
+                text_add(&t, " and %zu more", blobs->n - ORIGINS_SHOWN);
+        return text_take(&t);
+}
+
 int source_decode(Blobs *blobs, Documents *ret, Diag *diag) {
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(diag_done) Diag notes = {};
         int r = 0;
 
+        documents.origin = describe_sources(blobs);
         for (size_t i = 0; i < blobs->n; i++) {
                 int k = decode_blob(&blobs->items[i], &documents, diag, &notes);
                 r = r < 0 ? r : k;

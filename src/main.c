@@ -3,6 +3,7 @@
  * stop on it; a dry run is one return behind the plan. */
 #include "apply/apply.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "cli.h"
@@ -35,6 +36,7 @@ typedef struct Run {
         Plan *plan;
         Results results;
         bool applied;
+        const char *stage;              /* where on the road: what the report calls the step */
         int lock_fd;
         uint64_t begin_usec;
         Diag diag;
@@ -55,6 +57,10 @@ static void run_done(Run *run) {
         diag_done(&run->diag);
         if (run->lock_fd >= 0)
                 close(run->lock_fd);
+}
+
+static bool changes_machine(const Options *o) {
+        return o->command == COMMAND_INIT && !o->dry_run;
 }
 
 static bool asks_imds(const Options *o) {
@@ -88,6 +94,27 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
         return 0;
 }
 
+/* The next stage begins, unless somebody wants us to stop. */
+static int enter(Run *run, const char *stage) {
+        int signal = stop_signal();
+        if (signal != 0)
+                return diag_error(&run->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s; nothing was changed", stop_name(signal));
+        run->stage = stage;
+        return 0;
+}
+
+/* --strict: each one stays what it says and where, but now it counts. */
+static int warnings_promote(Diag *diag) {
+        size_t n = 0;
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning) {
+                        diag->items[i].warning = false;
+                        diag->items[i].cause = CAUSE_STRICT;
+                        n++;
+                }
+        return n > 0 ? -EINVAL : 0;
+}
+
 /* sources → decode → merge → validate */
 static int load_config(Run *run) {
         Diag found = {};
@@ -95,24 +122,23 @@ static int load_config(Run *run) {
 
         if (asks_imds(&run->options) || run->options.command == COMMAND_INIT)
                 run->imds = imds_new(0);        /* a file says what is wanted; what this instance is, only IMDS knows */
-        if (run->options.command == COMMAND_INIT && !run->options.dry_run && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+        if (changes_machine(&run->options) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
                 imds_recall(run->imds, run->kept.answers);
         r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "decode")) < 0)
                 return r;
         r = source_decode(&run->blobs, &run->documents, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "validate")) < 0)
                 return r;
         r = config_load(&run->documents, &run->config, &found);
         if (run->options.cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
+        if (r == -ENODATA)
+                run->stage = "source";  /* whatever is there, it is not ours */
         if (r < 0)
                 return r;
-        if (run->options.strict && diag_count(&run->diag, true) > 0)
-                return diag_error(&run->diag, -EINVAL, CAUSE_STRICT, NULL, NULL, "%zu warnings, and --strict was given",
-                                  diag_count(&run->diag, true));
-        return 0;
+        return run->options.strict ? warnings_promote(&run->diag) : 0;
 }
 
 /* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken over. */
@@ -139,7 +165,7 @@ static int make_plan(Run *run) {
         HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
         adopt_proxy(run->config);
         int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
-        if (r < 0)
+        if (r < 0 || (r = enter(run, "plan")) < 0)
                 return r;
         r = plan_make(run->config, run->host, &plan, &run->plan, &run->diag);
         if (r < 0)
@@ -221,13 +247,16 @@ static int take_lock(Run *run) {
         if (r >= 0)
                 r = run->lock_fd = root_open(run->root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s", strerror(-r));
+                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s. The lock and the status of this "
+                                  "boot live there; /run must be a directory in which root can write", strerror(-r));
         if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
                 return 0;
         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
         if (flock(run->lock_fd, LOCK_EX) == 0)
                 return 0;
         r = -errno;
+        if (r == -EINTR && enter(run, run->stage) < 0)
+                return r;
         return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(-r));
 }
 
@@ -244,8 +273,11 @@ static void keep_facts(Run *run) {
 
 /* apply; the cache is written when the config phase is done, and its loss is no reason to hold up a node. */
 static int carry_out(Run *run) {
+        int r = config_refuse_unsupported(run->config, &run->diag);
+        if (r < 0 || (r = enter(run, "apply")) < 0)
+                return r;
         log_info("Applying plan %s.", run->plan->id);
-        int r = take_lock(run);
+        r = take_lock(run);
         if (r < 0)
                 return r;
         keep_facts(run);
@@ -261,26 +293,36 @@ static int carry_out(Run *run) {
         return r;
 }
 
+static int show_status(Run *run) {
+        begin_output();
+        int r = report_show(run->root, run->options.json);
+        if (r == -ENOENT)
+                return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
+        return r < 0 ? diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, REPORT_STATUS " cannot be shown: %s", strerror(-r)) : 0;
+}
+
 static int walk(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
-        if (o->command == COMMAND_STATUS) {
-                begin_output();
-                r = report_show(run->root, o->json);
-                return r == -ENOENT ? diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "nodestrap has not run since this machine booted") : r;
-        }
-        if (o->command == COMMAND_INIT && !o->dry_run && root_is_host(run->root) && geteuid() != 0)
-                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; try plan");
+        if (o->command == COMMAND_STATUS)
+                return show_status(run);
+        if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
+                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; plan, which shows what it would do, does not");
+        if (changes_machine(o))
+                stop_catch();           /* from here on a report is owed */
+        run->stage = "source";
         r = load_config(run);
         if (r < 0)
                 return r;
         if (o->command == COMMAND_CONFIG_DUMP)
                 return print_json(o, run->config->document, &run->diag);
         if (o->command == COMMAND_CONFIG_CHECK)
-                return 0;
-        r = make_plan(run);
+                return config_check_expression(run->config, &run->diag);
+        r = enter(run, "detect");
+        if (r >= 0)
+                r = make_plan(run);
         if (r < 0)
                 return r;
         if (o->command == COMMAND_PLAN || o->dry_run)
@@ -288,33 +330,20 @@ static int walk(Run *run) {
         return carry_out(run);
 }
 
-static void log_diagnostics(const Diag *diag) {
-        for (size_t i = 0; i < diag->n; i++) {
-                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
-                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
-        }
-}
-
 /* The last line on stderr carries the first root cause (contract, section 7). */
-static ExitCode conclude(const Run *run, int r) {
-        const Diagnostic *first = diag_first_error(&run->diag);
-
-        log_diagnostics(&run->diag);
-        if (run->options.command == COMMAND_INIT && !run->options.dry_run && run->root) {
-                const Options *o = &run->options;
-                Report report = {
-                        .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run",
-                        .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
-                        .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
-                };
+static ExitCode conclude(Run *run, int r) {
+        const Options *o = &run->options;
+        if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
+                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
+        Report report = {
+                .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run", .step = run->stage,
+                .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
+                .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
+        };
+        if (run->stage && changes_machine(o))
                 return report_write(run->root, &report);
-        }
-        if (r >= 0)
-                return EXIT_DONE;
-        Cause cause = first ? first->cause : CAUSE_INTERNAL;
-        _cleanup_(freep) char *why = first ? diagnostic_format(first) : xstrdup(strerror(-r));
-        fprintf(stderr, "nodestrap: failed (%d %s): %s\n", cause_exit_code(cause), cause_word(cause), why);
-        return cause_exit_code(cause);
+        report_tell(&run->diag);
+        return r >= 0 ? EXIT_DONE : report_tell_failure(&report);
 }
 
 static void *allocate(size_t size) {

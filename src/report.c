@@ -28,21 +28,13 @@ typedef struct Verdict {
         char *text;                     /* and this; owned */
 } Verdict;
 
-/* Where in the pipeline a cause that belongs to no action comes from. */
-static const char *const steps[_CAUSE_MAX] = {
-        [CAUSE_USAGE]       = "start",    [CAUSE_NO_CONFIG] = "source", [CAUSE_SOURCE] = "source", [CAUSE_IMDS]  = "source",
-        [CAUSE_SYNTAX]      = "decode",   [CAUSE_LIMIT]     = "decode", [CAUSE_STRICT] = "validate",
-        [CAUSE_INVALID]     = "validate", [CAUSE_UNSUPPORTED] = "plan",
-        [CAUSE_CREDENTIALS] = "detect",   [CAUSE_EC2]       = "detect", [CAUSE_FACTS]  = "detect",
-};
-
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
         if (failed)
                 return (Verdict){ "failed", cause_word(failed->cause), cause_exit_code(failed->cause), failed->action->id, xstrdup(failed->text) };
         if (error)
-                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), steps[error->cause] ?: "apply", diagnostic_format(error) };
+                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), report->step ?: "start", diagnostic_format(error) };
         return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL };
 }
 
@@ -76,21 +68,21 @@ static json_t *result_json(const Result *r) {
         return action;
 }
 
-static void diag_put(json_t *list, const Diag *diag, bool warnings) {
+/* Planner and stages may have said the same: seen holds what is in the list already. */
+static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings) {
         for (size_t i = 0; i < diag->n; i++) {
                 if (diag->items[i].warning != warnings)
                         continue;
                 _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
-                bool known = false;
-                for (size_t k = 0; k < json_array_size(list) && !known; k++)
-                        known = streq(json_string_value(json_array_get(list, k)), line);
-                if (!known)
+                if (!json_object_get(seen, line))
                         json_array_append_new(list, text_json(line));
+                json_object_set_new_nocheck(seen, line, json_true());
         }
 }
 
 static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
         json_t *run = json_object(), *actions = json_array(), *warnings = json_array(), *errors = json_array();
+        _cleanup_(json_decrefp) json_t *seen = json_object();
         char when[32];
         time_t now = time(NULL);
         struct tm utc;
@@ -106,9 +98,9 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         for (size_t i = 0; report->results && i < report->results->n; i++)
                 json_array_append_new(actions, result_json(&report->results->items[i]));
         if (report->plan)
-                diag_put(warnings, &report->plan->warnings, true);
-        diag_put(warnings, report->diag, true);
-        diag_put(errors, report->diag, false);
+                diag_put(warnings, seen, &report->plan->warnings, true);
+        diag_put(warnings, seen, report->diag, true);
+        diag_put(errors, seen, report->diag, false);
         json_object_set_new(run, "errors", errors);
         json_object_set_new(run, "warnings", warnings);
         json_object_set_new(run, "actions", actions);
@@ -303,9 +295,12 @@ static char *console_line(const Verdict *v, const Report *report, double seconds
 
 static char *last_line(const Verdict *v, const Report *report, double seconds) {
         const Results *r = report->results;
-        if (v->exit_code != EXIT_DONE)
-                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s", v->word, (int)v->exit_code, v->code, v->step,
-                                 (int)strcspn(v->text ?: "", "\n"), v->text ?: "");
+        if (v->exit_code != EXIT_DONE) {
+                size_t errors = diag_count(report->diag, false);
+                _cleanup_(freep) char *more = errors > 1 ? xasprintf(" (the first of %zu errors)", errors) : xstrdup("");
+                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s%s", v->word, (int)v->exit_code, v->code, v->step,
+                                 (int)strcspn(v->text ?: "", "\n"), v->text ?: "", more);
+        }
         size_t done = r ? results_count(r, OUTCOME_DONE) : 0, unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
         size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
         _cleanup_(freep) char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
@@ -329,10 +324,30 @@ static void tell_last(const char *line, bool good) {
 
 /* ---- all of it ---- */
 
-static void file_write(const Root *root, const char *path, const char *text) {
-        int r = root_replace_volatile(root, path, text, strlen(text), 0644);
+static void files_write(const Root *root, const char *status, const char *metrics) {
+        int r = root_replace_volatile(root, REPORT_STATUS, status, strlen(status), 0644);
+        if (r >= 0)
+                r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, "%s cannot be written", path);
+                (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are not up to date, as they cannot be written");
+}
+
+void report_tell(const Diag *diag) {
+        size_t errors = diag_count(diag, false);
+        for (size_t i = 0; i < diag->n; i++) {
+                if (!diag->items[i].warning && errors == 1)
+                        continue;
+                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
+        }
+}
+
+ExitCode report_tell_failure(const Report *report) {
+        Verdict v = verdict_make(report);
+        _cleanup_(freep) char *last = last_line(&v, report, 0);
+        tell_last(last, false);
+        free(v.text);
+        return v.exit_code;
 }
 
 ExitCode report_write(const Root *root, const Report *given) {
@@ -346,8 +361,10 @@ ExitCode report_write(const Root *root, const Report *given) {
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds), *last = last_line(&v, &report, seconds);
         json_decref(status);
-        file_write(root, REPORT_STATUS, text);
-        file_write(root, REPORT_METRICS, metrics);
+        if (report.plan)
+                report_tell(&report.plan->warnings);
+        report_tell(report.diag);
+        files_write(root, text, metrics);
         if (root_is_host(root)) {
                 _cleanup_(freep) char *line = xasprintf("%s\n", console);
                 journal_send(&v, &report, console, seconds);

@@ -9,6 +9,7 @@
 typedef struct Report {
         const char *command;            /* "init" */
         const char *phases;             /* "config", "run", "config,run" */
+        const char *step;               /* how far it came, for a failure that belongs to no action; NULL: it did not start */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
         const Plan *plan;               /* NULL if it did not come to a plan */
         const Results *results;         /* NULL if nothing was applied */
@@ -16,7 +17,11 @@ typedef struct Report {
         unsigned imds_requests, ec2_requests;
 } Report;
 
-/* Writes all of it; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code. */
+/* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line will say it. */
+_nonnull_ void report_tell(const Diag *diag);
+/* The last line on stderr, for a command that leaves no report behind. Returns the exit code. */
+_nonnull_ ExitCode report_tell_failure(const Report *report);
+/* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
 /* `nodestrap status`: what the last boot did, from status.json. -ENOENT where there was none. */
 _must_check_ _nonnull_ int report_show(const Root *root, bool as_json);

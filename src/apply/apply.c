@@ -5,6 +5,7 @@
 #include "apply/executor.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -160,7 +161,7 @@ static void task_publish(Task *t) {
         if (t->state == TASK_ENDED)             /* it failed and said why */
                 return;
         if (r < 0)
-                (void)file_fail(t, r, "write", t->action->target);
+                (void)file_fail(t, r, "written", t->action->target);
         else
                 task_end(t, OUTCOME_DONE);
 }
@@ -190,7 +191,20 @@ static void batch_sync(Apply *a) {
                 pthread_join(threads[--n], NULL);
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
-                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "write", a->tasks[i].action->target);
+                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "written", a->tasks[i].action->target);
+}
+
+/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So none is renamed into
+ * its place while one of them cannot be prepared. */
+static void batch_withhold(Apply *a) {
+        const Task *failed = NULL;
+        for (size_t i = 0; i < a->n && !failed; i++)
+                if (a->tasks[i].result->outcome == OUTCOME_FAILED && a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
+                        failed = &a->tasks[i];
+        for (size_t i = 0; i < a->n && failed; i++)
+                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].action->phase == PHASE_CONFIG)
+                        task_skip(&a->tasks[i], xasprintf("left as it was: the configuration is written whole or not at all, and %s failed",
+                                                          failed->action->id), false);
 }
 
 /* Without a word where it fails: prune-files writes the same file, and its failure is told. */
@@ -224,6 +238,7 @@ static bool batch_apply(Apply *a) {
                 batch_sync(a);
                 announce(a);
         }
+        batch_withhold(a);
         for (size_t i = 0; i < a->n && staged > 0; i++)
                 if (a->tasks[i].state == TASK_STAGED)
                         task_publish(&a->tasks[i]);
@@ -325,8 +340,8 @@ static void signals_look(Apply *a) {
         sigset_t set;
         signals_set(&set);
         int signal = sigtimedwait(&set, NULL, &(struct timespec){});
-        if (signal > 0)
-                a->interrupted = signal;
+        if (signal > 0 || stop_signal())       /* the latter came before they were held back */
+                a->interrupted = signal > 0 ? signal : stop_signal();
 }
 
 static void apply_interrupt(Apply *a) {
@@ -338,12 +353,11 @@ static void apply_interrupt(Apply *a) {
                 else if (t->state == TASK_RUNNING) {
                         if (e->cancel)
                                 e->cancel(t);
-                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", stop_name(a->interrupted));
                 }
         }
         if (!diag_first_error(a->diag) && a->n > 0)
-                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out",
-                                 a->interrupted == SIGINT ? "SIGINT" : "SIGTERM");
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out", stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);

@@ -19,11 +19,11 @@
 static const struct { int error; const char *advice; } advices[] = {
         { ENOSPC,  "free some space on that file system (df -h, df -i) and run it again" },
         { EDQUOT,  "the quota is used up" },
-        { EROFS,   "the file system is mounted read-only; the kernel log (dmesg) tells if errors made it so" },
+        { EROFS,   "findmnt shows how it is mounted, dmesg if errors made it so" },
         { EACCES,  "run it as root" },
         { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
         { ENOTDIR, "something on the way to it is not a directory" },
-        { EISDIR,  "a directory stands at its place; move it away" },
+        { EISDIR,  "move the directory away" },
         { ELOOP,   "it is a symbolic link, and what belongs to somebody else is not written through one; replace it by a file" },
         { EBUSY,   "something is mounted over it; unmount it or write it there" },
         { EFBIG,   "it is too large to be edited" },
@@ -36,13 +36,15 @@ int file_fail(Task *t, int r, const char *verb, const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
                 if (advices[i].error == -r)
                         advice = advices[i].advice;
-        return task_fail(t, r, CAUSE_FILE, "cannot %s %s: %s%s%s", verb, path, strerror(-r), advice ? "; " : "", advice ?: "");
+        bool own = streq(path, t->action->target);     /* which every message about the action names anyway */
+        return task_fail(t, r, CAUSE_FILE, "%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb, strerror(-r),
+                         advice ? "; " : "", advice ?: "");
 }
 
 int file_stage(Task *t, RootTmp *ret) {
         const Action *a = t->action;
         int r = root_tmp_stage(t->apply->root, a->target, a->file.content ?: "", a->file.size, a->file.mode, ret);
-        return r < 0 ? file_fail(t, r, "write", a->target) : r;
+        return r < 0 ? file_fail(t, r, "written", a->target) : r;
 }
 
 int manager_expect(const Root *root, const char *path) {
@@ -165,5 +167,5 @@ int block_prepare(const Root *root, const char *path, const char *content, RootT
 
 int block_stage(Task *t, RootTmp *ret) {
         int r = block_prepare(t->apply->root, t->action->target, t->action->file.content ?: "", ret);
-        return r < 0 ? file_fail(t, r, "write a block into", t->action->target) : r;
+        return r < 0 ? file_fail(t, r, "edited", t->action->target) : r;
 }

@@ -234,7 +234,7 @@ int manifest_stage(Task *t, RootTmp *ret) {
         }
         int r = manifest_write(t, new, ret);
         json_decref(new);
-        return r < 0 ? file_fail(t, r, "write", t->action->target) : r;
+        return r < 0 ? file_fail(t, r, "written", t->action->target) : r;
 }
 
 int manifest_publish(Task *t) {
@@ -243,7 +243,7 @@ int manifest_publish(Task *t) {
         json_array_foreach(pruning_get(t)->stale, i, entry) {
                 int r = remove_entry(t, entry);
                 if (r < 0)
-                        return file_fail(t, r, "remove", entry_text(entry, "path"));
+                        return file_fail(t, r, "removed", entry_text(entry, "path"));
         }
         return root_tmp_publish(&t->tmp);
 }

@@ -7,11 +7,15 @@
  * waits for it does not wait for that second; only the end of the run does, when nothing else takes as long. */
 #include "apply/unit.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
 
@@ -22,6 +26,25 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 }
 
 /* ---- with which inputs was it started last? ---- */
+
+/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or that was written anew over
+ * such an edit, is another than the unit has read. */
+static void inputs_find(Unit *u) {
+        const Action *a = u->task->action;
+        Text all = {};
+        text_add(&all, "%s\n", a->unit.inputs);
+        for (char **path = a->unit.reads; path && *path; path++) {
+                struct stat st = {};
+                int fd = root_open(u->task->apply->root, *path, O_PATH);
+                if (fd >= 0 && fstat(fd, &st) == 0)
+                        text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino, (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec,
+                                 st.st_mtim.tv_nsec);
+                if (fd >= 0)
+                        close(fd);
+        }
+        sha256_hex(all.data, all.size, u->inputs);
+        text_done(&all);
+}
 
 static char *record_path(const Unit *u) {
         return xasprintf(STARTED_DIR "/%s", u->name);
@@ -105,7 +128,6 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 static Unit *unit_new(Task *t) {
         Unit *u = xcalloc(1, sizeof *u);
         *u = (Unit){ .task = t, .name = t->action->target };
-        memcpy(u->inputs, t->action->unit.inputs, sizeof u->inputs);
         t->data = u;
         return u;
 }
@@ -114,6 +136,7 @@ int unit_check(Task *t) {
         Unit *u = unit_new(t);
         if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
+        inputs_find(u);
         int r = unit_connect(u, true);
         if (r >= 0)
                 r = unit_get_all(u, on_checked);

@@ -3,6 +3,7 @@
  * would also come back in the same second. */
 #include "aws/internal.h"
 
+#include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>
@@ -21,6 +22,6 @@ uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec) {
 
 void sleep_usec(uint64_t usec) {
         struct timespec t = { .tv_sec = (time_t)(usec / USEC_PER_SEC), .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
-        while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        while (!stop_signal() && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
                 ;
 }

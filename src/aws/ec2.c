@@ -5,6 +5,7 @@
 #include "aws/internal.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/time.h"
 #include "doc/doc.h"
 
@@ -39,12 +40,14 @@ typedef struct Call {
         uint64_t total_usec;
         Accept accept;
         void *ret;
-        const char *missing;            /* what is said when accept finds nothing */
+        const char *missing, *missing_advice;   /* what is said when accept finds nothing */
+        const char *instead;            /* the setting that makes the call needless */
 
         Url url;
         const char *region;
         bool clock_corrected, credentials_renewed;
-        char *why;                      /* the last failure */
+        char *why;                      /* the last failure, */
+        const char *advice;             /* and what to do about it */
 } Call;
 
 typedef enum Verdict { VERDICT_FINAL, VERDICT_AGAIN, VERDICT_AGAIN_AT_ONCE, VERDICT_GOOD } Verdict;
@@ -78,6 +81,7 @@ static Verdict perform(Call *c, const char *form, uint64_t limit_usec, HttpsRepl
                 return VERDICT_GOOD;
         free(c->why);
         c->why = why;
+        c->advice = "Check the way to the EC2 API: NAT gateway or VPC endpoint, security groups, HTTPS_PROXY and NO_PROXY";
         return VERDICT_AGAIN;
 }
 
@@ -174,6 +178,8 @@ static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
         c->why = reply->status >= 300 && reply->status < 400
                ? xasprintf("HTTP %ld, a redirect, which is never followed: something else than EC2 answers there", reply->status)
                : xasprintf("%s (HTTP %ld)", code ?: "an answer that is not EC2's", reply->status);
+        c->advice = code ? "EC2 says so itself and may answer later"
+                         : "Something between here and EC2 answers in its place: look at HTTPS_PROXY, NO_PROXY, AWS_ENDPOINT_URL and the VPC endpoint";
         /* Only EC2's own word is final: a proxy, or a load balancer in its way, may think better of it. */
         if (kind == CODE_TEMPORARY || reply->status >= 500)
                 return VERDICT_AGAIN;
@@ -196,6 +202,7 @@ static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag
                 if (r <= 0) {
                         free(c->why);
                         c->why = xstrdup(r < 0 ? "an answer that is not EC2's XML" : c->missing);
+                        c->advice = r < 0 ? "Something between here and EC2 answers in its place: look at HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL" : c->missing_advice;
                         v = VERDICT_AGAIN;
                 }
         }
@@ -229,10 +236,13 @@ static unsigned max_attempts(unsigned limit) {
 
 static int report_exhaustion(const Call *c, unsigned attempts, uint64_t usec, Diag *diag) {
         return diag_error(diag, -ETIMEDOUT, CAUSE_EC2, NULL, NULL,
-                          "no usable answer from EC2 at %s to %s, %u requests in %llu s; the last one: %s. Check the way to the "
-                          "EC2 API: NAT gateway or VPC endpoint, security groups, HTTPS_PROXY and NO_PROXY",
-                          c->url.authority, c->action, attempts,
-                          (unsigned long long)((usec + USEC_PER_SEC / 2) / USEC_PER_SEC), c->why);
+                          "no usable answer from EC2 at %s to %s, %u requests in %.1f s; the last one: %s. %s; with %s EC2 is not asked",
+                          c->url.authority, c->action, attempts, (double)usec / USEC_PER_SEC, c->why, c->advice, c->instead);
+}
+
+static int report_stop(const Call *c, Diag *diag) {
+        return diag_error(diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s while asking EC2 at %s for %s; nothing was changed",
+                          stop_name(stop_signal()), c->url.authority, c->action);
 }
 
 static int call_until(Call *c, const char *form, Diag *diag) {
@@ -244,6 +254,8 @@ static int call_until(Call *c, const char *form, Diag *diag) {
                         return 0;
                 if (v == VERDICT_FINAL)
                         return -EACCES;
+                if (stop_signal())
+                        return report_stop(c, diag);
                 now = now_usec();
                 if (n >= c->attempts || now >= deadline)
                         return report_exhaustion(c, n, now - begin, diag);
@@ -252,6 +264,8 @@ static int call_until(Call *c, const char *form, Diag *diag) {
                 log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "EC2, %s: %s; trying again.", c->action, c->why);
                 uint64_t pause = backoff_usec(failures++, BACKOFF_USEC, BACKOFF_CAP);
                 sleep_usec(MIN(pause, deadline - now));
+                if (stop_signal())
+                        return report_stop(c, diag);
         }
 }
 
@@ -279,9 +293,9 @@ static bool is_word(const char *s) {
 static int accept_name(const Text *body, void *ret) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
-        if (r < 0 || !names || !names[0][0])
+        if (r < 0 || !names || !is_word(names[0]))      /* it will be a flag of kubelet's */
                 return r;
-        *(char **)ret = str_strip(names[0]);
+        *(char **)ret = xstrdup(names[0]);
         return 1;
 }
 
@@ -291,6 +305,8 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 .ec2 = ec2, .action = "DescribeInstances", .form = form,
                 .attempts = max_attempts(UINT_MAX), .total_usec = TOTAL_USEC,
                 .accept = accept_name, .ret = ret, .missing = "the instance has no private DNS name (yet)",
+                .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
+                .instead = "spec.featureGates.InstanceIdNodeName: true",
         };
         if (!is_word(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "the instance id has characters that none has");
@@ -299,26 +315,34 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
 
 #define NETWORK_INFO "DescribeInstanceTypesResponse/instanceTypeSet/item/networkInfo/"
 
-/* The number in the element at path that comes at this place among all of them. */
-static int number_at(const Text *body, const char *path, size_t index, uint64_t *ret) {
+static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t *ret_n) {
         _cleanup_(strv_freep) char **found = NULL;
         int r = xml_texts(body->data, body->size, path, &found);
-        return r < 0 ? r : index < strv_length(found) ? parse_u64(found[index], ret) : -ENOENT;
+        if (r < 0)
+                return r;
+        *ret_n = strv_length(found);
+        *ret = xcalloc(*ret_n, sizeof **ret);
+        for (size_t i = 0; i < *ret_n; i++)
+                (void)!parse_u64(found[i], &(*ret)[i]);         /* 0 where it is no number */
+        return 0;
 }
 
 static int accept_limits(const Text *body, void *ret) {
-        uint64_t *limits = ret, card = 0, index = 0, enis = 0, addresses = 0;
-        int r = number_at(body, NETWORK_INFO "ipv4AddressesPerInterface", 0, &addresses);
-        if (r < 0)
-                return r == -EBADMSG ? r : 0;
-        (void)number_at(body, NETWORK_INFO "defaultNetworkCardIndex", 0, &card);
-        for (size_t i = 0; number_at(body, NETWORK_INFO "networkCards/item/networkCardIndex", i, &index) >= 0; i++)
-                if (index == card && number_at(body, NETWORK_INFO "networkCards/item/maximumNetworkInterfaces", i, &enis) >= 0)
-                        break;
-        if (enis == 0 || enis > 1000 || addresses == 0 || addresses > 1000)
-                return 0;
-        limits[0] = enis;
-        limits[1] = addresses;
+        _cleanup_(freep) uint64_t *addresses = NULL, *card = NULL, *indexes = NULL, *enis = NULL;
+        size_t n_addresses, n_cards, n_indexes, n_enis;
+        if (numbers_at(body, NETWORK_INFO "ipv4AddressesPerInterface", &addresses, &n_addresses) < 0 ||
+            numbers_at(body, NETWORK_INFO "defaultNetworkCardIndex", &card, &n_cards) < 0 ||
+            numbers_at(body, NETWORK_INFO "networkCards/item/networkCardIndex", &indexes, &n_indexes) < 0 ||
+            numbers_at(body, NETWORK_INFO "networkCards/item/maximumNetworkInterfaces", &enis, &n_enis) < 0)
+                return -EBADMSG;
+        size_t i = 0;
+        while (i < n_indexes && indexes[i] != (n_cards > 0 ? card[0] : 0))
+                i++;
+        uint64_t limits[] = { i < MIN(n_indexes, n_enis) ? enis[i] : 0, n_addresses > 0 ? addresses[0] : 0 };
+        for (size_t k = 0; k < ARRAY_SIZE(limits); k++)
+                if (limits[k] < 1 || limits[k] > 1000)
+                        return 0;
+        memcpy(ret, limits, sizeof limits);
         return 1;
 }
 
@@ -329,6 +353,8 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
                 .ec2 = ec2, .action = "DescribeInstanceTypes", .form = form,
                 .attempts = max_attempts(LIMITS_ATTEMPTS), .total_usec = LIMITS_USEC,
                 .accept = accept_limits, .ret = limits, .missing = "an answer without limits of network interfaces",
+                .missing_advice = "Something is wrong with what answers there",
+                .instead = "spec.kubelet.config.maxPods",
         };
         if (!is_word(instance_type))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "the instance type has characters that none has");

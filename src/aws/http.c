@@ -3,6 +3,7 @@
  * needs, without the thirty libraries of a general client. Literal addresses never touch the resolver. */
 #include "aws/internal.h"
 
+#include "base/stop.h"
 #include "base/time.h"
 
 #include <arpa/inet.h>
@@ -188,7 +189,7 @@ static int wait_for(int fd, short events, uint64_t deadline) {
                         return 0;
                 if (r == 0)
                         return -ETIMEDOUT;
-                if (errno != EINTR)
+                if (errno != EINTR || stop_signal())
                         return -errno;
         }
 }

@@ -3,6 +3,7 @@
  * by dlopen when it is really needed, since it brings some thirty libraries into the process. */
 #include "aws/internal.h"
 
+#include "base/stop.h"
 #include "base/time.h"
 
 #include <curl/curl.h>
@@ -71,6 +72,11 @@ static size_t take_header(char *data, size_t one, size_t size, void *user) {
         return one * size;
 }
 
+/* Called about once a second; anything but 0 ends the transfer. */
+static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got, _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
+        return stop_signal() != 0;
+}
+
 /* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let strangers set it.
  * Like the Go SDK, nothing on this machine itself is asked through a proxy. */
 static void set_proxy(const Url *url) {
@@ -100,6 +106,8 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
         curl.setopt(easy, CURLOPT_WRITEDATA, &reply->body);
         curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
         curl.setopt(easy, CURLOPT_HEADERDATA, reply);
+        curl.setopt(easy, CURLOPT_NOPROGRESS, 0L);
+        curl.setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stop);
         if (bundle && *bundle)
                 curl.setopt(easy, CURLOPT_CAINFO, bundle);
         set_proxy(url);
@@ -117,9 +125,17 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         return list;
 }
 
+/* libcurl quotes a proxy's address that it cannot read, and there is a password in many. */
+static bool may_quote_proxy(const char *error) {
+        return startswith(error, "Unsupported proxy") || strstr(error, "://") || strchr(error, '@');
+}
+
 static char *describe(CURLcode code, const char *error) {
-        const char *text = *error ? error : curl.strerror(code);
         char today[17];
+        if (may_quote_proxy(error))
+                return xasprintf("%s (libcurl says more, but may quote a password: is the address in HTTPS_PROXY well formed?)",
+                                 curl.strerror(code));
+        const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);
         if (code == CURLE_PEER_FAILED_VERIFICATION)     /* before NTP, every certificate may seem to be of the future */
                 return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);

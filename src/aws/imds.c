@@ -5,6 +5,7 @@
 #include "aws/internal.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/time.h"
 #include "doc/doc.h"
 
@@ -206,10 +207,12 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
 
 static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
         for (unsigned n = 0;; n++) {
-                int r = imds_try(i, path, deadline, ret, why);
+                int r = stop_signal() ? -EINTR : imds_try(i, path, deadline, ret, why);
                 uint64_t now = now_usec();
                 if (r != 0)
                         return r;
+                if (stop_signal())
+                        return -EINTR;
                 if (now >= deadline)
                         return -ETIMEDOUT;
                 log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again.", path, *why);
@@ -222,10 +225,14 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
         if (r == -EFBIG)
                 return diag_error(diag, r, CAUSE_LIMIT, NULL, NULL,
                                   "/latest/%s of the instance metadata is past the limit of %u MiB", path, HTTP_MAX_BODY >> 20);
+        if (r == -EINTR)
+                return diag_error(diag, r, CAUSE_INTERRUPTED, NULL, NULL,
+                                  "stopped by %s while asking the instance metadata service at %s for /latest/%s, %u requests in %.1f s; "
+                                  "nothing was changed", stop_name(stop_signal()), i->url.authority, path, requests, (double)usec / USEC_PER_SEC);
         return diag_error(diag, r, CAUSE_IMDS, NULL, NULL,
-                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %llu s; the "
+                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %.1f s; the "
                           "last one: %s. Check the network of this instance and its metadata options", i->url.authority, path, requests,
-                          (unsigned long long)((usec + USEC_PER_SEC / 2) / USEC_PER_SEC), why);
+                          (double)usec / USEC_PER_SEC, why);
 }
 
 int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {

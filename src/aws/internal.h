@@ -51,7 +51,7 @@ _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*header
 /* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
  * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
 uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
-void sleep_usec(uint64_t usec);
+void sleep_usec(uint64_t usec);         /* shorter where a signal asks to stop (base/stop.h) */
 
 /* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among them. */
 typedef struct SignedRequest {

@@ -176,6 +176,12 @@ char *str_lower(const char *s) {
         return copy;
 }
 
+char *url_host(const char *url) {
+        const char *host = strstr(url, "://");
+        host = host ? host + 3 : url;
+        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]/")) : xstrndup(host, strcspn(host, ":/?#"));
+}
+
 int parse_u64(const char *s, uint64_t *ret) {
         uint64_t value = 0;
         if (!*s)

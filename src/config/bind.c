@@ -204,9 +204,24 @@ Config *config_bind(const Merge *m) {
 
         bind_fields(spec->fields, json_object_get(m->document, "spec"), &(Path){ NULL, "spec", 0 }, c);
         strv_sort(c->unsupported);
+        c->unsupported_at = xcalloc(strv_length(c->unsupported) + 1, sizeof *c->unsupported_at);
+        for (size_t i = 0; c->unsupported && c->unsupported[i]; i++) {
+                const Position *at = origins_find(&m->origins, c->unsupported[i]);
+                c->unsupported_at[i] = at ? *at : (Position){};
+        }
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
+        const Position *max_pods_at = origins_find(&m->origins, "spec.kubelet.maxPodsExpression");
+        c->kubelet.max_pods_at = max_pods_at ? *max_pods_at : (Position){};
         c->document = json_incref(m->document);
         return c;
+}
+
+int config_refuse_unsupported(const Config *config, Diag *diag) {
+        int r = 0;
+        for (size_t i = 0; config->unsupported && config->unsupported[i]; i++)
+                r = diag_error(diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, &config->unsupported_at[i], config->unsupported[i],
+                               "is understood, but this version cannot carry it out, and nothing was changed; remove it, or install a version that can");
+        return r;
 }
 
 static void variables_free(Variable *list, size_t n) {
@@ -255,6 +270,7 @@ Config *config_free(Config *c) {
         instance_done(&c->instance);
         nvidia_done(&c->nvidia);
         strv_free(c->unsupported);
+        free(c->unsupported_at);
         json_decref(c->document);
         free(c);
         return NULL;

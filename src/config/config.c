@@ -34,8 +34,10 @@ static int fail_without(const Documents *documents, Diag *diag) {
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
         _cleanup_(freep) char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
         return diag_error(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
-                          "no NodeConfig found: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s",
-                          other ? "; the first one is of kind " : "", other ?: "");
+                          "no NodeConfig found in %s: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s; "
+                          "put one into the user data of the launch template, bare or as a MIME part of type application/node.eks.aws",
+                          documents->origin && *documents->origin ? documents->origin : "any source",
+                          other ? ", the first one is of kind " : "", other ?: "");
 }
 
 int config_load(const Documents *documents, Config **ret, Diag *diag) {

@@ -31,7 +31,7 @@ int config_check_expression(const Config *config, Diag *diag) {
                         return 0;
                 }
         }
-        int r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.kubelet.maxPodsExpression", "%s",
+        int r = diag_error(diag, -EINVAL, CAUSE_INVALID, &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression", "%s",
                            why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
         free(why);
         return r;

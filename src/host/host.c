@@ -71,13 +71,6 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
                 h->eni_limits_why = xstrdup(why);
 }
 
-/* The host of "https://HOST[:PORT][/PATH]"; brackets of an IPv6 address taken off. */
-static char *endpoint_host(const char *endpoint) {
-        const char *host = strstr(endpoint, "://");
-        host = host ? host + 3 : endpoint;
-        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]")) : xstrndup(host, strcspn(host, ":/?#"));
-}
-
 static void add_address(char ***addresses, const struct sockaddr *a) {
         char text[INET6_ADDRSTRLEN] = "";
         const void *bytes = a->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
@@ -98,7 +91,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
                 assume(h, "apiServerAddresses");
                 return 0;
         }
-        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
                 return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",

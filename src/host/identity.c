@@ -151,7 +151,7 @@ static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
 
 static int ask_mac(Imds *imds, Host *h, Diag *diag) {
         int r = ask_line(imds, "meta-data/mac", &h->instance.mac, diag);
-        return r == -ENOENT ? diag_error(diag, r, CAUSE_IMDS, NULL, "meta-data/mac", "the metadata service has none (404)") : r;
+        return r == -ENOENT ? diag_error(diag, r, CAUSE_IMDS, NULL, "meta-data/mac", "the metadata service says it is not there (404); is this an EC2 instance?") : r;
 }
 
 static int ask_domain(Imds *imds, Host *h, Diag *diag) {
@@ -199,8 +199,15 @@ static bool product_is_type(const char *name) {
 int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         if (options->cached_status && cache_is_ours(root, options->cached_status, diag))
                 take_cache(config, options->cached_status, h);
-        if (options->imds)
-                return ask(config, options, h, diag);
+        if (options->imds) {
+                size_t before = diag->n;
+                int r = ask(config, options, h, diag);
+                /* There is a configuration: what the service does not tell now is no source but a fact (contract, section 7). */
+                for (size_t i = before; i < diag->n; i++)
+                        if (diag->items[i].cause == CAUSE_IMDS)
+                                diag->items[i].cause = CAUSE_FACTS;
+                return r;
+        }
         if (!h->instance.type && product_is_type(h->product_name))
                 h->instance.type = xstrdup(h->product_name);
         assume_identity(config, h);

@@ -60,17 +60,16 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
 
         if (r < 0)
                 return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
-                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install it, or give %s",
-                                  p->file, p->name, strerror(-r), p->name, p->option);
+                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install %s; only plan can be given %s instead",
+                                  p->file, p->name, strerror(-r), p->name, p->name, p->option);
         if (c.timed_out)
                 return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL,
-                                  "%s --version did not end within 10 s and was killed; write the version to %s, or give %s",
-                                  p->name, p->file, p->option);
+                                  "%s --version did not end within 10 s and was killed; write the version to %s", p->name, p->file);
         *ret = c.status == 0 ? version_find(c.output) : NULL;
         if (!*ret)
                 return diag_error(diag, -EBADMSG, CAUSE_FACTS, NULL, NULL,
-                                  "%s --version ended with status %d and named no version%s%s; write the version to %s, or give %s",
-                                  p->name, c.status, *c.errors ? ": " : "", c.errors, p->file, p->option);
+                                  "%s --version ended with status %d and named no version%s%s; write the version to %s",
+                                  p->name, c.status, *c.errors ? ": " : "", c.errors, p->file);
         return 0;
 }
 
@@ -84,11 +83,11 @@ static int detect_version(const Root *root, const Program *p, const char *given,
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
                                   "%s is not there below %s, and programs of another root are not run: the version of %s is not "
-                                  "known. Give %s, or write it to that file", p->file, root_path(root), p->name, p->option);
+                                  "known. Write it to that file; only plan can be given %s instead", p->file, root_path(root), p->name, p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
         *ret = version_find(text);
-        return *ret ? 0 : fact_error(diag, -EBADMSG, p->file, "it names no version such as 1.33.4");
+        return *ret ? 0 : fact_error(diag, -EBADMSG, p->file, "it names no version such as 1.33.4; write there what the program says to --version");
 }
 
 /* The NVIDIA driver, once its module is loaded; a machine without it is the common case. */

@@ -145,7 +145,8 @@ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_rea
 static int format_toml(const json_t *object, const char *path, char **ret, Diag *diag) {
         int r = toml_format(object, ret);
         if (r < 0)
-                return diag_error(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: is there a null in it?");
+                return diag_error(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: %s",
+                                  r == -E2BIG ? "its tables have names too long to repeat them that often" : "is there a null in it?");
         return 0;
 }
 

@@ -28,6 +28,7 @@ static void action_done(Action *a) {
         free(a->why);
         strv_free(a->after);
         free(a->file.content);
+        strv_free(a->unit.reads);
 }
 
 Plan *plan_free(Plan *p) {

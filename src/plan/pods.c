@@ -57,7 +57,7 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
         if (r >= 0 && value > 0 && value <= INT_MAX)
                 *pods = (MaxPods) { (unsigned)value, "by maxPodsExpression" };
         else
-                diag_warn(warnings, "max-pods-expression", NULL, "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
+                diag_warn(warnings, "max-pods-expression", &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
                           r < 0 ? why ?: "it cannot be evaluated" : "its result is no number from 1 to 2147483647", pods->pods);
 }
 
@@ -65,7 +65,7 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
         MaxPods pods = {};
         if (from_user(config, &pods.pods, &pods.source)) {
                 if (config->kubelet.max_pods_expression)
-                        diag_warn(warnings, "max-pods-expression", NULL, "spec.kubelet.maxPodsExpression",
+                        diag_warn(warnings, "max-pods-expression", &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression",
                                   "has no effect, since the number of pods is set directly as well");
                 return pods;
         }

@@ -73,19 +73,11 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
         action_after(restart, "write-file:" RESOLVED_CONFIG);
+        strv_add(&restart->unit.reads, RESOLVED_CONFIG);
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
 /* ---- names ---- */
-
-/* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
-static char *endpoint_host(const char *endpoint) {
-        const char *start = strstr(endpoint, "://");
-        start = start ? start + 3 : endpoint;
-        if (*start == '[')
-                return xstrndup(start + 1, strcspn(start + 1, "]/"));
-        return xstrndup(start, strcspn(start, ":/?#"));
-}
 
 /* On Outposts kubelet must find the API server while the link to the region is down, so its addresses stand in /etc/hosts
  * (nodeadm: internal/kubelet/config.go, which appends them at each start). */
@@ -98,7 +90,7 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                                   "no address is known for its host name, and on Outposts it must stand in /etc/hosts; is the resolver up?");
         if (!host->api_server_addresses)
                 diag_warn(&plan->warnings, "assumed", NULL, path, "its addresses are looked up on the node; here the block for /etc/hosts is empty");
-        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)
                 text_add(&t, "%s\t%s\n", *a, name);

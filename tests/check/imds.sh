@@ -64,7 +64,7 @@ ok 'in the order given' equal "user-data $(stat -c %s "$0")"$'\n'"$tmp/one.yaml 
 mock
 ok 'no user data is no failure' read_sources 20 imds://user-data
 ok 'and asked for once' sent 1 user-data
-ok 'and adds nothing' equal ''
+ok 'and as good as empty' equal 'user-data 0'
 
 mock
 mock_stop

@@ -57,6 +57,16 @@ guest() {
         holds "and restarted nothing" same "$p" "$(pid good)"
         try "other inputs" 0 '^done start-unit:good.service' <<<"start-unit good.service inputs=2 deadline=10s"
         holds "restart it" differ "$p" "$(pid good)"
+        q="start-unit good.service inputs=2 deadline=10s reads=/run/read"
+        echo 1 >/run/read
+        try "with a file that it reads" 0 '^done' <<<"$q"
+        try "which nobody changed" 0 '^unchanged' <<<"$q"
+        echo 22 >/run/read; p=$(pid good)
+        try "which somebody edited" 0 '^done' <<<"$q"
+        holds "so that it is restarted" differ "$p" "$(pid good)"
+        echo 22 >/run/new; mv /run/new /run/read
+        try "which was replaced" 0 '^done' <<<"$q"
+        try "which nobody changed since" 0 '^unchanged' <<<"$q"
         systemctl start good2; p=$(pid good2)
         try "active without a record" 0 '^done start-unit:good2.service' <<<"start-unit good2.service inputs=1 deadline=10s"
         holds "is restarted: what it has read is not known" differ "$p" "$(pid good2)"

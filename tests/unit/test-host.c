@@ -353,7 +353,7 @@ TEST(damaged_documents) {
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
                 Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, damaged[i] }, {} } };
                 r.options.imds = &imds;
-                run_fails(&r, CAUSE_IMDS, "instance identity document", "it is");
+                run_fails(&r, CAUSE_FACTS, "instance identity document", "it is");
                 diag_done(&r.diag);
         }
 }
@@ -363,13 +363,13 @@ TEST(metadata_that_is_silent_or_absent) {
         Imds silent = { .answers = (const Answer[]){ { DOCUMENT_PATH, NULL }, {} } }, absent = { .answers = (const Answer[]){ {} } };
         Imds no_mac = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "two words" }, {} } };
         r.options.imds = &silent;
-        run_fails(&r, CAUSE_IMDS, "no answer", DOCUMENT_PATH);
+        run_fails(&r, CAUSE_FACTS, "no answer", DOCUMENT_PATH);
         diag_done(&r.diag);
         r.options.imds = &absent;
-        run_fails(&r, CAUSE_IMDS, "404", "document");
+        run_fails(&r, CAUSE_FACTS, "404", "document");
         diag_done(&r.diag);
         r.options.imds = &no_mac;
-        run_fails(&r, CAUSE_IMDS, "meta-data/mac", "single word");
+        run_fails(&r, CAUSE_FACTS, "meta-data/mac", "single word");
 }
 
 /* ---- the cache ---- */
@@ -569,7 +569,7 @@ TEST(programs_of_the_running_system_are_asked) {
                                 run_ok(&r);
                                 ASSERT_STREQ(r.host->kubelet_version, programs[i].version);
                         } else
-                                run_fails(&r, CAUSE_FACTS, programs[i].error, "--kubelet-version");
+                                run_fails(&r, CAUSE_FACTS, programs[i].error, "/etc/eks/kubelet-version.txt");
                         setenv("PATH", old, 1);
                 }
                 r.host = host_free(r.host);

@@ -140,6 +140,7 @@ TEST(an_error_before_any_plan) {
         BOX(b);
         b.report.plan = NULL;
         b.report.results = NULL;
+        b.report.step = "validate";
         (void)diag_error(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ "user-data", 2, 14 }, "spec.cluster.cidr", "is not a range");
         _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 11);

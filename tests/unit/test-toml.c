@@ -181,4 +181,20 @@ TEST(merge) {
         ASSERT_EQ(json_integer_value(json_object_get(json_object_get(json_object_get(into, "a"), "n"), "m")), 2);
 }
 
+TEST(many_tables_below_a_long_name_have_a_limit) {
+        json_auto_t *root = json_object();
+        json_t *table = json_object();
+        char *none = NULL;
+        _cleanup_(text_done) Text name = {};
+        for (size_t i = 0; i < 100000; i++)
+                text_add(&name, "k");
+        json_object_set_new(root, name.data, table);
+        for (size_t i = 0; i < 10000; i++) {
+                _cleanup_(freep) char *key = xasprintf("a%zu", i);
+                json_object_set_new(table, key, json_pack("{s:i}", "x", 1));
+        }
+        ASSERT_ERROR(toml_format(root, &none), E2BIG);
+        ASSERT_TRUE(none == NULL);
+}
+
 TEST_MAIN
