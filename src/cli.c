@@ -203,17 +203,18 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
         make_getopt_tables(longs, shorts);
         opterr = 0;
         while (r >= 0 && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+                const char *argument = optarg ?: "";
                 if (value == '?' || value == ':')
                         return refuse_flag(value, argv[optind - 1], diag);
                 if (value == 1)
-                        strv_add(&p->words, optarg);
+                        strv_add(&p->words, argument);
                 else if (value == 'h')
                         p->help = true;
                 else if (value == OPT_VERSION)
                         p->version = true;
                 else {
                         p->seen[flag_index(value)] = true;
-                        r = set_flag(o, value, optarg && value < 256 && optarg[0] == '=' ? optarg + 1 : optarg, diag);
+                        r = set_flag(o, value, argument + (value < 256 && *argument == '='), diag);
                 }
         }
         for (int i = optind; i < argc; i++)     /* behind "--" */

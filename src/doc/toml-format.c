@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* A header repeats the names of all tables above it: a long one above many tables would grow with the square of the input. */
-#define TOML_MAX_BYTES (8u * DOC_MAX_BYTES)
+#define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
 /* [[x]] can say this: an array of tables only, and at least one. */
 static bool is_table_array(const json_t *value) {
