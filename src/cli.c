@@ -145,8 +145,8 @@ static int unknown_command(const char *words, Name name, Diag *diag) {
                 if (commands[i].names & BIT(name))
                         known[n++] = commands[i].words;
         near = nearest_name(words, known);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s has no command \"%s\"%s%s; see %s --help", program_names[name],
-                          words, near ? ": did you mean " : "", near ?: "", program_names[name]);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s%s; see %s --help", words,
+                          name == NAME_NODESTRAP ? "" : " under this name", near ? ": did you mean " : "", near ?: "", program_names[name]);
 }
 
 /* "config", "check" → COMMAND_CONFIG_CHECK. */
