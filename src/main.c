@@ -224,20 +224,27 @@ static int show_plan(Run *run) {
         return fflush(stdout) == 0 ? 0 : diag_error(&run->diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
 }
 
-/* One init at a time: user data may call it while the unit does. */
+/* One init at a time: user data may call it while the unit does. Not by a flock() that waits: a signal that came a moment before
+ * would not end it. */
+#define LOCK_PAUSE_USEC 50000
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be made: %s. The lock and the status of "
                                   "this boot live there; /run must be a directory in which root can write", strerror(-r));
         run->lock_fd = root_open(run->root, APPLY_RUN_DIR, O_RDONLY | O_DIRECTORY);
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
-                return 0;
-        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
-        if (run->lock_fd >= 0 && flock(run->lock_fd, LOCK_EX) == 0)
-                return 0;
-        r = errno == EINTR ? enter(run, run->stage) : 0;
-        return r < 0 ? r : diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(errno));
+        for (bool told = false;; told = true) {
+                r = run->lock_fd < 0 ? run->lock_fd : flock(run->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+                if (r != -EWOULDBLOCK)
+                        break;
+                if (!told)
+                        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
+                r = enter(run, run->stage);
+                if (r < 0)
+                        return r;
+                usleep(LOCK_PAUSE_USEC);
+        }
+        return r < 0 ? diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(-r)) : 0;
 }
 
 /* For the other phase of this boot; without it, that one asks again. */
