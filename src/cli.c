@@ -15,13 +15,19 @@
 #define PRINTS  (PLANS | BIT(COMMAND_STATUS))
 #define ALL     (~0u)
 
-static const struct { const char *words, *help; } commands[_COMMAND_MAX] = {
-        [COMMAND_INIT]          = { "init",          "make this machine a node: load, validate, detect, plan, apply, report" },
-        [COMMAND_PLAN]          = { "plan",          "show what init would do, on this machine or another; changes nothing" },
-        [COMMAND_CONFIG_CHECK]  = { "config check",  "validate the configuration" },
-        [COMMAND_CONFIG_DUMP]   = { "config dump",   "print the merged NodeConfig as JSON" },
-        [COMMAND_CONFIG_SCHEMA] = { "config schema", "print the JSON Schema of a NodeConfig" },
-        [COMMAND_STATUS]        = { "status",        "what the last boot did" },
+/* The names that the program may be called by, each with the commands that it has there. */
+static const char *const program_names[] = { "nodestrap", "nodeadm", "nodeadm-internal" };
+typedef enum Name { NAME_NODESTRAP, NAME_NODEADM, NAME_INTERNAL } Name;
+#define OURS    BIT(NAME_NODESTRAP)
+#define BOTH    (OURS | BIT(NAME_NODEADM))
+
+static const struct { const char *words, *help; unsigned names; } commands[_COMMAND_MAX] = {
+        [COMMAND_INIT]          = { "init",          "make this machine a node: load, validate, detect, plan, apply, report", BOTH },
+        [COMMAND_PLAN]          = { "plan",          "show what init would do, on this machine or another; changes nothing", OURS },
+        [COMMAND_CONFIG_CHECK]  = { "config check",  "validate the configuration", BOTH },
+        [COMMAND_CONFIG_DUMP]   = { "config dump",   "print the merged NodeConfig as JSON", BOTH },
+        [COMMAND_CONFIG_SCHEMA] = { "config schema", "print the JSON Schema of a NodeConfig", OURS },
+        [COMMAND_STATUS]        = { "status",        "what the last boot did", OURS },
 };
 
 enum { OPT_ROOT = 256, OPT_STRICT, OPT_DRY_RUN, OPT_DEVELOPMENT, OPT_OUTPUT, OPT_CACHE, OPT_WRITE_TO, OPT_INSTANCE_TYPE,
@@ -51,6 +57,7 @@ static const struct Flag { const char *name; int value; unsigned commands; const
 void options_done(Options *o) {
         o->sources = strv_free(o->sources);
         o->daemons = strv_free(o->daemons);
+        o->argv = strv_free(o->argv);
 }
 
 static int add_skip(Options *o, const char *phase, Diag *diag) {
@@ -107,48 +114,57 @@ static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
         }
 }
 
-static int lone_flag(const char *word, Diag *diag) {
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s needs a value behind it; see nodestrap --help", word);
+static size_t flag_index(int value) {
+        size_t i = 0;
+        while (i < ARRAY_SIZE(flags) && flags[i].value != value)
+                i++;
+        return i;
 }
 
-static int unknown_flag(const char *word, Diag *diag) {
+/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not know. */
+static int refuse_flag(int value, const char *word, Diag *diag) {
         const char *names[ARRAY_SIZE(flags) + 1] = {}, *near;
+        int n = (int)strcspn(word, "=");
+        if (value == ':')
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s lacks its value; see nodestrap --help", n, word);
+        if (optopt && flag_index(optopt) == ARRAY_SIZE(flags))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option -%c is unknown; see nodestrap --help", optopt);
+        if (optopt)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s takes no value; see nodestrap --help", n, word);
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %s is unknown%s%s; see nodestrap --help",
-                          word, near ? ": did you mean --" : "", near ?: "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s is unknown%s%s; see nodestrap --help", n, word,
+                          near ? ": did you mean --" : "", near ?: "");
 }
 
-static int unknown_command(const char *words, Diag *diag) {
-        const char *names[_COMMAND_MAX + 1] = {}, *near;
+static int unknown_command(const char *words, Name name, Diag *diag) {
+        const char *known[_COMMAND_MAX + 1] = {}, *near;
         size_t n = 0;
         for (size_t i = 0; i < _COMMAND_MAX; i++)
-                if (commands[i].words)
-                        names[n++] = commands[i].words;
-        near = nearest_name(words, names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s; see nodestrap --help",
-                          words, near ? ": did you mean " : "", near ?: "");
+                if (commands[i].names & BIT(name))
+                        known[n++] = commands[i].words;
+        near = nearest_name(words, known);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s%s; see %s --help", words,
+                          name == NAME_NODESTRAP ? "" : " under this name", near ? ": did you mean " : "", near ?: "", program_names[name]);
 }
 
-/* "config", "check" → COMMAND_CONFIG_CHECK. Called under nodeadm's names, only what nodeadm has is there. */
-static int find_command(char *const *words, bool as_nodeadm, Options *o, Diag *diag) {
+/* "config", "check" → COMMAND_CONFIG_CHECK. */
+static int find_command(char *const *words, Options *o, Diag *diag) {
         _cleanup_(freep) char *joined = strv_join(words, " ");
 
         if (!words)
                 return 0;
-        for (size_t i = 0; i < _COMMAND_MAX; i++) {
-                bool nodeadm_has = i == COMMAND_INIT || i == COMMAND_CONFIG_CHECK || i == COMMAND_CONFIG_DUMP;
-                if (commands[i].words && streq(commands[i].words, joined) && (nodeadm_has || !as_nodeadm)) {
+        for (size_t i = 0; i < _COMMAND_MAX; i++)
+                if (commands[i].names & BIT(o->name) && streq(commands[i].words, joined)) {
                         o->command = (Command)i;
                         return 0;
                 }
-        }
-        if (streq(joined, "help") || streq(joined, "config")) {
+        if (streq(joined, "help") || (streq(joined, "config") && o->name != NAME_INTERNAL)) {
                 o->command = COMMAND_HELP;
                 return 0;
         }
-        return unknown_command(joined, diag);
+        return unknown_command(joined, (Name)o->name, diag);
 }
 
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
@@ -160,6 +176,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
 }
 
 static void make_getopt_tables(struct option *longs, char *shorts) {
+        *shorts++ = '-';                /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';                /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
                 longs[i] = (struct option){ flags[i].name, flags[i].argument ? required_argument : no_argument, NULL, flags[i].value };
@@ -172,59 +189,121 @@ static void make_getopt_tables(struct option *longs, char *shorts) {
         *shorts = 0;
 }
 
-static size_t flag_index(int value) {
-        size_t i = 0;
-        while (i < ARRAY_SIZE(flags) && flags[i].value != value)
-                i++;
-        return i;
+typedef struct Parsed { char **words; bool seen[ARRAY_SIZE(flags)], help, version; } Parsed;
+
+static void parsed_done(Parsed *p) {
+        strv_free(p->words);
 }
 
-static int parse_flags(int argc, char **argv, Options *o, bool *seen, bool *help, bool *version, Diag *diag) {
+static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) {
         struct option longs[ARRAY_SIZE(flags) + 1] = {};
-        char shorts[2 * ARRAY_SIZE(flags) + 2];
-        int value;
+        char shorts[2 * ARRAY_SIZE(flags) + 3];
+        int value, r = 0;
 
         make_getopt_tables(longs, shorts);
         opterr = 0;
-        while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        while (r >= 0 && (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+                const char *argument = optarg ?: "";
                 if (value == '?' || value == ':')
-                        return (value == ':' ? lone_flag : unknown_flag)(argv[optind - 1], diag);
-                if (value == 'h' || value == OPT_VERSION) {
-                        *(value == 'h' ? help : version) = true;
-                        continue;
+                        return refuse_flag(value, argv[optind - 1], diag);
+                if (value == 1)
+                        strv_add(&p->words, argument);
+                else if (value == 'h')
+                        p->help = true;
+                else if (value == OPT_VERSION)
+                        p->version = true;
+                else {
+                        p->seen[flag_index(value)] = true;
+                        r = set_flag(o, value, argument + (value < 256 && *argument == '='), diag);
                 }
-                seen[flag_index(value)] = true;
-                int r = set_flag(o, value, optarg && value < 256 && optarg[0] == '=' ? optarg + 1 : optarg, diag);
-                if (r < 0)
-                        return r;
         }
-        return 0;
+        for (int i = optind; i < argc; i++)     /* behind "--" */
+                strv_add(&p->words, argv[i]);
+        return r;
+}
+
+static Name called_by(const char *path) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        return streq(name, program_names[NAME_INTERNAL]) ? NAME_INTERNAL : startswith(name, "nodeadm") ? NAME_NODEADM : NAME_NODESTRAP;
+}
+
+/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash or two, a switch may
+ * be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d before the command is --development. NULL: says nothing. */
+static char *respell(const char *word, bool before_command) {
+        size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
+        const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
+        static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL }, *const no[] = { "0", "f", "F", "FALSE", "false", "False", NULL };
+
+        if (dashes == 0 || dashes > 2 || n == 0)
+                return xstrdup(word);
+        if (n == 1)
+                return before_command && streq(name, "d") ? xstrdup("--development") : xasprintf("-%s", name);
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+                if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
+                        continue;
+                if (value && !flags[i].argument && strv_contains((char *const *)no, value))
+                        return NULL;
+                return value && !flags[i].argument && strv_contains((char *const *)yes, value) ? xasprintf("--%s", flags[i].name)
+                                                                                               : xasprintf("--%s", name);
+        }
+        return xstrdup(word);
+}
+
+/* Is the next word the value of this one? */
+static bool takes_next(const char *word) {
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+                bool is_long = startswith(word, "--") && streq(word + 2, flags[i].name);
+                if (flags[i].argument && (is_long || (word[0] == '-' && word[1] == flags[i].value && !word[2])))
+                        return true;
+        }
+        return false;
+}
+
+static char **respell_all(int argc, char **argv) {
+        bool value = false, command = false, end = false;
+        char **all = NULL;
+
+        for (int i = 0; i < argc; i++) {
+                char *word = i == 0 || value || end ? xstrdup(argv[i]) : respell(argv[i], !command);
+                if (!word)
+                        continue;
+                end = end || (!value && streq(word, "--"));
+                command = command || (i > 0 && !value && word[0] != '-');
+                value = i > 0 && !value && takes_next(word);
+                strv_push(&all, word);
+        }
+        return all;
 }
 
 int options_parse(int argc, char **argv, Options *o, Diag *diag) {
-        const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL, *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
-        bool seen[ARRAY_SIZE(flags)] = {}, help = false, version = false;
-        _cleanup_(strv_freep) char **words = NULL;
+        _cleanup_(parsed_done) Parsed p = {};
 
-        *o = (Options){ .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/", .plugin = PLUGIN_AWS };
-        int r = parse_flags(argc, argv, o, seen, &help, &version, diag);
+        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""), .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/", .plugin = PLUGIN_AWS };
+        if (o->name == NAME_INTERNAL && argc > 1 && argv[1][0] != '-')
+                return unknown_command(argv[1], NAME_INTERNAL, diag);   /* before its options are found strange */
+        if (o->name != NAME_NODESTRAP) {
+                o->argv = respell_all(argc, argv);
+                argc = (int)strv_length(o->argv);
+                argv = o->argv;
+        }
+        int r = parse_argv(argc, argv, o, &p, diag);
+        if (r >= 0)
+                r = find_command(p.words, o, diag);
         if (r < 0)
                 return r;
-        for (int i = optind; i < argc; i++)
-                strv_add(&words, argv[i]);
-        r = find_command(words, startswith(name, "nodeadm"), o, diag);
-        if (r < 0)
-                return r;
-        if (help || version || o->command == COMMAND_HELP) {
+        if (p.help || p.version || o->command == COMMAND_HELP) {
                 o->help_for = o->command;
-                o->command = version && !help ? COMMAND_VERSION : COMMAND_HELP;
-                if (!words && !help && !version)
+                o->command = p.version && !p.help ? COMMAND_VERSION : COMMAND_HELP;
+                if (!p.words && !p.help && !p.version)
                         return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "no command given; nodestrap --help lists them");
                 return 0;
         }
         if (!o->sources)
                 strv_add(&o->sources, "imds://user-data");
-        return check_flags_fit(o, seen, diag);
+        r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->dry_run)
+                o->command = COMMAND_PLAN;      /* the same, also in what it asks */
+        return r;
 }
 
 static void print_flags(unsigned mask) {
@@ -246,7 +325,7 @@ void options_print_help(const Options *o) {
         }
         printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
         for (size_t i = 0; i < _COMMAND_MAX; i++)
-                if (commands[i].words)
+                if (commands[i].names & BIT(o->name))
                         printf("  %-14s %s\n", commands[i].words, commands[i].help);
         printf("\nOptions of every command:\n");
         print_flags(BIT(COMMAND_HELP));

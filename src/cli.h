@@ -12,6 +12,7 @@ typedef enum Command {
 } Command;
 
 typedef struct Options {
+        unsigned name;                  /* that the program was called by: 0 its own, 1 nodeadm, 2 nodeadm-internal */
         Command command;
         Command help_for;               /* of COMMAND_HELP: that command, or COMMAND_HELP for all */
         char **sources;                 /* as given, in order; imds://user-data when none was */
@@ -24,6 +25,7 @@ typedef struct Options {
         const char *write_to;
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         CredentialPlugin plugin;
+        char **argv;                    /* respelled; what the strings above may point into */
 } Options;
 void options_done(Options *o);
 

@@ -14,14 +14,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_FILE APPLY_RUN_DIR "/lock"
 
 /* Everything that the stages hand to each other, and what ends up in the report. */
 typedef struct Run {
         Options options;
         Root *root;
+        char *cache;                    /* --config-cache as a path below the root, or NULL */
         Imds *imds;
         Blobs blobs;
         Documents documents;
@@ -48,6 +53,7 @@ static void run_done(Run *run) {
         documents_done(&run->documents);
         blobs_done(&run->blobs);
         imds_free(run->imds);
+        free(run->cache);
         root_free(run->root);
         options_done(&run->options);
         diag_done(&run->diag);
@@ -70,19 +76,19 @@ static bool asks_imds(const Options *o) {
  * configuration is what it was; a changed configuration brings the config phase back even where it was to be skipped. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
-        int r = config_cache_read(run->root, run->options.cache, &spec, &status, &run->diag);
+        int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
 
         if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
                 return loaded;
         if (loaded == -ENODATA) {
                 _cleanup_(json_decrefp) json_t *document = json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION,
                                                                     "kind", CONFIG_KIND, "spec", spec);
-                r = config_from_json(document, run->options.cache, &run->config, &run->diag);
+                r = config_from_json(document, run->cache, &run->config, &run->diag);
                 if (r < 0)
                         return r;
                 diag_done(found);
-                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->options.cache);
-        } else if (!json_equal(json_object_get(run->config->document, "spec"), spec)) {
+                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->cache);
+        } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
                 run->options.skip_config = false;
                 return loaded;
         }
@@ -127,7 +133,7 @@ static int load_config(Run *run) {
         if (r < 0 || (r = enter(run, "validate")) < 0)
                 return r;
         r = config_load(&run->documents, &run->config, &found);
-        if (run->options.cache && (r >= 0 || r == -ENODATA))
+        if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
         if (r == -ENODATA)
@@ -170,23 +176,34 @@ static int make_plan(Run *run) {
         return 0;
 }
 
+/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as in any pipeline. */
+static void begin_output(void) {
+        signal(SIGPIPE, SIG_DFL);
+}
+
+static int end_output(Diag *diag) {
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+}
+
+static int write_output(const char *path, const char *text) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        int r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
+        if (close(fd) < 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
 static int print_json(const Options *o, const json_t *json, Diag *diag) {
-        size_t flags = JSON_INDENT(2) | JSON_ENCODE_ANY;
+        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
         if (!o->output_file) {
-                json_dumpf(json, stdout, flags);
-                putchar('\n');
-                return fflush(stdout) == 0 ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+                begin_output();
+                puts(text);
+                return end_output(diag);
         }
-        _cleanup_(freep) char *text = json_dumps(json, flags);
-        int fd = open(o->output_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0 || dprintf(fd, "%s\n", text) < 0) {
-                int r = -errno;
-                if (fd >= 0)
-                        close(fd);
-                return diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r));
-        }
-        close(fd);
-        return 0;
+        int r = write_output(o->output_file, text);
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r)) : 0;
 }
 
 /* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
@@ -195,10 +212,10 @@ static int write_plan_files(const Run *run, Diag *diag) {
         _cleanup_(root_freep) Root *here = NULL;
         const char *target = run->options.write_to;
         int r = root_new("/", &here);
-        _cleanup_(freep) char *cwd = getcwd(NULL, 0), *path = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", cwd ?: "", target);
+        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
 
         if (r >= 0)
-                r = root_make_dirs(here, path, 0755);
+                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
         if (r >= 0)
                 r = root_new(path, &dir);
         for (size_t i = 0; r >= 0 && i < run->plan->n; i++) {
@@ -220,23 +237,24 @@ static int show_plan(Run *run) {
                 return print_json(&run->options, json, &run->diag);
         }
         _cleanup_(freep) char *text = plan_to_text(run->plan);
+        begin_output();
         fputs(text, stdout);
-        return fflush(stdout) == 0 ? 0 : diag_error(&run->diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+        return end_output(&run->diag);
 }
 
-/* One init at a time: user data may call it while the unit does. Not by a flock() that waits: a signal that came a moment before
- * would not end it. */
+/* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
+ * hold up a boot. Not by a flock() that waits: a signal that came a moment before would not end it. */
 #define LOCK_PAUSE_USEC 50000
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
+        if (r >= 0)
+                r = run->lock_fd = root_open(run->root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be made: %s. The lock and the status of "
-                                  "this boot live there; /run must be a directory in which root can write", strerror(-r));
-        run->lock_fd = root_open(run->root, APPLY_RUN_DIR, O_RDONLY | O_DIRECTORY);
-        for (bool told = false;; told = true) {
-                r = run->lock_fd < 0 ? run->lock_fd : flock(run->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
-                if (r != -EWOULDBLOCK)
-                        break;
+                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s. The lock and the status of this "
+                                  "boot live there; /run must be a directory in which root can write", strerror(-r));
+        for (bool told = false; flock(run->lock_fd, LOCK_EX | LOCK_NB) < 0; told = true) {
+                if (errno != EWOULDBLOCK)
+                        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(errno));
                 if (!told)
                         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
                 r = enter(run, run->stage);
@@ -244,7 +262,7 @@ static int take_lock(Run *run) {
                         return r;
                 usleep(LOCK_PAUSE_USEC);
         }
-        return r < 0 ? diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, APPLY_RUN_DIR " cannot be locked: %s", strerror(-r)) : 0;
+        return 0;
 }
 
 /* For the other phase of this boot; without it, that one asks again. */
@@ -270,17 +288,18 @@ static int carry_out(Run *run) {
         keep_facts(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
-        if (r < 0 || !run->options.cache || run->options.skip_config)
+        if (r < 0 || !run->cache || run->options.skip_config)
                 return r;
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
         Diag ignored = {};
-        if (config_cache_write(run->root, run->options.cache, run->config, status, &ignored) < 0)
-                log_warning("%s cannot be written; the next run asks its sources again.", run->options.cache);
+        if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0)
+                log_warning("%s cannot be written; the next run asks its sources again.", run->cache);
         diag_done(&ignored);
         return r;
 }
 
 static int show_status(Run *run) {
+        begin_output();
         int r = report_show(run->root, run->options.json);
         if (r == -ENOENT)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
@@ -292,6 +311,7 @@ static int walk(Run *run) {
         int r = root_new(o->root, &run->root);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
+        run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (o->command == COMMAND_STATUS)
                 return show_status(run);
         if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
@@ -317,8 +337,10 @@ static int walk(Run *run) {
 }
 
 /* The last line on stderr carries the first root cause (contract, section 7). */
-static ExitCode conclude(const Run *run, int r) {
+static ExitCode conclude(Run *run, int r) {
         const Options *o = &run->options;
+        if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
+                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
         Report report = {
                 .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run", .step = run->stage,
                 .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
@@ -334,23 +356,57 @@ static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
+/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of and get our
+ * messages; a mask that hides directories from daemons; ended children that nobody can wait for; and a reader of our messages
+ * that goes away, or a peer that hangs up, must not end a node's boot half way. */
+static void settle_in(void) {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+                        _exit(EXIT_INTERNAL);
+        umask(022);
+        signal(SIGCHLD, SIG_DFL);
+        signal(SIGPIPE, SIG_IGN);
+        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
+}
+
+/* Commands that look at nothing. */
+static int print_about(const Options *o, Diag *diag) {
+        begin_output();
+        if (o->command == COMMAND_HELP)
+                options_print_help(o);
+        else
+                puts("nodestrap " VERSION);
+        return end_output(diag);
+}
+
+static int print_schema(const Options *o, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *schema = config_schema();
+        return print_json(o, schema, diag);
+}
+
+static int obey(int argc, char **argv, Run *run) {
+        const Options *o = &run->options;
+        int r = options_parse(argc, argv, &run->options, &run->diag);
+        if (r < 0)
+                return r;
+        if (o->development)
+                log_set_level(LOG_DEBUG);
+        switch (o->command) {
+        case COMMAND_HELP:
+        case COMMAND_VERSION:
+                return print_about(o, &run->diag);
+        case COMMAND_CONFIG_SCHEMA:
+                return print_schema(o, &run->diag);
+        default:
+                return walk(run);
+        }
+}
+
 int main(int argc, char **argv) {
         Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
 
-        json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
-        int r = options_parse(argc, argv, &run.options, &run.diag);
-        if (r >= 0 && run.options.development)
-                log_set_level(LOG_DEBUG);
-        if (r >= 0 && run.options.command == COMMAND_HELP)
-                options_print_help(&run.options);
-        else if (r >= 0 && run.options.command == COMMAND_VERSION)
-                puts("nodestrap " VERSION);
-        else if (r >= 0 && run.options.command == COMMAND_CONFIG_SCHEMA) {
-                _cleanup_(json_decrefp) json_t *schema = config_schema();
-                r = print_json(&run.options, schema, &run.diag);
-        } else if (r >= 0)
-                r = walk(&run);
-        ExitCode code = conclude(&run, r);
+        settle_in();
+        ExitCode code = conclude(&run, obey(argc, argv, &run));
         if (code == EXIT_DONE && run.options.command == COMMAND_CONFIG_CHECK)
                 log_info("The configuration is valid.");
         run_done(&run);

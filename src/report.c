@@ -68,21 +68,21 @@ static json_t *result_json(const Result *r) {
         return action;
 }
 
-static void diag_put(json_t *list, const Diag *diag, bool warnings) {
+/* Planner and stages may have said the same: seen holds what is in the list already. */
+static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings) {
         for (size_t i = 0; i < diag->n; i++) {
                 if (diag->items[i].warning != warnings)
                         continue;
                 _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
-                bool known = false;
-                for (size_t k = 0; k < json_array_size(list) && !known; k++)
-                        known = streq(json_string_value(json_array_get(list, k)), line);
-                if (!known)
+                if (!json_object_get(seen, line))
                         json_array_append_new(list, text_json(line));
+                json_object_set_new_nocheck(seen, line, json_true());
         }
 }
 
 static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
         json_t *run = json_object(), *actions = json_array(), *warnings = json_array(), *errors = json_array();
+        _cleanup_(json_decrefp) json_t *seen = json_object();
         char when[32];
         time_t now = time(NULL);
         struct tm utc;
@@ -98,9 +98,9 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         for (size_t i = 0; report->results && i < report->results->n; i++)
                 json_array_append_new(actions, result_json(&report->results->items[i]));
         if (report->plan)
-                diag_put(warnings, &report->plan->warnings, true);
-        diag_put(warnings, report->diag, true);
-        diag_put(errors, report->diag, false);
+                diag_put(warnings, seen, &report->plan->warnings, true);
+        diag_put(warnings, seen, report->diag, true);
+        diag_put(errors, seen, report->diag, false);
         json_object_set_new(run, "errors", errors);
         json_object_set_new(run, "warnings", warnings);
         json_object_set_new(run, "actions", actions);
@@ -317,7 +317,7 @@ static void tell_details(const char *text) {
 }
 
 static void tell_last(const char *line, bool good) {
-        const char *priority = !getenv("JOURNAL_STREAM") ? "" : good ? "<5>" : "<3>";
+        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
         _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }

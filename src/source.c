@@ -40,17 +40,18 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
         return 0;
 }
 
-static int read_file(const Root *root, const char *path, Blobs *ret, Diag *diag) {
+/* name is what the user typed and messages say, path is where that is below the root. */
+static int read_file(const Root *root, const char *path, const char *name, Blobs *ret, Diag *diag) {
         char *data = NULL;
         size_t size = 0;
         int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
         if (r == -EFBIG)
-                return diag_error(diag, r, CAUSE_LIMIT, &(Position){ .source = path }, NULL,
+                return diag_error(diag, r, CAUSE_LIMIT, &(Position){ .source = name }, NULL,
                                   "the file is past the limit of %u MiB for a configuration source", SOURCE_MAX_BYTES >> 20);
         if (r < 0)
-                return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
+                return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                   "cannot be read as a configuration source: %s", strerror(-r));
-        blobs_add(ret, (Position){ .source = keep_name(path), .line = 1 }, data, size);
+        blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
         return 0;
 }
 
@@ -58,33 +59,26 @@ static bool is_drop_in(const char *name) {
         return name[0] != '.' && (endswith(name, ".yaml") || endswith(name, ".yml") || endswith(name, ".json"));
 }
 
-static int read_directory(const Root *root, const char *path, Blobs *ret, Diag *diag) {
+static int read_directory(const Root *root, const char *path, const char *name, Blobs *ret, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, path, &names);
         if (r < 0)
-                return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
+                return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                   "cannot be listed as a configuration source: %s", strerror(-r));
-        for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *file = xasprintf("%s%s%s", path, endswith(path, "/") ? "" : "/", *name);
-                if (!is_drop_in(*name))
+        for (char **entry = names; entry && *entry; entry++) {
+                const char *slash = endswith(name, "/") ? "" : "/";
+                _cleanup_(freep) char *file = xasprintf("%s/%s", path, *entry), *shown = xasprintf("%s%s%s", name, slash, *entry);
+                if (!is_drop_in(*entry))
                         continue;
-                r = read_file(root, file, ret, diag);
+                r = read_file(root, file, shown, ret, diag);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-/* A relative path starts at the working directory; below another root there is none, so it starts at that root. */
-static char *absolute_path(const Root *root, const char *path) {
-        if (path[0] == '/' || !root_is_host(root))
-                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
-        _cleanup_(freep) char *here = getcwd(NULL, 0);
-        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
-}
-
 static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *absolute = absolute_path(root, path);
+        _cleanup_(freep) char *absolute = root_absolute(root, path);
         struct stat st = {};
         int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
         if (fd >= 0) {
@@ -94,7 +88,7 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
         if (!absolute || r < 0)
                 return diag_error(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
                                   "cannot be opened as a configuration source: %s", strerror(-r));
-        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, ret, diag) : read_file(root, absolute, ret, diag);
+        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, ret, diag) : read_file(root, absolute, path, ret, diag);
 }
 
 static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, Diag *diag) {

@@ -37,6 +37,12 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
         printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"
 }
+tree_containerd_enabled() { enable containerd.service multi-user.target; }
+tree_edits() {                          # what shell scripts of user data do between the phases
+        printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target containerd.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nExecStart=/bin/sed -i s/ARGS=/ARGS=--edited=1@/;s/@/\\x20/ /etc/eks/kubelet/environment\nExecStart=/bin/systemctl restart containerd\nExecStart=/bin/systemctl restart kubelet\n' \
+                >"$tree/etc/systemd/system/edits.service"
+        mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../edits.service "$tree/etc/systemd/system/multi-user.target.wants/"
+}
 tree_read_only_etc() {
         printf '[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=nodestrap-config.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/mount --bind /etc /etc\nExecStart=/bin/mount -o remount,ro,bind /etc\n' \
                 >"$tree/etc/systemd/system/read-only-etc.service"

@@ -18,7 +18,7 @@
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
 static const Executor executors[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage },
+        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
         [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
@@ -176,10 +176,10 @@ static void *task_sync(void *userdata) {
  * in ten times that. One syncfs() would be a little faster still, but it waits for all that others have written, which at boot
  * has no bound. */
 static void batch_sync(Apply *a) {
-        pthread_t threads[BATCH_MAX];
+        pthread_t threads[BATCH_MAX + 1];
         size_t n = 0;
-        for (size_t i = 0; i < a->n; i++) {
-                Task *t = &a->tasks[i];
+        for (size_t i = 0; i <= a->n; i++) {
+                Task *t = i < a->n ? &a->tasks[i] : &a->announcement;
                 if (t->state != TASK_STAGED)
                         continue;
                 if (pthread_create(&threads[n], NULL, task_sync, t) == 0)
@@ -207,6 +207,22 @@ static void batch_withhold(Apply *a) {
                                                           failed->action->id), false);
 }
 
+/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
+static void announce(Apply *a) {
+        Task *t = &a->announcement;
+        int r = t->state != TASK_STAGED ? 0 : t->synced < 0 ? t->synced : root_tmp_publish(&t->tmp);
+        if (r < 0)
+                log_debug("the files to be written could not be announced: %s", strerror(-r));
+        t->state = TASK_ENDED;
+        root_tmp_release(&t->tmp);
+}
+
+static void announcement_stage(Apply *a) {
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].action->type == ACTION_PRUNE_FILES && manifest_announce(&a->tasks[i], &a->announcement.tmp) > 0)
+                        a->announcement.state = TASK_STAGED;
+}
+
 static bool batch_apply(Apply *a) {
         size_t staged = 0;
         bool progress = false;
@@ -218,8 +234,10 @@ static bool batch_apply(Apply *a) {
                 staged += t->state == TASK_STAGED;
                 progress = true;
         }
-        if (staged > 0)
+        if (staged > 0) {
                 batch_sync(a);
+                announce(a);
+        }
         batch_withhold(a);
         for (size_t i = 0; i < a->n && staged > 0; i++)
                 if (a->tasks[i].state == TASK_STAGED)
@@ -433,12 +451,13 @@ static void apply_done(Apply *a) {
                 free(a->tasks[i].after);
         }
         free(a->tasks);
+        root_tmp_release(&a->announcement.tmp);
         a->bus = bus_free(a->bus);
         a->event = sd_event_unref(a->event);
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
-        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag };
+        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
@@ -449,6 +468,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         signals_set(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
                 return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
+        announcement_stage(&a);
         r = apply_run(&a);
         signals_look(&a);       /* one that came after the last action must not end us before the report is written */
         if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */

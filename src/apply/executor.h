@@ -35,6 +35,7 @@ struct Apply {
         const Plan *plan;
         Diag *diag;
         Task *tasks; size_t n;
+        Task announcement;      /* no action of the plan: the manifest that comes before all files */
         size_t in_flight;       /* RUNNING or WATCHED */
         int interrupted;        /* the signal, or 0 */
         sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
@@ -66,7 +67,10 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 
 
 /* file.c */
 _must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);
+_must_check_ _nonnull_ int file_publish(Task *t);
 _must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
+/* Notes that systemd must reload, if it is one of the files that it reads; call it before the file is written or removed. */
+_must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 _nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
 /* old (may be empty) with content between our markers: in the place of the old block, at the end where there is none; empty
  * content: without a block. The rest stays byte for byte. */
@@ -75,13 +79,16 @@ _malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const cha
 _must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret);
 
 /* manifest.c */
+/* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it before the first file. */
+_must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
 
-/* What a unit, or the manager ("systemd"), was last started with stands in a file of its name; "changed" fits nothing. */
+/* What a unit was last started with stands in a file of its name. */
 #define STARTED_DIR APPLY_RUN_DIR "/started"
-#define MANAGER_RECORD STARTED_DIR "/systemd"
+/* There from before a file that systemd reads is changed until it has read it: a run that ends in between leaves it to the next. */
+#define RELOAD_WANTED APPLY_RUN_DIR "/reload-wanted"
 
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);

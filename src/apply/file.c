@@ -47,6 +47,19 @@ int file_stage(Task *t, RootTmp *ret) {
         return r < 0 ? file_fail(t, r, "written", a->target) : r;
 }
 
+int manager_expect(const Root *root, const char *path) {
+        static const char *const read[] = { "/etc/systemd/system/", "/run/systemd/system/", "/etc/systemd/system.conf.d/" };
+        for (size_t i = 0; root_is_host(root) && i < ARRAY_SIZE(read); i++)
+                if (startswith(path, read[i]))
+                        return root_replace_volatile(root, RELOAD_WANTED, "", 0, 0644);
+        return 0;
+}
+
+int file_publish(Task *t) {
+        int r = manager_expect(t->apply->root, t->action->target);
+        return r < 0 ? r : root_tmp_publish(&t->tmp);
+}
+
 /* ---- blocks ---- */
 
 static bool line_is(const char *line, size_t size, const char *marker) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[, "block"]}]} → what
- * an earlier plan wrote and this one does not is removed, then the new manifest is published. A crash in between leaves an old
- * manifest that lists more than there is: the next run removes the rest. The two phases of a boot are two
- * processes that each see their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
+ * an earlier plan wrote and this one does not is removed, then the new manifest is published. What is new is announced first, as
+ * "intended": whenever a run ends, the manifest lists no less than there is, and the next run removes the rest. The two phases of a
+ * boot are two processes that each see their half of the plan: an entry belongs to the phase that wrote it, and only that one may
+ * miss it. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -125,12 +126,8 @@ static int remove_block(const Root *root, const char *path) {
         return r;
 }
 
-/* systemd has read it and must read anew, even if we are stopped before we can tell it. */
-static int manager_expect(const Root *root, const char *path) {
-        return strstr(path, "/systemd/") ? root_replace_volatile(root, MANAGER_RECORD, "changed\n", strlen("changed\n"), 0644) : 0;
-}
-
-/* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for. */
+/* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for; what was only
+ * intended is ours if it is what was to be written. */
 static int remove_entry(Task *t, const json_t *entry) {
         const char *path = entry_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
@@ -142,6 +139,8 @@ static int remove_entry(Task *t, const json_t *entry) {
                 diag_warn(t->apply->diag, "file-kept", NULL, path, "no longer asked for, but what stands there is not the file that was written; it stays");
                 return 0;
         }
+        if (r == 0 && json_is_true(json_object_get(entry, "intended")))
+                return 0;
         if (r == 0)
                 diag_warn(t->apply->diag, "file-changed", NULL, path, "no longer asked for, and removed although it was changed since it was written");
         if (r >= 0)
@@ -186,33 +185,62 @@ static json_t *manifest_of_plan(const Plan *plan, Phase phase) {
         return files;
 }
 
+/* What prune-files keeps from the announcement to the end. */
+typedef struct Pruning { json_t *old, *stale; } Pruning;
+
+static Pruning *pruning_get(Task *t) {
+        Pruning *p = t->data;
+        if (!p) {
+                t->data = p = xcalloc(1, sizeof *p);
+                *p = (Pruning){ manifest_read(t), json_array() };
+        }
+        return p;
+}
+
+static int manifest_write(const Task *t, json_t *files, RootTmp *ret) {
+        _cleanup_(freep) char *text = manifest_format(files);
+        return root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), 0600, ret);
+}
+
+int manifest_announce(Task *t, RootTmp *ret) {
+        json_t *all = json_copy(pruning_get(t)->old), *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
+        size_t i, known = json_array_size(all);
+        json_array_foreach(new, i, entry) {
+                if (files_have(all, entry_text(entry, "path")))
+                        continue;
+                json_object_set_new(entry, "intended", json_true());
+                json_array_append(all, entry);
+        }
+        int r = json_array_size(all) > known ? manifest_write(t, all, ret) : 0;
+        json_decref(all);
+        json_decref(new);
+        return r;
+}
+
 int manifest_stage(Task *t, RootTmp *ret) {
-        const Plan *plan = t->apply->plan;
         const char *phase = phase_to_string(t->action->phase);
-        json_t *old = manifest_read(t), *new = manifest_of_plan(plan, t->action->phase), *stale = json_array(), *entry;
+        Pruning *p = pruning_get(t);
+        json_t *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
         size_t i;
 
-        t->data = stale;
-        json_array_foreach(old, i, entry) {
+        json_array_foreach(p->old, i, entry) {
                 const char *path = entry_text(entry, "path");
                 if (files_have(new, path))
                         continue;
                 if (!streq(entry_text(entry, "phase"), phase))
                         json_array_append(new, entry);
-                else if (!plan_writes(plan, path))
-                        json_array_append(stale, entry);
+                else if (!plan_writes(t->apply->plan, path))
+                        json_array_append(p->stale, entry);
         }
-        _cleanup_(freep) char *text = manifest_format(new);
-        json_decref(old);
+        int r = manifest_write(t, new, ret);
         json_decref(new);
-        int r = root_tmp_stage(t->apply->root, t->action->target, text, strlen(text), 0600, ret);
         return r < 0 ? file_fail(t, r, "written", t->action->target) : r;
 }
 
 int manifest_publish(Task *t) {
         json_t *entry;
         size_t i;
-        json_array_foreach((json_t *)t->data, i, entry) {
+        json_array_foreach(pruning_get(t)->stale, i, entry) {
                 int r = remove_entry(t, entry);
                 if (r < 0)
                         return file_fail(t, r, "removed", entry_text(entry, "path"));
@@ -221,5 +249,10 @@ int manifest_publish(Task *t) {
 }
 
 void manifest_release(Task *t) {
-        json_decref(t->data);
+        Pruning *p = t->data;
+        if (!p)
+                return;
+        json_decref(p->old);
+        json_decref(p->stale);
+        free(p);
 }

@@ -7,12 +7,15 @@
  * waits for it does not wait for that second; only the end of the run does, when nothing else takes as long. */
 #include "apply/unit.h"
 
-#include "base/log.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
 
@@ -23,6 +26,25 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 }
 
 /* ---- with which inputs was it started last? ---- */
+
+/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or that was written anew over
+ * such an edit, is another than the unit has read. */
+static void inputs_find(Unit *u) {
+        const Action *a = u->task->action;
+        Text all = {};
+        text_add(&all, "%s\n", a->unit.inputs);
+        for (char **path = a->unit.reads; path && *path; path++) {
+                struct stat st = {};
+                int fd = root_open(u->task->apply->root, *path, O_PATH);
+                if (fd >= 0 && fstat(fd, &st) == 0)
+                        text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino, (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec,
+                                 st.st_mtim.tv_nsec);
+                if (fd >= 0)
+                        close(fd);
+        }
+        sha256_hex(all.data, all.size, u->inputs);
+        text_done(&all);
+}
 
 static char *record_path(const Unit *u) {
         return xasprintf(STARTED_DIR "/%s", u->name);
@@ -106,7 +128,6 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 static Unit *unit_new(Task *t) {
         Unit *u = xcalloc(1, sizeof *u);
         *u = (Unit){ .task = t, .name = t->action->target };
-        memcpy(u->inputs, t->action->unit.inputs, sizeof u->inputs);
         t->data = u;
         return u;
 }
@@ -115,6 +136,7 @@ int unit_check(Task *t) {
         Unit *u = unit_new(t);
         if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
+        inputs_find(u);
         int r = unit_connect(u, true);
         if (r >= 0)
                 r = unit_get_all(u, on_checked);
@@ -176,6 +198,7 @@ int unit_start(Task *t) {
         u->restarts_before = streq(u->state.active, "activating") && streq(u->method, "StartUnit") ? u->state.restarts : 0;
         if (streq(u->state.active, "failed"))   /* or the failures before us would count against its start limit */
                 unit_tell(u, "ResetFailedUnit", u->name);
+        record_remove(u);       /* from here until the end of the job nobody knows which settings it has, should we not see that end */
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_queued, "ss", u->name, "replace");
 }
 
@@ -224,48 +247,16 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         Unit *u = userdata;
         if (unit_reply(u, m) < 0)
                 return 0;
-        record_write(u);
+        if (root_remove(u->task->apply->root, RELOAD_WANTED) < 0)
+                log_debug("%s stays; the next run reloads once more", RELOAD_WANTED);
         task_end(u->task, OUTCOME_DONE);
         return 0;
 }
 
-static bool is_file(const Task *t) {
-        return t->action->type == ACTION_WRITE_FILE;
-}
-
-/* Of the files that it comes after; false when there are none. A file that had to be written anew counts, whatever it is now:
- * systemd may have read what stood there before. */
-static bool reload_inputs(Task *t, char ret[static 65], bool *ret_written) {
-        Text all = {};
-        char digest[65];
-        *ret_written = false;
-        for (size_t i = 0; i < t->n_after; i++) {
-                const Action *a = t->after[i]->action;
-                if (!is_file(t->after[i]))
-                        continue;
-                sha256_hex(a->file.content ?: "", a->file.size, digest);
-                text_add(&all, "%s %s\n", digest, a->target);
-                *ret_written |= t->after[i]->result->outcome == OUTCOME_DONE;
-        }
-        bool any = all.size > 0;
-        sha256_hex(all.data ?: "", all.size, ret);
-        text_done(&all);
-        return any;
-}
-
-/* Where nothing is recorded nothing was reloaded in this boot: then what was there at power-on is loaded, but a run that was
- * stopped between writing and reloading may have left files, so where there are files, reload. */
+/* A reload is wanted by whatever changed a file that systemd has read; see manager_expect(). What was there at power-on is loaded. */
 int reload_check(Task *t) {
-        Unit *u = unit_new(t);
-        char digest[65];
-        bool written, any = reload_inputs(t, digest, &written), given = u->inputs[0];
-        if (!given)
-                memcpy(u->inputs, digest, sizeof u->inputs);
-        if (written)
-                return CHECK_NEEDED;
-        if (record_same(u))
-                return CHECK_DONE_ALREADY;
-        return given || any || root_exists(t->apply->root, MANAGER_RECORD) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
+        (void)unit_new(t);
+        return root_exists(t->apply->root, RELOAD_WANTED) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 
 /* Reload reads unit files and system.conf.d anew, DefaultEnvironment= with it; what already runs keeps its environment. */

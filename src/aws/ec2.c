@@ -293,9 +293,9 @@ static bool is_word(const char *s) {
 static int accept_name(const Text *body, void *ret) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
-        if (r < 0 || !names || !names[0][0])
+        if (r < 0 || !names || !is_word(names[0]))      /* it will be a flag of kubelet's */
                 return r;
-        *(char **)ret = str_strip(names[0]);
+        *(char **)ret = xstrdup(names[0]);
         return 1;
 }
 
@@ -315,26 +315,34 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
 
 #define NETWORK_INFO "DescribeInstanceTypesResponse/instanceTypeSet/item/networkInfo/"
 
-/* The number in the element at path that comes at this place among all of them. */
-static int number_at(const Text *body, const char *path, size_t index, uint64_t *ret) {
+static int numbers_at(const Text *body, const char *path, uint64_t **ret, size_t *ret_n) {
         _cleanup_(strv_freep) char **found = NULL;
         int r = xml_texts(body->data, body->size, path, &found);
-        return r < 0 ? r : index < strv_length(found) ? parse_u64(found[index], ret) : -ENOENT;
+        if (r < 0)
+                return r;
+        *ret_n = strv_length(found);
+        *ret = xcalloc(*ret_n, sizeof **ret);
+        for (size_t i = 0; i < *ret_n; i++)
+                (void)!parse_u64(found[i], &(*ret)[i]);         /* 0 where it is no number */
+        return 0;
 }
 
 static int accept_limits(const Text *body, void *ret) {
-        uint64_t *limits = ret, card = 0, index = 0, enis = 0, addresses = 0;
-        int r = number_at(body, NETWORK_INFO "ipv4AddressesPerInterface", 0, &addresses);
-        if (r < 0)
-                return r == -EBADMSG ? r : 0;
-        (void)number_at(body, NETWORK_INFO "defaultNetworkCardIndex", 0, &card);
-        for (size_t i = 0; number_at(body, NETWORK_INFO "networkCards/item/networkCardIndex", i, &index) >= 0; i++)
-                if (index == card && number_at(body, NETWORK_INFO "networkCards/item/maximumNetworkInterfaces", i, &enis) >= 0)
-                        break;
-        if (enis == 0 || enis > 1000 || addresses == 0 || addresses > 1000)
-                return 0;
-        limits[0] = enis;
-        limits[1] = addresses;
+        _cleanup_(freep) uint64_t *addresses = NULL, *card = NULL, *indexes = NULL, *enis = NULL;
+        size_t n_addresses, n_cards, n_indexes, n_enis;
+        if (numbers_at(body, NETWORK_INFO "ipv4AddressesPerInterface", &addresses, &n_addresses) < 0 ||
+            numbers_at(body, NETWORK_INFO "defaultNetworkCardIndex", &card, &n_cards) < 0 ||
+            numbers_at(body, NETWORK_INFO "networkCards/item/networkCardIndex", &indexes, &n_indexes) < 0 ||
+            numbers_at(body, NETWORK_INFO "networkCards/item/maximumNetworkInterfaces", &enis, &n_enis) < 0)
+                return -EBADMSG;
+        size_t i = 0;
+        while (i < n_indexes && indexes[i] != (n_cards > 0 ? card[0] : 0))
+                i++;
+        uint64_t limits[] = { i < MIN(n_indexes, n_enis) ? enis[i] : 0, n_addresses > 0 ? addresses[0] : 0 };
+        for (size_t k = 0; k < ARRAY_SIZE(limits); k++)
+                if (limits[k] < 1 || limits[k] > 1000)
+                        return 0;
+        memcpy(ret, limits, sizeof limits);
         return 1;
 }
 

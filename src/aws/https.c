@@ -125,9 +125,17 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         return list;
 }
 
+/* libcurl quotes a proxy's address that it cannot read, and there is a password in many. */
+static bool may_quote_proxy(const char *error) {
+        return startswith(error, "Unsupported proxy") || strstr(error, "://") || strchr(error, '@');
+}
+
 static char *describe(CURLcode code, const char *error) {
-        const char *text = *error ? error : curl.strerror(code);
         char today[17];
+        if (may_quote_proxy(error))
+                return xasprintf("%s (libcurl says more, but may quote a password: is the address in HTTPS_PROXY well formed?)",
+                                 curl.strerror(code));
+        const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);
         if (code == CURLE_PEER_FAILED_VERIFICATION)     /* before NTP, every certificate may seem to be of the future */
                 return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);

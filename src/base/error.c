@@ -122,13 +122,12 @@ size_t diag_count(const Diag *d, bool warnings) {
 }
 
 char *diagnostic_format(const Diagnostic *i) {
+        const char *const parts[] = { i->where, i->path, i->code, i->text };
         Text t = {};
-        if (i->where)
-                text_add(&t, "%s: ", i->where);
-        if (i->path)
-                text_add(&t, "%s: ", i->path);
-        if (i->code)
-                text_add(&t, "%s: ", i->code);
-        text_add(&t, "%s", i->text);
+        for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+                if (parts[k]) {
+                        text_add(&t, "%s", t.size > 0 ? ": " : "");
+                        text_add_shown(&t, parts[k], strlen(parts[k]), SIZE_MAX, 0);
+                }
         return text_take(&t);
 }

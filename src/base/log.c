@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int max_level = LOG_INFO;
@@ -16,12 +17,21 @@ void log_set_level(int level) {
         max_level = level;
 }
 
+bool log_to_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        struct stat st;
+        if (!stream || fstat(STDERR_FILENO, &st) < 0)
+                return false;
+        _cleanup_(freep) char *ours = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+        return streq(stream, ours);     /* else stderr was redirected since, as cloud-init does with the scripts that it runs */
+}
+
 static void log_text(int level, const char *text, const char *reason) {
         static const char *const words[] = { [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: " };
         const char *word = (size_t)level < ARRAY_SIZE(words) && words[level] ? words[level] : "";
         _cleanup_(freep) char *line = NULL;
 
-        if (getenv("JOURNAL_STREAM"))
+        if (log_to_journal())
                 line = xasprintf("<%d>%s%s%s\n", level, text, reason ? ": " : "", reason ?: "");
         else
                 line = xasprintf("nodestrap: %s%s%s%s\n", word, text, reason ? ": " : "", reason ?: "");

@@ -4,6 +4,7 @@
 #include "base/macro.h"
 #include <syslog.h>
 
+bool log_to_journal(void);                      /* does stderr lead there, so that "<N>" in front of a line is its priority? */
 void log_set_level(int level);                  /* LOG_DEBUG … LOG_ERR; the default is LOG_INFO */
 void log_line(int level, const char *format, ...) _printf_(2, 3);
 /* Logs with strerror(-r) behind ": " and returns r. */

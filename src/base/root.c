@@ -49,19 +49,28 @@ const char *root_path(const Root *r) {
         return r->path;
 }
 
+char *root_absolute(const Root *r, const char *path) {
+        if (path[0] == '/' || !r->host)
+                return xasprintf("%s%s", path[0] == '/' ? "" : "/", path);
+        _cleanup_(freep) char *here = getcwd(NULL, 0);
+        return here ? xasprintf("%s/%s", streq(here, "/") ? "" : here, path) : NULL;
+}
+
 int root_open(const Root *r, const char *path, int flags) {
-        struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT };
-        long fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
-        /* Sandboxes and valgrind know only older calls; at the host's own root these resolve to the same files. */
-        if (fd < 0 && errno == ENOSYS && r->host)
-                fd = open(path, flags | O_CLOEXEC);
+        struct open_how how = {
+                .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = flags & O_CREAT ? 0600 : 0, .resolve = RESOLVE_IN_ROOT,
+        };
+        long fd;
+        /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get EAGAIN: openat2(2). */
+        for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 1000;)
+                n++;
         return fd < 0 ? -errno : (int)fd;
 }
 
 int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size) {
         _cleanup_(freep) char *data = NULL;
         size_t size = 0, room = 0;
-        int result = 0, fd = root_open(r, path, O_RDONLY | O_NOCTTY);
+        int result = 0, fd = root_open(r, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 
         if (fd < 0)
                 return fd;
@@ -110,23 +119,26 @@ int root_read_u64(const Root *r, const char *path, uint64_t *ret) {
 }
 
 int root_list(const Root *r, const char *path, char ***ret) {
-        char **names = NULL;
-        int fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
+        _cleanup_(strv_freep) char **names = NULL;
+        size_t n = 0;
+        int result, fd = root_open(r, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
         DIR *dir = fdopendir(fd);
         if (!dir) {
-                int e = -errno;
+                result = -errno;
                 close(fd);
-                return e;
+                return result;
         }
-        for (struct dirent *e; (e = readdir(dir));)
+        for (const struct dirent *e; (errno = 0, e = readdir(dir));)
                 if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
-                        strv_add(&names, e->d_name);
+                        strv_push_at(&names, n++, xstrdup(e->d_name));
+        result = -errno;                /* half a list would look like a whole one */
         closedir(dir);
         strv_sort(names);
-        *ret = names;
-        return 0;
+        if (result == 0)
+                *ret = TAKE_PTR(names);
+        return result;
 }
 
 int root_link_name(const Root *r, const char *path, char **ret) {
@@ -185,21 +197,29 @@ static int open_parent(const Root *r, const char *path, mode_t make_mode, const 
         return fd;
 }
 
-int root_make_dirs(const Root *r, const char *path, mode_t mode) {
-        const char *name = NULL;
+/* What stands in the way: 0 a directory, or a negative errno. */
+static int find_directory(const Root *r, const char *path) {
         int fd = root_open(r, path, O_PATH | O_DIRECTORY);
-        if (fd >= 0) {
-                close(fd);
-                return 0;
-        }
-        if (fd != -ENOENT)
+        if (fd < 0)
                 return fd;
-        int parent = open_parent(r, path, mode, &name);
+        close(fd);
+        return 0;
+}
+
+int root_make_dirs(const Root *r, const char *path, mode_t mode) {
+        _cleanup_(freep) char *plain = xstrdup(path);
+        const char *name = NULL;
+        for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--)
+                plain[n - 1] = 0;
+        int result = find_directory(r, plain);
+        if (result != -ENOENT)
+                return result;
+        int parent = open_parent(r, plain, mode, &name);
         if (parent < 0)
                 return parent;
-        int result = mkdirat(parent, name, mode) < 0 && errno != EEXIST ? -errno : 1;
+        result = mkdirat(parent, name, mode) < 0 ? -errno : 1;
         close(parent);
-        return result;
+        return result == -EEXIST ? find_directory(r, plain) : result;   /* another process was faster, or a link leads nowhere */
 }
 
 int root_remove(const Root *r, const char *path) {

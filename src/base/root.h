@@ -12,9 +12,13 @@ DEFINE_CLEANUP(Root *, root_free)
 bool root_is_host(const Root *r);               /* is it the running system's "/"? */
 const char *root_path(const Root *r);           /* as it was given */
 
-/* Opens below the root; a file descriptor with O_CLOEXEC, or a negative errno. */
+/* A path as a user gives it → one for the functions below: a relative one starts at the working directory; below another root
+ * there is none, so it starts at that root. NULL where the working directory is gone. The caller frees it. */
+_must_check_ _nonnull_ char *root_absolute(const Root *r, const char *path);
+
+/* Opens below the root; a file descriptor with O_CLOEXEC, or a negative errno. What O_CREAT makes has mode 0600. */
 _must_check_ _nonnull_ int root_open(const Root *r, const char *path, int flags);
-/* The whole file, NUL behind it; -EFBIG past limit bytes. ret_size may be NULL. */
+/* The whole file, NUL behind it; -EFBIG past limit bytes. Never waits for a writer of a pipe. ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size);
 /* The first line without white space at its ends, as sysfs attributes are read. */
 _must_check_ _nonnull_ int root_read_line(const Root *r, const char *path, char **ret);

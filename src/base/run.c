@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #define ERRORS_KEPT 2048U
-
-extern char **environ;
+#define PIPE_HOLDS  (64U << 10)
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
 
@@ -54,14 +53,16 @@ static void stream_add(Stream *s, const char *data, size_t n) {
         }
 }
 
-/* Takes what is there, without waiting; closes at the end of file. */
+/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)): who fills it as fast
+ * as it is read must not keep us from the clock. */
 static void stream_read(Stream *s) {
         char buffer[4096];
-        while (s->fd >= 0) {
+        for (size_t taken = 0; s->fd >= 0 && taken < PIPE_HOLDS;) {
                 ssize_t n = read(s->fd, buffer, sizeof buffer);
-                if (n > 0)
+                if (n > 0) {
                         stream_add(s, buffer, (size_t)n);
-                else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+                        taken += (size_t)n;
+                } else if (n == 0 || (errno != EINTR && errno != EAGAIN))
                         close_fd(&s->fd);
                 else if (errno == EAGAIN)
                         return;

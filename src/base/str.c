@@ -68,13 +68,16 @@ size_t strv_length(char *const *v) {
         return n;
 }
 
-void strv_push(char ***v, char *s) {
-        size_t n = strv_length(*v);
-        /* Room for two more at every power of two: growth stays linear. */
+void strv_push_at(char ***v, size_t n, char *s) {
+        /* Room for as many more at every power of two: growth stays linear. */
         if ((n & (n + 1)) == 0)
                 *v = xrealloc(*v, 2 * n + 2, sizeof(char *));
         (*v)[n] = s;
         (*v)[n + 1] = NULL;
+}
+
+void strv_push(char ***v, char *s) {
+        strv_push_at(v, strv_length(*v), s);
 }
 
 void strv_add(char ***v, const char *s) {
@@ -171,6 +174,12 @@ char *str_lower(const char *s) {
                 if (*p >= 'A' && *p <= 'Z')
                         *p = (char)(*p + ('a' - 'A'));
         return copy;
+}
+
+char *url_host(const char *url) {
+        const char *host = strstr(url, "://");
+        host = host ? host + 3 : url;
+        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]/")) : xstrndup(host, strcspn(host, ":/?#"));
 }
 
 int parse_u64(const char *s, uint64_t *ret) {

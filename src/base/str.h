@@ -16,6 +16,7 @@ char **strv_free(char **v);
 DEFINE_CLEANUP(char **, strv_free)
 size_t strv_length(char *const *v);
 void strv_push(char ***v, char *s);                             /* takes s */
+void strv_push_at(char ***v, size_t n, char *s);                /* the same where the length is known: n; for long vectors */
 void strv_add(char ***v, const char *s);                        /* copies s */
 bool strv_contains(char *const *v, const char *s);
 void strv_sort(char **v);                                       /* by bytes */
@@ -33,5 +34,19 @@ _malloc_ char *str_strip(const char *s);                        /* a copy withou
 _malloc_ char *str_lower(const char *s);                        /* ASCII only: locales never matter here */
 /* Decimal digits only, no sign, no blanks; -EINVAL or -ERANGE. */
 _must_check_ int parse_u64(const char *s, uint64_t *ret);
+/* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
+_malloc_ char *url_host(const char *url);
 /* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */
 const char *nearest_name(const char *text, const char *const *names);
+
+/* ---- characters ---- */
+size_t utf8_length(const char *s, size_t room);         /* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
+void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
+/* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a terminal, forge a line
+ * of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands before it and before backslashes; … stands for
+ * what is longer than limit characters. */
+_nonnull_ void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote);
+/* The value of a hexadecimal digit, -1 for anything else. */
+static inline int hex_digit(int c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

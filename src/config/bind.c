@@ -74,10 +74,11 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         json_t *item;
         size_t i;
 
-        json_array_foreach(value, i, item)
+        json_array_foreach(value, i, item) {
                 for (size_t m = 0; m < ARRAY_SIZE(mounts); m++)
                         if (streq(json_string_value(item), mounts[m].name))
                                 *mounts[m].flag = true;
+        }
         return 0;
 }
 
@@ -141,8 +142,9 @@ int bind_mig(_unused_ const Field *f, const json_t *value, void *into) {
                 MigRequest *m = &n->mig[n->n_mig++];
                 json_t *devices = json_object_get(item, "devices");
                 m->gpus = xcalloc(json_array_size(devices), sizeof *m->gpus);
-                json_array_foreach(devices, k, index)
+                json_array_foreach(devices, k, index) {
                         m->gpus[m->n_gpus++] = (unsigned)json_integer_value(index);
+                }
                 m->n_profiles = bind_variables(json_object_get(item, "profiles"), &m->profiles);
         }
         return 0;
@@ -171,8 +173,9 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
                 *(json_t **)into = json_object_size(value) > 0 ? json_incref((json_t *)value) : NULL;
                 break;
         case FIELD_LIST:
-                json_array_foreach(value, i, item)
+                json_array_foreach(value, i, item) {
                         strv_add(into, json_string_value(item));
+                }
                 break;
         default:
                 break;

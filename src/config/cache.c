@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that either tool reads what the other left behind. */
-#include "config/config.h"
+#include "config/fields.h"
 
 #include "base/str.h"
 
@@ -31,6 +31,40 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         *ret_spec = json_incref(spec);
         *ret_status = json_is_object(status) ? json_incref(status) : NULL;
         return 0;
+}
+
+static json_t *canonical_text(const Field *f, const char *text) {
+        _cleanup_(text_done) Text t = {};
+        for (const char *p = text; *p; p++)
+                if (f->bind != bind_authority || !strchr("\r\n", *p))
+                        text_add_bytes(&t, p, 1);
+        return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
+}
+
+/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. What somebody else reads stays whole. */
+static json_t *canonical(const Field *f, const json_t *value) {
+        const char *key;
+        json_t *member;
+
+        if (f->type == FIELD_STRING && json_is_string(value))
+                return canonical_text(f, json_string_value(value));
+        if (f->type != FIELD_MAP || !json_is_object(value))
+                return (json_is_object(value) && json_object_size(value) == 0) || (json_is_array(value) && json_array_size(value) == 0)
+                               ? NULL : json_deep_copy(value);
+        _cleanup_(json_decrefp) json_t *all = json_object();
+        json_object_foreach((json_t *)value, key, member) {
+                const Field *row = fields_find(f->fields, key);
+                json_t *kept = row ? canonical(row, member) : json_incref(member);
+                if (kept)
+                        json_object_set_new(all, key, kept);
+        }
+        return json_object_size(all) > 0 ? TAKE_PTR(all) : NULL;
+}
+
+bool config_cache_matches(const json_t *spec, const json_t *cached) {
+        const Field *f = fields_find(nodeconfig_fields, "spec");
+        _cleanup_(json_decrefp) json_t *a = canonical(f, spec), *b = canonical(f, cached);
+        return a == b || json_equal(a, b);
 }
 
 int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag) {

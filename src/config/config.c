@@ -80,8 +80,9 @@ static void node_add_members(Pool *pool, Node *node, const json_t *object) {
 
         node->type = NODE_MAP;
         node->members = pool_add(pool, xcalloc(json_object_size(object), sizeof *node->members));
-        json_object_foreach((json_t *)object, key, member)
+        json_object_foreach((json_t *)object, key, member) {
                 node->members[node->n++] = (Member){ .key = key, .value = node_from_json(pool, member) };
+        }
 }
 
 static void node_add_items(Pool *pool, Node *node, const json_t *array) {
@@ -90,8 +91,9 @@ static void node_add_items(Pool *pool, Node *node, const json_t *array) {
 
         node->type = NODE_LIST;
         node->items = pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
-        json_array_foreach(array, i, item)
+        json_array_foreach(array, i, item) {
                 node->items[node->n++] = node_from_json(pool, item);
+        }
 }
 
 static Node *node_from_json(Pool *pool, const json_t *value) {

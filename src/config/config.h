@@ -120,4 +120,6 @@ json_t *config_schema(void);
 
 /* --config-cache FILE: nodeadm's JSON shape {"spec", "status"}, mode 0600. status is kept as it is. -ENOENT where there is none. */
 _must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status, Diag *diag);
+/* Do two .spec ask for the same? nodeadm writes keys of its own that are empty, leaves ours out that are, and folds base64. */
+bool config_cache_matches(const json_t *spec, const json_t *cached);
 _must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag);

@@ -168,8 +168,9 @@ static void drop_nulls(json_t *value) {
                 else
                         drop_nulls(member);
         }
-        json_array_foreach(value, i, member)
+        json_array_foreach(value, i, member) {
                 drop_nulls(member);
+        }
 }
 
 static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const Path *path) {

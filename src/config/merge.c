@@ -100,8 +100,10 @@ void merge_finish(Merge *m, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
         if (!m->toml_mixed)
                 return;
-        if (toml_format(m->toml, &text) < 0) {
-                diag_error(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML");
+        int r = toml_format(m->toml, &text);
+        if (r < 0) {
+                diag_error(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID, origins_find(&m->origins, TOML_PATH), TOML_PATH,
+                           "cannot be written as TOML%s", r == -E2BIG ? ": its tables have names too long to repeat them that often" : "");
                 origins_fail(&m->origins, TOML_PATH);
                 return;
         }

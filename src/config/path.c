@@ -5,25 +5,6 @@
 
 #include "base/str.h"
 
-/* Keys are the user's own words: what could garble a terminal or a log is escaped, and nothing is longer than it is useful. */
-static void add_escaped(Text *t, const char *s, size_t size, size_t limit, char quote) {
-        size_t shown = 0;
-        for (size_t i = 0; i < size; i++) {
-                unsigned char c = (unsigned char)s[i];
-                bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && i + 1 < size && (unsigned char)s[i + 1] < 0xa0);
-                if ((c & 0xc0) != 0x80 && ++shown > limit) {
-                        text_add(t, "…");
-                        return;
-                }
-                if (control)
-                        text_add(t, "\\x%02x", c == 0xc2 ? (unsigned char)s[++i] : c);
-                else if (quote && (c == (unsigned char)quote || c == '\\'))
-                        text_add(t, "\\%c", c);
-                else
-                        text_add_bytes(t, s + i, 1);
-        }
-}
-
 static void add_path(Text *t, const Path *p) {
         if (!p)
                 return;
@@ -32,7 +13,7 @@ static void add_path(Text *t, const Path *p) {
                 text_add(t, "[%zu]", p->index);
         else {
                 text_add(t, "%s", t->size > 0 ? "." : "");
-                add_escaped(t, p->key, strlen(p->key), 80, 0);
+                text_add_shown(t, p->key, strlen(p->key), 80, 0);
         }
 }
 
@@ -45,7 +26,7 @@ char *path_format(const Path *path) {
 char *text_quote(const char *text, size_t size) {
         Text t = {};
         text_add(&t, "\"");
-        add_escaped(&t, text, size, 40, '"');
+        text_add_shown(&t, text, size, 40, '"');
         text_add(&t, "\"");
         return text_take(&t);
 }
@@ -108,9 +89,10 @@ static bool is_below(const char *path, const char *above) {
 bool origins_failed(const Origins *o, const char *path) {
         const char *failed;
         json_t *unused;
-        json_object_foreach(o->failed, failed, unused)
+        json_object_foreach(o->failed, failed, unused) {
                 if (is_below(path, failed) || is_below(failed, path))
                         return true;
+        }
         return false;
 }
 
@@ -129,7 +111,8 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
                 } else
                         origins_add(to, path, at);
         }
-        json_object_foreach(from->failed, path, unused)
+        json_object_foreach(from->failed, path, unused) {
                 origins_fail(to, path);
+        }
         origins_done(from);
 }

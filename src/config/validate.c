@@ -164,18 +164,20 @@ static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
 static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
-        json_object_foreach((json_t *)map, name, unused)
+        json_object_foreach((json_t *)map, name, unused) {
                 if (!*name || strpbrk(name, "/'\"") || strstr(name, "..") || has_control(name, ""))
                         return false;
+        }
         return true;
 }
 
 static bool has_no_equals(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
-        json_object_foreach((json_t *)map, name, unused)
+        json_object_foreach((json_t *)map, name, unused) {
                 if (strchr(name, '='))
                         return false;
+        }
         return true;
 }
 
@@ -236,9 +238,10 @@ static bool has_profile_names(const json_t *map, _unused_ const json_t *spec) {
         json_t *unused;
         if (json_object_size(map) == 0)
                 return false;
-        json_object_foreach((json_t *)map, name, unused)
+        json_object_foreach((json_t *)map, name, unused) {
                 if (!is_profile(name, strlen(name)))
                         return false;
+        }
         return true;
 }
 
@@ -292,9 +295,10 @@ static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
 static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *spec) {
         const char *name;
         json_t *limit;
-        json_object_foreach((json_t *)limits, name, limit)
+        json_object_foreach((json_t *)limits, name, limit) {
                 if (startswith(name, "hugepages-") && !(json_is_integer(limit) && json_integer_value(limit) == 0) && !streq(text_of(limit), "0"))
                         return false;
+        }
         return true;
 }
 
@@ -361,16 +365,18 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 return;
         }
         if (startswith(rest, "[]")) {
-                json_array_foreach(value, i, member)
+                json_array_foreach(value, i, member) {
                         walk_rule(v, rule, rest + 2, member, &(Path){ path, NULL, i });
+                }
                 return;
         }
         rest += *rest == '.';
         size_t n = strcspn(rest, ".[");
         _cleanup_(freep) char *name = xstrndup(rest, n);
         if (streq(name, "*")) {
-                json_object_foreach((json_t *)value, key, member)
+                json_object_foreach((json_t *)value, key, member) {
                         walk_rule(v, rule, rest + n, member, &(Path){ path, key, 0 });
+                }
         } else
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
@@ -404,8 +410,9 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
                                 check_field(v, known, member, &(Path){ path, key, 0 });
                 }
         else if (f->type == FIELD_LIST)
-                json_array_foreach(value, i, member)
+                json_array_foreach(value, i, member) {
                         check_field(v, f->fields, member, &(Path){ path, NULL, i });
+                }
         else if (f->type == FIELD_ENUM)
                 check_enum(v, f, value, path);
         else if (f->type == FIELD_INTEGER)

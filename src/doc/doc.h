@@ -62,21 +62,14 @@ _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
 
-/* ---- characters ---- */
-size_t utf8_length(const char *s, size_t room);         /* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
-void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
-/* The value of a hexadecimal digit, -1 for anything else. */
-static inline int hex_digit(int c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* ---- TOML 1.0 ---- */
 /* Text → a JSON object. On an error: -EINVAL, and *ret_line and *ret_why (static text) say where and what. Dates, times, NaN
  * and infinity are refused: JSON cannot hold them. */
 _must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why);
 /* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static text). */
 _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);
-/* A JSON object → text that parses to the same; -EINVAL when it holds null. Keys in the object's order, scalars before tables. */
+/* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several times as long as any
+ * document may be. Keys in the object's order, scalars before tables. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
 /* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced. Changes into. */
 _nonnull_ void json_merge_deep(json_t *into, const json_t *from);

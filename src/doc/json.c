@@ -36,10 +36,10 @@ static bool take_hex(Reader *r, uint32_t *ret) {
         if (r->end - r->next < 4)
                 return false;
         for (int i = 0; i < 4; i++) {
-                char c = r->next[i];
-                if (!isxdigit((unsigned char)c))
+                int digit = hex_digit(r->next[i]);
+                if (digit < 0)
                         return false;
-                value = value * 16 + (uint32_t)(isdigit((unsigned char)c) ? c - '0' : (c | 0x20) - 'a' + 10);
+                value = value << 4 | (uint32_t)digit;
         }
         r->next += 4;
         *ret = value;

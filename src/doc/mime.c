@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <strings.h>
 
@@ -181,16 +180,12 @@ static Delimiter delimiter_of(Line l, const char *boundary, size_t n) {
         return line_starts_with(l, "--") ? DELIMITER_CLOSE : line_is_blank(l) ? DELIMITER_OPEN : DELIMITER_NONE;
 }
 
-static int hex_value(char c) {
-        return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
-}
-
 /* One line without its line end. True when it goes on in the next one. What is malformed stays as it stands (RFC 2045, 6.7). */
 static bool add_quoted_printable(Text *out, const char *s, size_t n) {
         while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
                 n--;
         for (size_t i = 0; i < n; i++) {
-                int high = i + 2 < n ? hex_value(s[i + 1]) : -1, low = i + 2 < n ? hex_value(s[i + 2]) : -1;
+                int high = i + 2 < n ? hex_digit(s[i + 1]) : -1, low = i + 2 < n ? hex_digit(s[i + 2]) : -1;
                 char byte;
                 if (s[i] != '=' || (i + 1 < n && (high < 0 || low < 0))) {
                         text_add_bytes(out, &s[i], 1);

@@ -10,7 +10,6 @@
 #include <stdalign.h>
 
 #define MAX_DUPLICATE_WARNINGS 100u
-#define MAX_PATH_KEY           120
 
 typedef struct Chunk { struct Chunk *next; size_t used, size; alignas(max_align_t) char data[]; } Chunk;
 
@@ -26,7 +25,7 @@ static void *pool_new(void **pool, size_t size) {
 
         size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
         if (!c || c->size - c->used < size) {
-                size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)2 << 10);
+                size_t room = MAX(size, c ? MIN(2 * c->size, (size_t)128 << 10) : (size_t)512);
                 Chunk *next = c;
                 c = xcalloc(1, sizeof *c + room);
                 c->next = next;
@@ -103,17 +102,11 @@ static Position builder_position(const Builder *b, unsigned line) {
         return (Position){ .source = b->at.source, .part = b->at.part, .line = line };
 }
 
-/* Keys are shown, values never; what could move a terminal's cursor is not shown either. */
+/* Keys are shown, values never. */
 static void path_add_key(Text *path, const char *key) {
         if (path->size > 0)
                 text_add(path, ".");
-        for (size_t i = 0; key[i]; i++) {
-                if (i == MAX_PATH_KEY) {
-                        text_add(path, "...");
-                        break;
-                }
-                text_add_bytes(path, (unsigned char)key[i] < 0x20 || key[i] == 0x7f ? "?" : &key[i], 1);
-        }
+        text_add_shown(path, key, strlen(key), 80, 0);
 }
 
 /* The path of key in the innermost open map. */

@@ -7,6 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
+/* A header repeats the names of all tables above it: a long one above many tables would grow with the square of the input. */
+#define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
+
 /* [[x]] can say this: an array of tables only, and at least one. */
 static bool is_table_array(const json_t *value) {
         size_t n = json_array_size(value);
@@ -150,6 +153,8 @@ static int add_tables(Text *t, const char *prefix, const json_t *table, unsigned
 static int add_table(Text *t, const char *path, const json_t *table, bool element, unsigned depth) {
         if (depth > DOC_MAX_DEPTH)
                 return -EINVAL;
+        if (t->size > TOML_MAX_BYTES)
+                return -E2BIG;
         if (element || needs_header(table))
                 text_add(t, element ? "%s[[%s]]\n" : "%s[%s]\n", t->size > 0 ? "\n" : "", path);
         int r = add_lines(t, table, depth);

@@ -228,10 +228,13 @@ static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
 }
 
 static int parse_key(Parser *p, Text *ret) {
-        ret->size = 0;
-        if (peek(p) == '"' || peek(p) == '\'')
-                return parse_string(p, false, ret);
         const char *from = p->at;
+        ret->size = 0;
+        if (peek(p) == '"' || peek(p) == '\'') {
+                int r = parse_string(p, false, ret);
+                /* TOML allows it; neither the documents here nor containerd can hold it. */
+                return r >= 0 && ret->size > 0 && memchr(ret->data, 0, ret->size) ? fail(p, from, "a key with a zero byte in it") : r;
+        }
         while (is_bare(peek(p)))
                 p->at++;
         if (p->at == from)

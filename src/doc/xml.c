@@ -16,7 +16,7 @@ typedef struct Walk {
         size_t used;            /* bytes of the path they make up */
         bool inside;            /* the innermost one is at the path: collect its text */
         Text text;
-        char **found;
+        char **found; size_t n_found;
 } Walk;
 
 /* Does the next component of the path say name? Returns its length, or 0. */
@@ -47,7 +47,7 @@ static void XMLCALL element_ends(void *data, const XML_Char *name) {
         size_t n = strlen(name);
         if (w->matched == w->depth) {
                 if (!w->path[w->used])
-                        strv_push(&w->found, text_take(&w->text));
+                        strv_push_at(&w->found, w->n_found++, text_take(&w->text));
                 w->matched--;
                 w->used -= n + (w->matched > 0);
         }

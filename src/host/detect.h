@@ -7,6 +7,7 @@
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
 _must_check_ _nonnull_ int detect_disks(const Root *root, Host *h, Diag *diag);
 _must_check_ _nonnull_ int detect_nics(const Root *root, Host *h, Diag *diag);
+_nonnull_ void nics_clear(Host *h);
 _must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);        /* CPUs, MemTotal, NUMA nodes */
 /* kubelet, containerd, driver, and which optional programs are there. */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);

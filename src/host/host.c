@@ -71,13 +71,6 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
                 h->eni_limits_why = xstrdup(why);
 }
 
-/* The host of "https://HOST[:PORT][/PATH]"; brackets of an IPv6 address taken off. */
-static char *endpoint_host(const char *endpoint) {
-        const char *host = strstr(endpoint, "://");
-        host = host ? host + 3 : endpoint;
-        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]")) : xstrndup(host, strcspn(host, ":/?#"));
-}
-
 static void add_address(char ***addresses, const struct sockaddr *a) {
         char text[INET6_ADDRSTRLEN] = "";
         const void *bytes = a->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
@@ -98,7 +91,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
                 assume(h, "apiServerAddresses");
                 return 0;
         }
-        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
                 return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
@@ -135,15 +128,9 @@ static void free_devices(Host *h) {
                 free(h->disks[i].model);
                 free(h->disks[i].serial);
         }
-        for (size_t i = 0; i < h->n_nics; i++) {
-                free(h->nics[i].name);
-                free(h->nics[i].mac);
-                free(h->nics[i].driver);
-                free(h->nics[i].pci_address);
-        }
         free(h->pci);
         free(h->disks);
-        free(h->nics);
+        nics_clear(h);
         free(h->nodes);
 }
 
@@ -153,7 +140,7 @@ Host *host_free(Host *h) {
         char *strings[] = {
                 h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
                 h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
-                h->kubelet_version, h->containerd_version, h->driver_version, h->image_credential_provider, h->eni_limits_why,
+                h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why, h->image_credential_provider,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);

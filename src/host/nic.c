@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #define NET "/sys/class/net"
+#define ATTEMPTS 1000
 
 static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
         _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name), *mtu = xasprintf(NET "/%s/mtu", name);
@@ -27,7 +28,19 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
         return r < 0 && r != -ENOENT ? fact_error(diag, r, driver, "the driver of this interface is not known") : 0;
 }
 
-int detect_nics(const Root *root, Host *h, Diag *diag) {
+void nics_clear(Host *h) {
+        for (size_t i = 0; i < h->n_nics; i++) {
+                free(h->nics[i].name);
+                free(h->nics[i].mac);
+                free(h->nics[i].driver);
+                free(h->nics[i].pci_address);
+        }
+        h->nics = (free(h->nics), NULL);
+        h->n_nics = 0;
+}
+
+/* -EAGAIN: one of them is not there any more. */
+static int list_nics(const Root *root, Host *h, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, NET, &names);
 
@@ -37,8 +50,10 @@ int detect_nics(const Root *root, Host *h, Diag *diag) {
                 return fact_error(diag, r, NET, "network interfaces cannot be found");
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *device = xasprintf(NET "/%s/device", *name), *address = NULL;
+                _cleanup_(freep) char *path = xasprintf(NET "/%s", *name), *device = xasprintf("%s/device", path), *address = NULL;
                 r = root_link_name(root, device, &address);
+                if (r == -ENOENT && root_exists(root, path) == 0)
+                        return -EAGAIN;
                 if (r == -ENOENT || r == -ENOTDIR)      /* no hardware; or a plain file such as bonding_masters */
                         continue;
                 if (r < 0)
@@ -47,7 +62,23 @@ int detect_nics(const Root *root, Host *h, Diag *diag) {
                 n->pci_address = TAKE_PTR(address);
                 r = read_nic(root, *name, n, diag);
                 if (r < 0)
-                        return r;
+                        return r == -ENOENT && root_exists(root, path) == 0 ? -EAGAIN : r;
         }
         return 0;
+}
+
+/* udev gives interfaces their names as they come up, dozens of them on the largest types, while the first is in use already: what
+ * has another name by now is looked for again. */
+int detect_nics(const Root *root, Host *h, Diag *diag) {
+        for (unsigned attempt = 1;; attempt++) {
+                _cleanup_(diag_done) Diag found = {};
+                int r = list_nics(root, h, &found);
+                if (r != -EAGAIN) {
+                        diag_move(diag, &found);
+                        return r;
+                }
+                if (attempt == ATTEMPTS)
+                        return fact_error(diag, r, NET, "interfaces come and go, or are renamed, all the time");
+                nics_clear(h);
+        }
 }

@@ -16,7 +16,7 @@
 #define IMAGES_3  "plugins/io.containerd.cri.v1.images"
 
 /* value is JSON, or one of the $words below; '%' in a path is the runtime's name; both: in schema 2 and 3 alike. */
-typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2 } Need;  /* containerd 1.6 knows neither CDI nor exports */
+typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;    /* 1.6 knows neither CDI nor exports */
 typedef struct Row { const char *path, *value; Need need; } Row;
 static const Row both[] = {
         { "root",                         "\"/var/lib/containerd\"" },
@@ -50,7 +50,7 @@ static const Row schema_3[] = {
         { IMAGES_3 "/pinned_images/sandbox",                                    "$sandbox" },
         { IMAGES_3 "/registry/config_path",                                     "$certs" },
         { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
-        { RUNTIME_3 "/cni/bin_dirs",                                            "[\"/opt/cni/bin\"]" },
+        { RUNTIME_3 "/cni/bin_dirs",                                            "[\"/opt/cni/bin\"]", NEED_2_1 }, /* 2.0: its default */
         { RUNTIME_3 "/cni/conf_dir",                                            "\"/etc/cni/net.d\"" },
         { RUNTIME_3 "/containerd/default_runtime_name",                         "$runtime" },
         { RUNTIME_3 "/containerd/runtimes/%/runtime_type",                      "\"io.containerd.runc.v2\"" },
@@ -135,7 +135,8 @@ static unsigned choose_schema(const json_t *user, const Host *host, Diag *warnin
 /* ---- SOCI ---- */
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
-        const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : host->memory_bytes < 7 * GIBIBYTE ? "it needs 7 GiB of memory"
+        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0);         /* 0: not known */
+        const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
                 : !host->soci_snapshotter ? "the SOCI snapshotter is not installed" : NULL;
         *ret_reason = config->gates.fast_image_pull ? why_not : NULL;
         return config->gates.fast_image_pull && !why_not;
@@ -144,7 +145,8 @@ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_rea
 static int format_toml(const json_t *object, const char *path, char **ret, Diag *diag) {
         int r = toml_format(object, ret);
         if (r < 0)
-                return diag_error(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: is there a null in it?");
+                return diag_error(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: %s",
+                                  r == -E2BIG ? "its tables have names too long to repeat them that often" : "is there a null in it?");
         return 0;
 }
 
@@ -186,7 +188,7 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
                 .soci = plan_uses_soci(config, host, &reason),
         };
         bool modern = version_at_least(host->containerd_version, 1, 7);
-        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0);
+        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0) | (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : 0);
         if (c.cdi && !modern)
                 diag_warn(&plan->warnings, "no-cdi", NULL, NULL, "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
                           host->containerd_version);
@@ -196,11 +198,20 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
         return c;
 }
 
+/* containerd loads no CRI at all when both bin_dir, which 2.1 made another name for, and bin_dirs are set. */
+static void yield_to_user(json_t *all, const json_t *user) {
+        const char *table = RUNTIME_3 + strlen("plugins/");
+        const json_t *given = json_object_get(json_object_get(json_object_get(user, "plugins"), table), "cni");
+        if (json_object_get(given, "bin_dir"))
+                json_object_del(json_object_get(json_object_get(json_object_get(all, "plugins"), table), "cni"), "bin_dirs");
+}
+
 static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
         json_t *user = config->containerd.config, *all = json_pack("{si}", "version", (int)c->schema);
         put_rows(all, both, c);
         put_rows(all, c->schema == 2 ? schema_2 : schema_3, c);
         if (user) {
+                yield_to_user(all, user);
                 json_merge_deep(all, user);
                 json_object_set_new(all, "version", json_integer(c->schema));
         }

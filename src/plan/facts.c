@@ -62,9 +62,9 @@ char *json_text(const json_t *json) {
         return line;
 }
 
-/* registry.configs.*.auth of containerd; headers of kubelet's static pod URL; process.env of an OCI spec. */
+/* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL; process.env of an OCI spec. */
 static const char *const secret_keys[] = {
-        "auth", "password", "identitytoken", "token", "secret", "header", "authorization", "staticPodURLHeader", "env",
+        "auth", "password", "identitytoken", "token", "secret", "header", "headers", "authorization", "staticPodURLHeader", "env",
 };
 
 static bool is_secret_key(const char *key) {

@@ -28,6 +28,7 @@ static void action_done(Action *a) {
         free(a->why);
         strv_free(a->after);
         free(a->file.content);
+        strv_free(a->unit.reads);
 }
 
 Plan *plan_free(Plan *p) {
@@ -39,7 +40,6 @@ Plan *plan_free(Plan *p) {
         json_decref(p->facts);
         free(p->machine);
         diag_done(&p->warnings);
-        strv_free(p->owned);
         free(p);
         return NULL;
 }
@@ -97,13 +97,14 @@ static void order_done(Order *o) {
         free(o->done);
 }
 
-/* false: something waits for an action that does not exist. */
+/* false: something waits for an action that does not exist, or two have the same name. */
 static bool order_init(Order *o, const Plan *plan) {
         *o = (Order) { xcalloc(plan->n + 1, sizeof(size_t *)), xcalloc(plan->n + 1, sizeof(bool)), plan->n };
         json_t *index = json_object();
         bool found = true;
         for (size_t i = 0; i < plan->n; i++)
                 json_object_set_new(index, plan->actions[i].id, json_integer((json_int_t)i));
+        found = json_object_size(index) == plan->n;
         for (size_t i = 0; i < plan->n; i++) {
                 char **after = plan->actions[i].after;
                 size_t k = strv_length(after);
@@ -142,7 +143,7 @@ static int plan_sort(Plan *plan, Diag *diag) {
                 size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
                 if (i == SIZE_MAX)
                         return diag_error(diag, -ELOOP, CAUSE_INTERNAL, NULL, NULL,
-                                          "the plan's actions wait for each other, or for one that does not exist; this is a defect of nodestrap");
+                                          "the plan's actions wait for each other or for one that does not exist, or two are the same; this is a defect of nodestrap");
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
@@ -269,9 +270,6 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
                 return r;
-        for (size_t i = 0; i < plan->n; i++)
-                if (plan->actions[i].file.content)
-                        strv_add(&plan->owned, plan->actions[i].target);
         plan_name(plan);
         *ret = TAKE_PTR(plan);
         return 0;

@@ -31,7 +31,7 @@ typedef struct Action {
         char **after;           /* ids that must have ended well before */
         uint64_t deadline_usec; /* for this action alone */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
-        struct { char inputs[65]; } unit;       /* SHA-256 over all that the unit reads at start and this plan writes */
+        struct { char inputs[65]; char **reads; } unit; /* the files of this plan that the unit reads at start, and SHA-256 over them */
 } Action;
 
 typedef struct Plan {
@@ -39,7 +39,6 @@ typedef struct Plan {
         json_t *facts;
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
-        char **owned;                   /* every path that the whole plan writes, whatever plan_filter() leaves: pruning keeps them */
         char id[72];                    /* "sha256:…" over actions and files alone */
 } Plan;
 Plan *plan_free(Plan *p);

@@ -51,6 +51,7 @@ static void plan_unit(Plan *plan, const char *group, const char *unit, const cha
                 char digest[65];
                 sha256_hex(a->file.content, a->file.size, digest);
                 text_add(&inputs, "%s %s\n", digest, a->target);
+                strv_add(&start->unit.reads, a->target);
                 action_after(start, a->id);
         }
         sha256_hex(inputs.data ?: "", inputs.size, start->unit.inputs);
@@ -75,8 +76,10 @@ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         (void)diag;
         const char *reason;
         plan_reload(plan);
-        if (config->instance.storage.strategy == STORAGE_NONE)
-                plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
+        if (config->instance.storage.strategy == STORAGE_NONE) {
+                Action *ready = plan_file(plan, PHASE_CONFIG, "system", MOUNTS_READY, "no local disks are to be mounted: containerd may start by itself", "", 0644);
+                action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
+        }
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
         plan_units(plan, plan_uses_soci(config, host, &reason));
         for (char **path = config->unsupported; path && *path; path++)

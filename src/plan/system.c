@@ -10,21 +10,31 @@
 
 /* ---- environment ---- */
 
-static int check_variables(const ServiceEnvironment *e, Diag *diag) {
+/* What systemd takes for a variable's name (env_name_is_valid() of its env-util.c); it drops any other assignment with a line in the
+ * journal that nobody reads. */
+static bool is_variable_name(const char *name) {
+        static const char valid[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+        return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
+}
+
+static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) {
         int r = 0;
-        for (size_t i = 0; i < e->n; i++)
-                if (strpbrk(e->variables[i].value, "\n\r")) {
-                        _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s.%s", e->service, e->variables[i].name);
+        for (size_t i = 0; i < e->n; i++) {
+                _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s.%s", e->service, e->variables[i].name);
+                if (strpbrk(e->variables[i].value, "\n\r"))
                         r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                        "a line break cannot stand in a unit's environment; write the text to a file and name the file here");
-                }
+                if (!is_variable_name(e->variables[i].name))
+                        diag_warn(&plan->warnings, "environment-name", NULL, path,
+                                  "systemd ignores this variable: a name has letters, digits and underscores only, and no digit in front");
+        }
         return r;
 }
 
 static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag) {
         if (e->n == 0)
                 return 0;
-        int r = check_variables(e, diag);
+        int r = check_variables(plan, e, diag);
         if (r < 0)
                 return r;
         bool machine = streq(e->service, "default");
@@ -34,10 +44,14 @@ static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag)
                 _cleanup_(freep) char *assignment = systemd_quote_assignment(e->variables[i].name, e->variables[i].value);
                 text_add(&t, "%s=%s\n", machine ? "DefaultEnvironment" : "Environment", assignment);
         }
-        _cleanup_(freep) char *path = machine ? xstrdup(SYSTEM_ENVIRONMENT)
+        _cleanup_(freep) char *file = machine ? xstrdup(SYSTEM_ENVIRONMENT)
                 : xasprintf("/etc/systemd/system/%s%s.d/environment.conf", e->service, endswith(e->service, ".service") ? "" : ".service");
         _cleanup_(freep) char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s", machine ? "every service" : e->service);
-        plan_file(plan, PHASE_CONFIG, "system", path, why, t.data, 0600);       /* PID 1 reads it as root; proxies carry passwords */
+        _cleanup_(freep) char *id = xasprintf("write-file:%s", file), *path = xasprintf("spec.instance.environment.%s", e->service);
+        if (plan_find(plan, id))
+                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, path,
+                                  "means a service that has variables under another name, with or without \".service\"; put them under one");
+        plan_file(plan, PHASE_CONFIG, "system", file, why, t.data, 0600);       /* PID 1 reads it as root; proxies carry passwords */
         return 0;
 }
 
@@ -59,19 +73,11 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT, "if it runs: it reads its configuration at start only");
         action_after(restart, "write-file:" RESOLVED_CONFIG);
+        strv_add(&restart->unit.reads, RESOLVED_CONFIG);
         sha256_hex(t.data, t.size, restart->unit.inputs);
 }
 
 /* ---- names ---- */
-
-/* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
-static char *endpoint_host(const char *endpoint) {
-        const char *start = strstr(endpoint, "://");
-        start = start ? start + 3 : endpoint;
-        if (*start == '[')
-                return xstrndup(start + 1, strcspn(start + 1, "]/"));
-        return xstrndup(start, strcspn(start, ":/?#"));
-}
 
 /* On Outposts kubelet must find the API server while the link to the region is down, so its addresses stand in /etc/hosts
  * (nodeadm: internal/kubelet/config.go, which appends them at each start). */
@@ -84,7 +90,7 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
                                   "no address is known for its host name, and on Outposts it must stand in /etc/hosts; is the resolver up?");
         if (!host->api_server_addresses)
                 diag_warn(&plan->warnings, "assumed", NULL, path, "its addresses are looked up on the node; here the block for /etc/hosts is empty");
-        _cleanup_(freep) char *name = endpoint_host(config->cluster.endpoint ?: "");
+        _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
         _cleanup_(text_done) Text t = {};
         for (char **a = host->api_server_addresses; a && *a; a++)
                 text_add(&t, "%s\t%s\n", *a, name);

@@ -111,6 +111,6 @@ int main(int argc, char **argv) {
         }
         if (argc < 3 || load_libraries() < 0)
                 return 2;
-        int r = ask_metadata(argv[1], atoi(argv[2]), argv + 3, argc - 3);
+        int r = ask_metadata(argv[1], (int)strtol(argv[2], NULL, 10), argv + 3, argc - 3);
         return r == 0 && ec2 ? ask_ec2(ec2) : r;
 }

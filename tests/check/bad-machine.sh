@@ -37,7 +37,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         init
         ok 'a read-only /run' same_word "$code" 40
         ok 'a read-only /run: nothing is begun' unchanged
-        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at apply: /run/nodestrap cannot be made: Read-only file system. The lock and the status'
+        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at apply: /run/nodestrap/lock cannot be made: Read-only file system. The lock and the status'
         ok 'a read-only /run: one warning that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are not up to date' "$tmp/err")" 1
         umount "$root/run"
 else
@@ -100,7 +100,7 @@ interrupted 'trying again'
 ok 'SIGTERM while EC2 is waited for' fails 1 EINTERRUPTED detect
 ok 'is told from where' says_last "stopped by SIGTERM while asking EC2 at $ec2 for DescribeInstances"
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/changed"
-exec 7<"$root/run/nodestrap"
+exec 7<"$root/run/nodestrap/lock"
 flock 7
 interrupted 'Another nodestrap is at work on this machine; waiting for it to end.'
 ok 'SIGTERM while another init is waited for' fails 1 EINTERRUPTED apply
@@ -150,7 +150,7 @@ usage() {
 usage 'start: there is no command "innit": did you mean init; see nodestrap --help' innit
 usage 'start: no command given; nodestrap --help lists them'
 usage 'start: option --skpi is unknown: did you mean --skip; see nodestrap --help' init --skpi run
-usage 'start: option --config-source needs a value behind it; see nodestrap --help' init --config-source
+usage 'start: option --config-source lacks its value; see nodestrap --help' init --config-source
 usage 'start: --skip takes config or run, not "both"' init --skip both
 usage 'start: --daemon takes containerd or kubelet, not "docker"' init --daemon docker
 usage 'start: init does not take --instance-type; see nodestrap init --help' init --instance-type m5.large

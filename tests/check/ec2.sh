@@ -73,6 +73,15 @@ mock2 --eni p9.large=7,30 --fault ec2:throttle
 ok 'limits are not worth a long wait' fails limits p9.large
 ok 'but a few attempts' sent 4 ec2
 
+# What libcurl cannot read as a proxy it quotes, password and all.
+for proxy in 'http://user:canary@pro xy:1' 'sock9://user:canary@proxy:1' 'http://user:canary@proxy.invalid:99999' 'canary canary'; do
+        bad_proxy() {
+                ! HTTPS_PROXY=$proxy AWS_MAX_ATTEMPTS=1 AWS_ENDPOINT_URL_EC2=https://ec2.invalid AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b run name i-1 &&
+                        says 'HTTPS_PROXY well formed' && lacks canary
+        }
+        ok 'no part of a proxy that is none is shown' bad_proxy
+done
+
 export AWS_ENDPOINT_URL=http://$ec2
 unset AWS_ENDPOINT_URL_EC2
 mock

@@ -44,6 +44,7 @@ guest() {
         unit masked "ExecStart=/bin/true"; ln -sf /dev/null /etc/systemd/system/masked.service
         unit limited Type=notify StartLimitBurst=2 'ExecStart=/bin/sh -c "exit 1"'
         unit environment Type=oneshot RemainAfterExit=yes "ExecStart=/bin/sh -c \"env >/run/env\""
+        unit fickle Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "[ ! -p /run/block ] || read x </run/block; systemd-notify --ready; exec sleep inf"'
         unit signalled 'ExecStart=/bin/sh -c "exec /opt/apply-tool </run/plan >/run/out 2>&1"'
         unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
         unit behind After=inside.service "ExecStart=/bin/sleep inf"
@@ -56,6 +57,16 @@ guest() {
         holds "and restarted nothing" same "$p" "$(pid good)"
         try "other inputs" 0 '^done start-unit:good.service' <<<"start-unit good.service inputs=2 deadline=10s"
         holds "restart it" differ "$p" "$(pid good)"
+        q="start-unit good.service inputs=2 deadline=10s reads=/run/read"
+        echo 1 >/run/read
+        try "with a file that it reads" 0 '^done' <<<"$q"
+        try "which nobody changed" 0 '^unchanged' <<<"$q"
+        echo 22 >/run/read; p=$(pid good)
+        try "which somebody edited" 0 '^done' <<<"$q"
+        holds "so that it is restarted" differ "$p" "$(pid good)"
+        echo 22 >/run/new; mv /run/new /run/read
+        try "which was replaced" 0 '^done' <<<"$q"
+        try "which nobody changed since" 0 '^unchanged' <<<"$q"
         systemctl start good2; p=$(pid good2)
         try "active without a record" 0 '^done start-unit:good2.service' <<<"start-unit good2.service inputs=1 deadline=10s"
         holds "is restarted: what it has read is not known" differ "$p" "$(pid good2)"
@@ -88,6 +99,12 @@ guest() {
         holds "and is withdrawn" bash -c '! systemctl list-jobs | grep waits.service'
         systemctl stop never
 
+        try "inputs 1" 0 '^done' <<<"start-unit fickle.service inputs=1 deadline=10s"
+        mkfifo /run/block
+        try "inputs 2: too late" 51 '^failed' <<<"start-unit fickle.service inputs=2 deadline=500ms"
+        echo >/run/block; rm /run/block; systemctl start fickle
+        try "inputs 1 again: it came up with 2 in the end" 0 '^done' <<<"start-unit fickle.service inputs=1 deadline=10s"
+
         systemctl stop good good2
         try "others go on after a failure, dependents do not" 50 '^failed start-unit:fails' '^skipped start-unit:good.service: start-unit:fails' '^done start-unit:good2' < <(printf '%s\n' "start-unit fails.service inputs=1 deadline=10s" \
                         "start-unit good.service inputs=1 deadline=10s after=start-unit:fails.service" \
@@ -97,29 +114,27 @@ guest() {
                         "start-unit good.service inputs=1 deadline=900ms")
         systemctl stop never
 
-        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A=1\\n"
-        r="reload-manager systemd inputs=1 deadline=10s after=write-file:$U/good.service.d/environment.conf"
+        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A="
+        r=$'prune-files /var/lib/nodestrap/manifest.json\nreload-manager systemd deadline=10s after=prune-files:/var/lib/nodestrap/manifest.json'
         q="start-unit good.service inputs=env1 deadline=10s after=reload-manager:systemd"
-        try "a drop-in: written, loaded, restarted" 0 '^done write-file' '^done reload-manager' '^done start-unit' <<<"$p"$'\n'"$r"$'\n'"$q"
+        try "a drop-in: written, loaded, restarted" 0 '^done write-file' '^done reload-manager' '^done start-unit' <<<"${p}1\\n"$'\n'"$r"$'\n'"$q"
         holds "it took effect" grep -qz '^A=1$' "/proc/$(pid good)/environ"
-        try "a second run changes nothing" 0 '^unchanged write-file' '^unchanged reload-manager' '^unchanged start-unit' <<<"$p"$'\n'"$r"$'\n'"$q"
-
-        p="write-file $U/good.service.d/environment.conf content=[Service]\\nEnvironment=A=2\\n"
-        r="reload-manager systemd deadline=10s"; q="after=write-file:$U/good.service.d/environment.conf,prune-files:/var/lib/nodestrap/manifest.json"
-        try "without a digest in the plan: from the files it comes after" 0 '^done reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
-        try "and the second time not" 0 '^unchanged reload-manager' < <(printf '%s\n' "$p" "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
-        q="after=prune-files:/var/lib/nodestrap/manifest.json"
-        try "a drop-in that is no longer asked for" 0 '^done prune-files' '^done reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        try "a second run changes nothing" 0 '^unchanged write-file' '^unchanged reload-manager' '^unchanged start-unit' <<<"${p}1\\n"$'\n'"$r"$'\n'"$q"
+        rm -r /run/nodestrap
+        try "nor does another boot load anew what systemd found at power-on" 0 '^unchanged write-file' '^unchanged reload-manager' <<<"${p}1\\n"$'\n'"$r"
+        try "a run that ended before the reload" 0 '^done write-file' <<<"${p}2\\n"
+        try "leaves it to the next" 0 '^unchanged write-file' '^done reload-manager' <<<"${p}2\\n"$'\n'"$r"
+        holds "systemd has read it" test "$(systemctl show -P Environment good)" = A=2
+        try "which is told once" 0 '^unchanged reload-manager' <<<"${p}2\\n"$'\n'"$r"
+        try "a drop-in that is no longer asked for" 0 '^done prune-files' '^done reload-manager' <<<"$r"
         holds "is gone from systemd's mind too" test "$(systemctl show -P Environment good)" = ""
-        try "which is told once" 0 '^unchanged reload-manager' < <(printf '%s\n' "prune-files /var/lib/nodestrap/manifest.json" "$r $q")
+        try "which is told once, too" 0 '^unchanged reload-manager' <<<"$r"
+        try "what systemd does not read" 0 '^done write-file' '^unchanged reload-manager' <<<"write-file /run/systemd/resolved.conf.d/x.conf content=x"$'\n'"$r"
 
-        local conf=/etc/systemd/system.conf.d/environment.conf
         for p in 1 2 ""; do
                 rm -f /run/env; systemctl stop environment
-                [ -n "$p" ] || rm $conf
-                try "DefaultEnvironment ${p:-removed}" 0 '^done start-unit' < <(printf '%s\n' "${p:+write-file $conf content=[Manager]\\nDefaultEnvironment=NODE_PROXY=$p\\n}" \
-                        "reload-manager systemd inputs=default$p deadline=10s" \
-                        "start-unit environment.service inputs=default$p deadline=10s after=reload-manager:systemd")
+                try "DefaultEnvironment ${p:-removed}" 0 '^done reload-manager' '^done start-unit' < <(printf '%s\n' "${p:+write-file /etc/systemd/system.conf.d/environment.conf content=[Manager]\\nDefaultEnvironment=NODE_PROXY=$p\\n}" \
+                        "$r" "start-unit environment.service inputs=default$p deadline=10s after=reload-manager:systemd")
                 holds "daemon-reload brings it: ${p:-gone}" test "$(sed -n 's/^NODE_PROXY=//p' /run/env)" = "$p"
         done
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
- *     TYPE TARGET [inputs=TEXT] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
+ *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
  * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, then "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
 #include "report.h"
@@ -35,6 +35,8 @@ static void option_set(Action *a, char *word) {
         else if (streq(word, "after"))
                 for (char *id; (id = strsep(&value, ","));)
                         strv_add(&a->after, id);
+        else if (streq(word, "reads"))
+                strv_add(&a->unit.reads, value);
 }
 
 static void line_read(Plan *p, char *line) {
@@ -61,6 +63,7 @@ static void plan_done(Plan *p) {
                 free(p->actions[i].id);
                 free(p->actions[i].target);
                 free(p->actions[i].file.content);
+                strv_free(p->actions[i].unit.reads);
                 strv_free(p->actions[i].after);
         }
         free(p->actions);

@@ -103,6 +103,19 @@ TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
         diag_done(&d);
 }
 
+TEST(what_others_wrote_cannot_forge_a_line) {
+        Diag d = {};
+        Position at = { "/a\nb\xff.yaml", 0, 3 };
+        diag_error(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
+        _cleanup_(freep) char *line = diagnostic_format(&d.items[0]);
+        ASSERT_STREQ(line, "/a\\x0ab\\xff.yaml, line 3: spec.\\x1b[2J\\x9b: no \"x\\x0ay\", no \\x0d\\x7f but é and \xf0\x9f\x98\x80");
+        diag_done(&d);
+        _cleanup_(text_done) Text t = {};
+        text_add_shown(&t, "a\"\\é\xc3", 6, 5, '"');
+        text_add_shown(&t, "éé!", 5, 2, 0);
+        ASSERT_STREQ(t.data, "a\\\"\\\\é\\xc3éé…");
+}
+
 TEST(every_cause_has_its_own_word_and_an_exit_code) {
         for (int c = 0; c < _CAUSE_MAX; c++) {
                 ASSERT_TRUE(cause_word((Cause)c) && cause_meaning((Cause)c)[0]);
@@ -111,4 +124,15 @@ TEST(every_cause_has_its_own_word_and_an_exit_code) {
                         ASSERT_TRUE(!streq(cause_word((Cause)b), cause_word((Cause)c)));
         }
 }
+TEST(hosts_of_urls) {
+        static const struct { const char *url, *host; } urls[] = {
+                { "https://a.b:443/c", "a.b" }, { "https://a.b", "a.b" }, { "https://a.b/c:d", "a.b" }, { "https://[::1]:443/", "::1" }, { "a.b", "a.b" },
+                { "https://[::1", "::1" }, { "", "" }, { "https://", "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
+                _cleanup_(freep) char *host = url_host(urls[i].url);
+                ASSERT_STREQ(host, urls[i].host);
+        }
+}
+
 TEST_MAIN

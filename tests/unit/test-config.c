@@ -72,8 +72,8 @@ TEST(finds_its_documents) {
         _cleanup_(loaded_done) Loaded none = LOAD("apiVersion: v1\nkind: List\n", "just text", "- a list\n", "");
         ASSERT_ERROR(none.r, ENODATA);
         ASSERT_EQ(diag_first_error(&none.diag)->cause, CAUSE_NO_CONFIG);
-        ASSERT_STREQ(none.messages, "a, line 1: no NodeConfig found: no document has kind NodeConfig and apiVersion node.eks.aws/v1alpha1; "
-                                    "the first one is of kind \"List\"\n");
+        ASSERT_CONTAINS(none.messages, "a, line 1: no NodeConfig found in any source: no document has kind NodeConfig and apiVersion "
+                                       "node.eks.aws/v1alpha1, the first one is of kind \"List\"");
         _cleanup_(loaded_done) Loaded some = LOAD("kind: List\n", GOOD);
         ASSERT_EQ(some.r, 0);
 }
@@ -537,10 +537,13 @@ TEST(expressions_are_checked_beforehand) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(freep) char *more = xasprintf("  kubelet: {maxPodsExpression: \"%s\"}\n", cases[i].text);
                 _cleanup_(loaded_done) Loaded l = load_with(more);
-                ASSERT_EQ(l.r, 0);
+                ASSERT_TRUE(l.config != NULL);
                 int r = config_check_expression(l.config, &l.diag);
-                if ((r >= 0) != cases[i].good || (r < 0 && !streq(diag_first_error(&l.diag)->path, "spec.kubelet.maxPodsExpression")))
-                        FAIL("%s: %d %s", cases[i].text, r, r < 0 ? diag_first_error(&l.diag)->text : "");
+                const Diagnostic *error = diag_first_error(&l.diag);
+                if ((r >= 0) != cases[i].good || (r >= 0) != (error == NULL))
+                        FAIL("%s: %d %s", cases[i].text, r, error ? error->text : "");
+                if (error)
+                        ASSERT_STREQ(error->path, "spec.kubelet.maxPodsExpression");
         }
 }
 

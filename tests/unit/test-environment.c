@@ -81,6 +81,32 @@ TEST(line_breaks_are_refused_without_their_value) {
         ASSERT_TRUE(!strstr(diag_first_error(&s.diag)->text, "hunter2"));
 }
 
+TEST(one_service_under_two_names_is_refused) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable one[] = { { (char[]){"A"}, (char[]){"1"} } }, two[] = { { (char[]){"A"}, (char[]){"2"} } };
+        ServiceEnvironment e[] = { { (char[]){"kubelet"}, one, 1 }, { (char[]){"kubelet.service"}, two, 1 } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = 2;
+        ASSERT_ERROR(plan_make(&s.config, &s.host, &s.options, &s.plan, &s.diag), EINVAL);
+        ASSERT_EQ(diag_first_error(&s.diag)->cause, CAUSE_INVALID);
+        ASSERT_STREQ(diag_first_error(&s.diag)->path, "spec.instance.environment.kubelet.service");
+}
+
+TEST(names_that_systemd_ignores_are_told) {
+        static const struct { const char *name; bool taken; } names[] = {
+                { "HTTP_PROXY", true }, { "_x1", true }, { "my-var", false }, { "my.var", false }, { "1X", false }, { "MIT BLANK", false }, { "Ä", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                Variable v[] = { { (char *)names[i].name, (char[]){"1"} } };
+                ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, 1 } };
+                s.config.instance.environment = e;
+                s.config.instance.n_environment = 1;
+                sample_plan(&s);
+                ASSERT_EQ(sample_warned(&s, "environment-name"), !names[i].taken);
+        }
+}
+
 TEST(user_flags_are_last_and_in_order) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.kubelet.flags = LIST("--zz=1", "--aa=2", "--node-ip=1.2.3.4");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Detection on fixture roots (tests/fixtures/NAME.txt), with a metadata service and an EC2 that answer from tables. */
-#include "host/host.h"
+#include "host/detect.h"
 
 #include "../test.h"
 #include "base/run.h"
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <unistd.h>
 
 /* ---- the services: they stand in for src/aws ---- */
@@ -352,7 +353,7 @@ TEST(damaged_documents) {
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
                 Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, damaged[i] }, {} } };
                 r.options.imds = &imds;
-                run_fails(&r, CAUSE_IMDS, "instance identity document", "it is");
+                run_fails(&r, CAUSE_FACTS, "instance identity document", "it is");
                 diag_done(&r.diag);
         }
 }
@@ -362,13 +363,13 @@ TEST(metadata_that_is_silent_or_absent) {
         Imds silent = { .answers = (const Answer[]){ { DOCUMENT_PATH, NULL }, {} } }, absent = { .answers = (const Answer[]){ {} } };
         Imds no_mac = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "two words" }, {} } };
         r.options.imds = &silent;
-        run_fails(&r, CAUSE_IMDS, "no answer", DOCUMENT_PATH);
+        run_fails(&r, CAUSE_FACTS, "no answer", DOCUMENT_PATH);
         diag_done(&r.diag);
         r.options.imds = &absent;
-        run_fails(&r, CAUSE_IMDS, "404", "document");
+        run_fails(&r, CAUSE_FACTS, "404", "document");
         diag_done(&r.diag);
         r.options.imds = &no_mac;
-        run_fails(&r, CAUSE_IMDS, "meta-data/mac", "single word");
+        run_fails(&r, CAUSE_FACTS, "meta-data/mac", "single word");
 }
 
 /* ---- the cache ---- */
@@ -492,6 +493,38 @@ TEST(missing_files_are_errors_with_their_path) {
                 ASSERT_EQ(root_remove(r.root, missing[i]), 1);
                 run_fails(&r, CAUSE_FACTS, missing[i], "No such file");
         }
+}
+
+#define RENAMED 40
+static bool renaming_over;
+static void *rename_all(void *directory) {
+        for (unsigned i = 0; !__atomic_load_n(&renaming_over, __ATOMIC_RELAXED); i = (i + 1) % RENAMED) {
+                _cleanup_(freep) char *early = xasprintf("%s/eth%u", (char *)directory, i), *late = xasprintf("%s/ens%u", (char *)directory, i);
+                if (rename(early, late) < 0)
+                        rename(late, early);
+        }
+        return NULL;
+}
+
+TEST(interfaces_are_renamed_meanwhile) {
+        RUN(r, "none");
+        _cleanup_(freep) char *net = xasprintf("%s/sys/class/net", r.dir);
+        pthread_t thread;
+        for (unsigned i = 0; i < RENAMED; i++) {
+                _cleanup_(freep) char *address = xasprintf("/sys/class/net/eth%u/address", i), *mtu = xasprintf("/sys/class/net/eth%u/mtu", i);
+                _cleanup_(freep) char *device = xasprintf("%s/eth%u/device", net, i);
+                run_write(&r, address, "0a:00:00:00:00:01\n");
+                run_write(&r, mtu, "9001\n");
+                ASSERT_EQ(symlink("../../../0000:00:05.0", device), 0);
+        }
+        ASSERT_EQ(pthread_create(&thread, NULL, rename_all, net), 0);
+        for (int i = 0; i < 100; i++) {
+                Host h = {};
+                ASSERT_OK(detect_nics(r.root, &h, &r.diag));
+                nics_clear(&h);
+        }
+        __atomic_store_n(&renaming_over, true, __ATOMIC_RELAXED);
+        ASSERT_EQ(pthread_join(thread, NULL), 0);
 }
 
 TEST(missing_version_files_name_both_options) {

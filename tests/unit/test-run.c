@@ -107,6 +107,19 @@ TEST(a_grandchild_with_the_pipe_open_does_not_keep_us) {
         ASSERT_EQ(kill((pid_t)pid, SIGKILL), 0);
 }
 
+TEST(a_child_that_never_stops_talking_has_a_deadline_too) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        alarm(60);                      /* instead of a test that never ends */
+        ASSERT_OK(child_run(SCRIPT("cat /dev/zero & cat /dev/zero & cat /dev/zero & exec cat /dev/zero"), 300 * USEC_PER_MSEC, 100, &c));
+        ASSERT_TRUE(c.timed_out && c.cut);
+        child_result_done(&c);
+        /* Orphans with the pipe open, who die of it when it is closed. */
+        ASSERT_OK(child_run(SCRIPT("cat /dev/zero & cat /dev/zero & cat /dev/zero & echo over >&2"), 600 * USEC_PER_SEC, 100, &c));
+        alarm(0);
+        ASSERT_TRUE(!c.timed_out);
+        ASSERT_STREQ(c.errors, "over");
+}
+
 TEST(stdin_is_empty_and_no_descriptor_leaks) {
         _cleanup_(child_result_done) ChildResult c = {};
         /* What the test itself was started with is none of the child's business here. */

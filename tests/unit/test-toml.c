@@ -79,7 +79,7 @@ TEST(refusals) {
                 { "a=\"\x01\"", 1, "control" }, { "# \x7f", 1, "control" }, { "a=1 b=2", 1, "line should end" },
                 { "a=1\rb=2", 1, "line should end" },
                 { "\"\"\"a\"\"\"=1", 1, "cannot be a key" }, { "[a", 1, "end in ]" }, { "[[a]\n", 1, "end in ]]" },
-                { "a=1\nb='\xff'", 2, "UTF-8" },
+                { "a=1\nb='\xff'", 2, "UTF-8" }, { "a=1\n\"b\\u0000\"=2", 2, "zero byte" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
                 check_refused(cases[i].toml, cases[i].line, cases[i].why);
@@ -179,6 +179,22 @@ TEST(merge) {
         json_merge_deep(into, later);
         ASSERT_TRUE(json_equal(from, before));
         ASSERT_EQ(json_integer_value(json_object_get(json_object_get(json_object_get(into, "a"), "n"), "m")), 2);
+}
+
+TEST(many_tables_below_a_long_name_have_a_limit) {
+        json_auto_t *root = json_object();
+        json_t *table = json_object();
+        char *none = NULL;
+        _cleanup_(text_done) Text name = {};
+        for (size_t i = 0; i < 100000; i++)
+                text_add(&name, "k");
+        json_object_set_new(root, name.data, table);
+        for (size_t i = 0; i < 10000; i++) {
+                _cleanup_(freep) char *key = xasprintf("a%zu", i);
+                json_object_set_new(table, key, json_pack("{s:i}", "x", 1));
+        }
+        ASSERT_ERROR(toml_format(root, &none), E2BIG);
+        ASSERT_TRUE(none == NULL);
 }
 
 TEST_MAIN

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * UTF-8 as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF. */
-#include "doc/doc.h"
+ * UTF-8 as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF; and what of it may be shown. */
+#include "base/str.h"
 
 size_t utf8_length(const char *s, size_t room) {
         /* The range of the first byte, and that of the second, which alone keeps out what is overlong, a surrogate or too large. */
@@ -31,4 +31,27 @@ void utf8_add(Text *to, unsigned long c) {
         for (size_t i = 1; i <= more; i++)
                 bytes[i] = (char)(0x80 | (c >> (6 * (more - i)) & 0x3f));
         text_add_bytes(to, bytes, more + 1);
+}
+
+/* C0, DEL and, as two bytes, C1. */
+static bool is_control(const char *s, size_t n) {
+        unsigned char c = (unsigned char)s[n - 1];
+        return n == 1 ? c < 0x20 || c == 0x7f : n == 2 && (unsigned char)s[0] == 0xc2 && c < 0xa0;
+}
+
+void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote) {
+        for (size_t i = 0, n; i < size; i += n) {
+                bool whole = (n = utf8_length(s + i, size - i)) > 0;
+                n = whole ? n : 1;
+                if (limit-- == 0) {
+                        text_add(to, "…");
+                        return;
+                }
+                if (!whole || is_control(s + i, n))
+                        text_add(to, "\\x%02x", (unsigned char)s[i + n - 1]);
+                else if (quote && (s[i] == quote || s[i] == '\\'))
+                        text_add(to, "\\%c", s[i]);
+                else
+                        text_add_bytes(to, s + i, n);
+        }
 }

@@ -1,0 +1,153 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Called by nodeadm's names: its commands, its spellings, and its cache, read as nodeadm writes it and written as nodeadm reads it.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+for name in nodestrap nodeadm nodeadm-internal; do ln -s "$nodestrap" "$tmp/$name"; done
+cat >"$tmp/node.yaml" <<'END'
+---
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: training
+    apiServerEndpoint: https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com
+    certificateAuthority: |
+      Y2VydGlmaWNhdGVB
+      dXRob3JpdHk=
+    cidr: 10.100.0.0/16
+  kubelet:
+    config:
+      maxPods: 42
+      evictionSoft: {memory.available: 500Mi}
+    flags:
+      - --node-labels=a=b
+  instance: {}
+END
+called() { # NAME STATUS WORD...: exits with STATUS
+        local name=$1 status=$2 rc
+        shift 2
+        (cd "$tmp" && exec "./$name" "$@") >"$tmp/out" 2>"$tmp/err"; rc=$?
+        [ $rc = "$status" ] || { echo "exit $rc"; cat "$tmp/out" "$tmp/err"; return 1; }
+}
+
+# ---- commands ----
+ok "nodeadm checks a configuration" called nodeadm 0 config check -c file://node.yaml
+ok "and dumps it as JSON" called nodeadm 0 config dump -c file://node.yaml
+ok "that others can read" python3 -c 'import json, sys; spec = json.load(open(sys.argv[1]))["spec"]
+assert spec["kubelet"]["config"] == {"maxPods": 42, "evictionSoft": {"memory.available": "500Mi"}}, spec' "$tmp/out"
+cp "$tmp/out" "$tmp/dump"
+ok "also into a file" called nodeadm 0 config dump -c file://node.yaml -o dumped.json
+ok "the same" cmp "$tmp/dump" "$tmp/dumped.json"
+ok "and nothing on stdout then" test ! -s "$tmp/out"
+ok "an invalid one is not" eval 'echo "kind: NodeConfig" >"$tmp/bad.yaml"; called nodeadm 11 config check -c file://bad.yaml || called nodeadm 10 config check -c file://bad.yaml'
+for word in plan status 'config schema' boot-hook token; do ok "nodeadm has no $word" called nodeadm 2 "$word"; done
+ok "nodeadm alone tells what to type" called nodeadm 2
+ok "help is no failure" called nodeadm 0 --help
+ok "and tells of nodeadm's commands alone" eval '! grep -qE "^  (plan|status|config schema) " "$tmp/out" && grep -q "^  init " "$tmp/out"'
+ok "so it is for one command" called nodeadm 0 init --help
+ok "the version is no failure either" called nodeadm 0 --version
+ok "nodeadm-internal has not nodeadm's commands" called nodeadm-internal 2 init
+ok "and names the one it lacks, whatever its options" eval 'called nodeadm-internal 2 udev-net-manager --action add --interface eth1 && says udev-net-manager'
+ok "nodestrap itself has all" called nodestrap 0 config schema
+
+# ---- spellings ----
+while IFS= read -r words; do
+        # shellcheck disable=SC2086
+        ok "nodeadm takes $words" called nodeadm 0 $words
+done <<'END'
+config check -c=file://node.yaml
+config check --config-source file://node.yaml
+config check --config-source=file://node.yaml
+config check -config-source file://node.yaml
+config check -config-source=file://node.yaml
+config check --c file://node.yaml
+-c file://node.yaml config check
+config -c file://node.yaml check
+config check -c file://node.yaml -c file://node.yaml
+-d config check -c file://node.yaml
+--development config check -c file://node.yaml
+config check -c file://node.yaml --development=true
+config check -c file://node.yaml --development=false
+config dump -c file://node.yaml -o=dumped.json
+config dump -c file://node.yaml --config-output dumped.json
+END
+ok "a value that looks like an option stays a value" eval 'called nodeadm 2 config check -c --help && says "\"--help\""'
+ok "a switch takes no other value" called nodeadm 2 config check -c file://node.yaml --development=perhaps
+ok "a word too many is refused" called nodeadm 2 config check -c file://node.yaml now
+ok "an unknown option is" called nodeadm 2 config check -c file://node.yaml --no-such
+ok "a source of another kind is" called nodeadm 2 config check -c https://example.com/
+ok "an unknown phase is" eval 'called nodeadm 2 init --skip network && says "config or run"'
+ok "an unknown daemon is" eval 'called nodeadm 2 init --daemon docker && says "containerd or kubelet"'
+
+# ---- the cache ----
+# What nodeadm writes: every struct, empty or not; the authority in one line; no kind; the facts of the instance.
+spec='{"cluster": {"name": "training", "apiServerEndpoint": "https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com",
+ "certificateAuthority": "Y2VydGlmaWNhdGVBdXRob3JpdHk=", "cidr": "10.100.0.0/16"}, "containerd": {},
+ "instance": {"localStorage": {}, "network": {}},
+ "kubelet": {"config": {"evictionSoft": {"memory.available": "500Mi"}, "maxPods": 42}, "flags": ["--node-labels=a=b"]}}'
+status='{"instance": {"id": "i-0f1e2d3c4b5a69788", "region": "us-west-2", "type": "m5.large", "availabilityZone": "us-west-2c", "mac": "02:aa:aa:aa:aa:aa",
+ "privateDnsName": "ip-10-1-1-1.cached.internal"}, "default": {"sandboxImage": "localhost/kubernetes/pause"}, "kubeletVersion": "v1.33.4"}'
+environment=etc/eks/kubelet/environment
+fresh() { # a machine, with nodeadm's cache
+        rm -rf "$tmp/root"
+        mkdir "$tmp/root"
+        "$here/../fixtures/expand.sh" m5-large "$tmp/root"
+        echo i-0f1e2d3c4b5a69788 >"$tmp/root/sys/devices/virtual/dmi/id/board_asset_tag"        # as the metadata service says
+        mkdir -p "$tmp/root/run/eks/nodeadm"
+        printf '{"metadata":{"creationTimestamp":null},"spec":%s,"status":%s}\n' "${1:-$spec}" "${2:-$status}" >"$tmp/root/run/eks/nodeadm/config.json"
+        : >"$tmp/log"
+}
+init() { called nodeadm "${status_wanted:-0}" init --root "$tmp/root" --config-cache /run/eks/nodeadm/config.json "$@"; }
+written() { [ -e "$tmp/root/$environment" ]; }
+mock --imds "$here/../fixtures/imds-m5" --user-data "$tmp/node.yaml" --ec2-listen 127.0.0.1:0
+fresh
+ok "a cache that says the same is used" init --skip run
+ok "for the facts of the instance" grep -q -- --hostname-override=ip-10-1-1-1.cached.internal "$tmp/root/$environment"
+ok "so that EC2 is not asked" sent 0 ' ec2 '
+fresh
+ok "with it the config phase can be skipped" init --skip config --skip run
+ok "and is" eval '! written'
+fresh "${spec/42/43}"
+ok "a cache that says something else brings the config phase back" init --skip config --skip run
+ok "all of it" written
+ok "and the facts are asked for anew" eval '! grep -q cached.internal "$tmp/root/$environment" && at_least 1 " ec2 "'
+ok "the cache then says what is so" grep -q '"maxPods":42' "$tmp/root/run/eks/nodeadm/config.json"
+ok "for nobody else to read" test "$(stat -c %a "$tmp/root/run/eks/nodeadm/config.json")" = 600
+ok "and is of nodeadm's shape" python3 -c 'import base64, json, sys
+cache = json.load(open(sys.argv[1]))
+assert set(cache) == {"spec", "status"}, set(cache)
+cluster, kubelet, instance = cache["spec"]["cluster"], cache["spec"]["kubelet"], cache["status"]["instance"]
+assert base64.b64decode(cluster["certificateAuthority"]) == b"certificateAuthority", cluster
+assert kubelet["config"]["evictionSoft"] == {"memory.available": "500Mi"} and kubelet["flags"] == ["--node-labels=a=b"], kubelet
+assert set(instance) == {"id", "region", "type", "availabilityZone", "mac", "privateDnsName"} and all(instance.values()), instance
+assert cache["status"]["kubeletVersion"] == "v1.33.4", cache["status"]
+assert cache["status"]["default"] == {"sandboxImage": "localhost/kubernetes/pause"}, cache["status"]' "$tmp/root/run/eks/nodeadm/config.json"
+cp "$tmp/root/$environment" "$tmp/environment"
+rm "$tmp/root/$environment"; : >"$tmp/log"
+ok "our own is used in turn" init --skip run
+ok "it leads to the same" cmp "$tmp/environment" "$tmp/root/$environment"
+ok "without EC2" sent 0 ' ec2 '
+fresh "$spec" "${status/i-0f1e2d3c4b5a69788/i-0bbbbbbbbbbbbbbb2}"
+ok "a cache of another instance, left in an image, is not believed" init --skip run
+ok "which is told" says i-0bbbbbbbbbbbbbbb2
+ok "and the instance is asked" eval '! grep -q cached.internal "$tmp/root/$environment"'
+fresh
+echo '{"spec": ' >"$tmp/root/run/eks/nodeadm/config.json"
+ok "a broken cache is no failure" init --skip run
+ok "but a warning" says 'warning: /run/eks/nodeadm/config.json'
+echo '#!/bin/sh' >"$tmp/shell"
+mock --imds "$here/../fixtures/imds-m5" --user-data "$tmp/shell" --ec2-listen 127.0.0.1:0
+fresh
+ok "where no source has a NodeConfig the cached one is used" init --skip run
+ok "which is told, too" says 'no source holds a NodeConfig'
+ok "with its settings" grep -q 'maxPods": 42' "$tmp/root/etc/kubernetes/kubelet/config.json"
+rm -r "$tmp/root/run"
+status_wanted=10 ok "without one there is nothing to do" init --skip run
+mock --imds "$here/../fixtures/imds-m5" --user-data "$tmp/bad.yaml" --ec2-listen 127.0.0.1:0
+fresh
+ok "a NodeConfig that is wrong is not hidden by the cache" eval 'status_wanted=11 init --skip run'
+ok "and nothing is written" eval '! written'
+done_testing

@@ -1,0 +1,184 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The plan as a product: for every instance type, the same anywhere, without secrets, in the shape that is promised, and what init does.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2163,SC2120  # tmp and here are its; functions are handed to ok
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") top=$(realpath "$here/../..") canary=CaNaRy-5e1f
+cat >"$tmp/node.yaml" <<END
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: training
+    apiServerEndpoint: https://A1B2C3D4.gr7.us-west-2.eks.amazonaws.com
+    certificateAuthority: Y2VydGlmaWNhdGVBdXRob3JpdHk=
+    cidr: 10.100.0.0/16
+  kubelet:
+    config: {registryPullQPS: 20, staticPodURLHeader: {Authorization: [$canary]}}
+    flags: [--v=2]
+  containerd:
+    config: |
+      [plugins.'io.containerd.cri.v1.images'.registry.configs.'r.example'.auth]
+      password = "$canary"
+    baseRuntimeSpec: {process: {env: [TOKEN=$canary]}}
+  instance:
+    environment:
+      default: {HTTPS_PROXY: "http://me:$canary@proxy.example:3128"}
+      kubelet: {SECRET: $canary}
+  featureGates: {InstanceIdNodeName: true}
+END
+plan() { "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge --kubelet-version 1.34.2 --containerd-version 2.1.5 "$@"; }
+planned() { plan --output json "$@" 2>"$tmp/err"; }
+id() { python3 -c 'import json, sys; print(json.load(sys.stdin)["planId"])'; }
+of() { python3 -c 'import json, sys; plan = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }     # EXPRESSION of a plan
+same() { [ "$1" = "$2" ] || { diff <(echo "$1") <(echo "$2"); false; }; }
+
+# ---- every type ----
+types=$(grep -v '^#' "$top/conf/instance-types.csv" | cut -d, -f1 | grep -F .)
+every_type() {
+        local type
+        for type in $types; do
+                "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type "$type" --output json >"$tmp/out" 2>"$tmp/err" || { echo "$type"; cat "$tmp/err"; return 1; }
+                grep -qF "\"type\": \"$type\"," "$tmp/out" || { echo "$type"; return 1; }
+        done
+}
+ok "there are types to plan for" test "$(wc -w <<<"$types")" -gt 90
+ok "every type of the table can be planned" every_type
+
+# ---- the same anywhere ----
+planned >"$tmp/first"
+text=$(plan 2>&1)
+name=$(id <"$tmp/first")
+anywhere() { same "$name" "$(planned | id)" && same "$text" "$(plan 2>&1)"; }
+elsewhere() { (export "$@"; anywhere); }
+ok "the same input gives the same bytes" cmp "$tmp/first" <(planned)
+for locale in C C.utf8 tr_TR.UTF-8 de_DE.UTF-8; do ok "the same plan under the locale $locale" elsewhere LC_ALL=$locale LANG=$locale LANGUAGE=$locale; done
+ok "the same plan in another time zone" elsewhere TZ=Pacific/Chatham
+ok "the same plan with another environment" elsewhere HOME=/nowhere USER=nobody HOSTNAME=elsewhere TMPDIR=/nowhere COLUMNS=20 TERM=dumb AWS_REGION=eu-west-1 \
+        AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=y NODE_NAME=z
+bare() { same "$name" "$(env -i "$nodestrap" plan -c "file://$tmp/node.yaml" --instance-type p5.48xlarge --kubelet-version 1.34.2 --containerd-version 2.1.5 --output json | id)"; }
+ok "the same plan with none" bare
+from_root() { cd / && anywhere; }
+ok "the same plan from another directory" from_root
+masked() { umask 077; anywhere; }
+ok "the same plan under another umask" masked
+cp "$tmp/node.yaml" "$tmp/other.yaml"
+sed -i '1i # a comment' "$tmp/node.yaml"
+ok "a comment changes nothing" same "$name" "$(planned | id)"
+python3 -c 'import json, sys; print(json.dumps(json.loads(sys.stdin.read())))' >"$tmp/as-json" < <("$nodestrap" config dump -c "file://$tmp/other.yaml" 2>/dev/null)
+cp "$tmp/as-json" "$tmp/node.yaml"
+ok "nor does the way it is written" same "$name" "$(planned | id)"
+cp "$tmp/other.yaml" "$tmp/node.yaml"
+
+# ---- another plan, another id ----
+differs() { local other; other=$(planned "$@" | id); [ -n "$other" ] && [ "$other" != "$name" ]; }
+edited() { sed "$1" "$tmp/other.yaml" >"$tmp/node.yaml"; local rc=0; differs || rc=1; cp "$tmp/other.yaml" "$tmp/node.yaml"; return $rc; }
+ok "another kubelet, another id" differs --kubelet-version 1.33.1
+ok "another containerd, another id" differs --containerd-version 1.7.28
+ok "another machine, another id" differs --instance-type g6.xlarge
+for edit in 's/name: training/name: training-2/' 's/--v=2/--v=3/' 's/registryPullQPS: 20/registryPullQPS: 21/' 's|10.100.0.0/16|10.101.0.0/16|' \
+            "s/SECRET: .*/SECRET: other}/" 's/InstanceIdNodeName: true/InstanceIdNodeName: false/'; do ok "another id after $edit" edited "$edit"; done
+
+# ---- nothing secret ----
+silent() { "$@" >"$tmp/out" 2>"$tmp/err"; [ -s "$tmp/out" ] || [ -s "$tmp/err" ] || { echo "says nothing"; return 1; }; lacks "$canary"; }
+ok "the canary is in the files" grep -rqF "$canary" <(planned --write-to "$tmp/secret"; cat "$tmp/secret/etc/systemd/system.conf.d/environment.conf")
+ok "the text holds no secret" silent plan
+ok "the JSON holds no secret" silent planned
+ok "the debug log holds no secret" silent plan --development
+sed -i 's/SECRET: \(.*\)}/SECRET: "\1\\n"}/; s/--v=2/"--v=2 '$canary'"/' "$tmp/node.yaml"
+ok "an error holds no secret" silent plan
+cp "$tmp/other.yaml" "$tmp/node.yaml"
+
+# ---- shape ----
+shape() { python3 - "$1" <<'PY'
+import hashlib, json, re, sys
+plan = json.load(open(sys.argv[1]))
+def need(ok, what):
+    if not ok: sys.exit(what)
+need(list(plan) == ['planId', 'facts', 'warnings', 'actions', 'files'], f'keys: {list(plan)}')
+need(re.fullmatch('sha256:[0-9a-f]{64}', plan['planId']), plan['planId'])
+need(isinstance(plan['facts'], dict) and plan['facts']['instance']['type'], 'facts')
+for w in plan['warnings']:
+    need(set(w) <= {'code', 'where', 'path', 'text'} and {'code', 'text'} <= set(w), f'warning {w}')
+seen = set()
+for a in plan['actions']:
+    need(list(a)[:8] == ['id', 'phase', 'type', 'group', 'target', 'why', 'after', 'timeoutMs'], f'action {list(a)}')
+    need(a['id'] not in seen, f'{a["id"]} twice')
+    need(set(a['after']) <= seen, f'{a["id"]} stands before what it waits for')
+    need(a['phase'] in ('config', 'run') and a['timeoutMs'] > 0 and a['why'], f'action {a}')
+    need(a['id'] == f'{a["type"]}:{a["target"]}', a['id'])
+    seen.add(a['id'])
+written = {a['target']: a for a in plan['actions'] if a['type'] == 'write-file'}
+need(list(written) == [f['path'] for f in plan['files']], 'files are not those of the actions')
+for f in plan['files']:
+    action = written[f['path']]
+    need(re.fullmatch('0[0-7]{3}', f['mode']) and f['mode'] == action['mode'], f'mode of {f["path"]}')
+    if f['content'] is None: need(action['secret'] and f['mode'] == '0600', f'{f["path"]} is not shown')
+    else: need(hashlib.sha256(f['content'].encode()).hexdigest() == action['sha256'] and not action['secret'], f'content of {f["path"]}')
+PY
+}
+ok "the JSON is as promised" shape "$tmp/first"
+planned --skip run >"$tmp/config"; planned --skip config >"$tmp/run"
+ok "also of one phase" shape "$tmp/config"
+ok "and of the other" shape "$tmp/run"
+
+# ---- filters ----
+phases='{a["phase"] for a in plan["actions"]}' groups='sorted({a["group"] for a in plan["actions"]})'
+ok "--skip run leaves the config phase" same "{'config'}" "$(of "$phases" <"$tmp/config")"
+ok "--skip config leaves the run phase" same "{'run'}" "$(of "$phases" <"$tmp/run")"
+ok "both keep the id" same "$name$name" "$(id <"$tmp/config")$(id <"$tmp/run")"
+ok "nothing is lost between them" same "$(of 'sorted(a["id"] for a in plan["actions"])' <"$tmp/first")" \
+        "$(python3 -c 'import json, sys; print(sorted(a["id"] for f in sys.argv[1:] for a in json.load(open(f))["actions"]))' "$tmp/config" "$tmp/run")"
+ok "-s is --skip" same "$(cat "$tmp/config")" "$(planned -s run)"
+ok "both phases skipped leave nothing" same '[]' "$(planned -s run -s config | of 'plan["actions"]')"
+ok "--daemon keeps one daemon and the machine" same "['kubelet', 'system']" "$(planned --daemon kubelet | of "$groups")"
+ok "-d is --daemon, and may be repeated" same "['containerd', 'kubelet', 'system']" "$(planned -d kubelet -d containerd | of "$groups")"
+ok "a plan for one daemon removes no files of the other" same '[]' "$(planned -d kubelet | of '[a for a in plan["actions"] if a["type"] == "prune-files"]')"
+
+# ---- files ----
+same_files() { python3 - "$1" "$2" <<'PY'
+import json, os, stat, sys
+plan, top = json.load(open(sys.argv[1])), sys.argv[2]
+want = {f['path']: f for f in plan['files']}
+for path, f in want.items():
+    at = top + path
+    mode = stat.S_IMODE(os.lstat(at).st_mode)
+    if oct(mode) != oct(int(f['mode'], 8)): sys.exit(f'{path} has mode {oct(mode)} instead of {f["mode"]}')
+    if f['content'] is not None and open(at).read() != f['content']: sys.exit(f'{path} has another content')
+blocks = {a['target'] for a in plan['actions'] if a['type'] == 'write-block'}
+more = {os.path.join(d, n)[len(top):] for d, _, names in os.walk(top) for n in names} - set(want) - blocks
+if more: sys.exit(f'also there: {more}')
+PY
+}
+planned --write-to "$tmp/tree" >/dev/null
+ok "--write-to writes every file with its mode" same_files "$tmp/first" "$tmp/tree"
+(umask 077; planned --write-to "$tmp/tree-077" >/dev/null)
+ok "whatever the umask" same_files "$tmp/first" "$tmp/tree-077"
+(cd "$tmp" && planned --write-to tree-here >/dev/null)
+ok "a relative directory begins here" same_files "$tmp/first" "$tmp/tree-here"
+planned --write-to "$tmp/tree-config" --skip run >/dev/null
+ok "only what the filters leave" same_files "$tmp/config" "$tmp/tree-config"
+touch "$tmp/plain"
+ok "a file in the way is an error" eval '! planned --write-to "$tmp/plain/x" >/dev/null && says "$tmp/plain/x"'
+
+# ---- init --dry-run ----
+"$here/../fixtures/expand.sh" m5-large "$(mkdir "$tmp/root"; echo "$tmp/root")"
+cp "$tmp/node.yaml" "$tmp/root/"
+as_plan() { # OPTION...: both commands print the same, and leave the machine alone
+        find "$tmp/root" -printf '%P %s %m %T@\n' | sort >"$tmp/before"
+        "$nodestrap" plan --root "$tmp/root" "$@" >"$tmp/by-plan" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }
+        "$nodestrap" init --dry-run --root "$tmp/root" "$@" >"$tmp/by-init" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }
+        find "$tmp/root" -printf '%P %s %m %T@\n' | sort | diff "$tmp/before" - && diff "$tmp/by-plan" "$tmp/by-init"
+}
+ok "init --dry-run is plan, of a file" as_plan -c file:///node.yaml
+ok "also as JSON and in part" as_plan -c file:///node.yaml --output json --skip run -d kubelet
+mock --imds "$top/tests/fixtures/imds-m5" --user-data "$tmp/node.yaml"
+ok "also of user data" as_plan -c imds://user-data
+ok "which was asked for" grep -q user-data "$tmp/log"
+ok "and with the facts of the instance" grep -q 'instance   i-0' "$tmp/by-init"
+ok "none of them assumed" eval '! grep -q ^assumed "$tmp/by-init"'
+: >"$tmp/log"
+ok "a plan of a file asks nobody" as_plan -c file:///node.yaml
+ok "not once" sent 0 .
+done_testing

@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Callers that leave the program with odd descriptors, signals, masks and environments: init ends as it would without them.
+# shellcheck source=tests/mock/lib.sh
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+fixtures=$(realpath "$(dirname "$0")/../fixtures")
+root=$tmp/root
+fresh() { rm -rf "$root" && mkdir "$root" && "$fixtures/expand.sh" m5-large "$root"; }
+init() { "$nodestrap" init --skip run --root "$root" "$@"; }
+digest() { (cd "$root" && find etc var -type f -exec sha256sum {} + | sort; find etc var -type d -printf '%m %p\n' | sort); }
+as_expected() { diff <(digest) "$tmp/expected"; }
+cat >"$tmp/userdata" <<'END'
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: c, apiServerEndpoint: "https://e", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+  featureGates: {InstanceIdNodeName: true}
+END
+mock --imds "$fixtures/imds-m5" --user-data "$tmp/userdata"
+
+fresh
+ok 'init in good order' init
+digest >"$tmp/expected"
+
+# A file that is opened as descriptor 2 must not get messages.
+closed() { (exec <&- >&- 2>&-; init --development); }
+fresh
+ok 'init without stdin, stdout and stderr' closed
+ok 'writes the same files' as_expected
+no_message() { ! grep -rl 'nodestrap: ' "$root"; }
+ok 'and no message into any file' no_message
+dump() { (exec 2>&-; "$nodestrap" config dump -c "file://$tmp/userdata" -c file:///nonexistent -o "$tmp/dump"); [ $? = 12 ] && [ ! -e "$tmp/dump" ]; }
+ok 'an error without stderr has its exit code' dump
+
+# Nobody reads the messages: the first one may end a pipeline, but not a boot.
+unread() { { init --development; echo $? >"$tmp/rc"; } 2>&1 | true; [ "$(cat "$tmp/rc")" = 0 ]; }
+fresh
+ok 'init whose stderr nobody reads' unread
+ok 'writes the same files' as_expected
+pipeline() { "$nodestrap" config schema | head -c 1 >/dev/null; [[ ${PIPESTATUS[0]} =~ ^(0|141)$ ]]; }
+ok 'what is printed ends with its reader, silently' pipeline
+
+masked() { (umask 077; init); }
+fresh
+ok 'init with umask 077' masked
+ok 'makes directories that daemons can read' as_expected
+
+# Without the journal behind stderr there are no priorities in front of the lines (systemd.exec(5), $JOURNAL_STREAM).
+redirected() { ! JOURNAL_STREAM=1:2 init 2>&1 | grep '^<'; }
+ok 'stderr that was redirected is not the journal' redirected
+
+hostile() {
+        env -i POSIXLY_CORRECT=1 TZ=:/nonexistent LC_ALL=tr_TR.UTF-8 TMPDIR=/nonexistent AWS_EC2_METADATA_SERVICE_ENDPOINT="$AWS_EC2_METADATA_SERVICE_ENDPOINT" \
+                "$nodestrap" init --skip run --root "$root"
+}
+fresh
+ok 'init with hardly any environment, and that hostile' hostile
+ok 'writes the same files' as_expected
+
+says_usage() { local words=$1; shift; "$nodestrap" "$@" 2>"$tmp/err"; [ $? = 2 ] && says "$words"; }
+ok 'an unknown letter is named, wherever it stands' says_usage 'option -z is unknown' plan --root / -z
+ok 'among others, too' says_usage 'option -z is unknown' plan -hz
+ok 'a missing value is told' says_usage 'option --root lacks its value' plan --root
+ok 'and one that is too much' says_usage 'option --strict takes no value' config check --strict=yes
+ok 'the nearest name is told' says_usage 'option --strickt is unknown: did you mean --strict' config check --strickt
+ok 'an abbreviation of two is none' says_usage 'option --con is unknown' plan --con x
+ok 'behind -- there are no options' says_usage 'has no command "plan --strict"' plan -- --strict
+
+# The root in other words.
+slash() { "$nodestrap" init --skip run --root "$root/"; }
+relative() { (cd "$tmp" && "$nodestrap" init --skip run --root root//../root/.); }
+fresh
+ok 'a root with a slash at its end' slash
+ok 'is the same root' as_expected
+fresh
+ok 'a relative root' relative
+ok 'is the same root' as_expected
+
+# The cache by a relative name, which below another root starts there; and without user data it serves.
+cache() { (cd "$tmp" && init --config-cache cache.json 2>"$tmp/err") && [ "$(stat -c %a "$root/cache.json")" = 600 ] && lacks warning; }
+ok 'a cache with a relative name' cache
+mock --imds "$fixtures/imds-m5" --user-data /dev/null
+ok 'serves where there is no user data' init --config-cache cache.json
+ok 'with the same files' as_expected
+
+full() { ! "$nodestrap" "$@" >/dev/full; }
+for command in --help --version 'config schema' "config dump -c file://$tmp/userdata" \
+               "plan -c file://$tmp/userdata --instance-type m5.large --kubelet-version 1.33.1 --containerd-version 2.1.5"; do
+        # shellcheck disable=SC2086
+        ok "${command%% -c*} that cannot be printed is a failure" full $command
+done
+
+# Anybody may open the directory of the status, and so lock it; that must not keep a node from booting.
+mkdir -p "$root/run/nodestrap"
+mock --imds "$fixtures/imds-m5" --user-data "$tmp/userdata"
+exec 8<"$root/run/nodestrap"
+flock 8
+ok 'a lock that others can take is not the one that counts' timeout 60 "$nodestrap" init --skip run --root "$root"
+exec 8<&-
+mode() { [ "$(stat -c %a "$root/run/nodestrap/lock")" = 600 ]; }
+ok 'ours is closed to them' mode
+done_testing
