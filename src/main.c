@@ -177,7 +177,8 @@ static int make_plan(Run *run) {
 }
 
 /* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
- * hold up a boot. */
+ * hold up a boot. Not by a flock() that waits: a signal that came a moment before would not end it. */
+#define LOCK_PAUSE_USEC 50000
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
         if (r >= 0)
@@ -185,15 +186,17 @@ static int take_lock(Run *run) {
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s. The lock and the status of this "
                                   "boot live there; /run must be a directory in which root can write", strerror(-r));
-        if (flock(run->lock_fd, LOCK_EX | LOCK_NB) == 0)
-                return 0;
-        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
-        if (flock(run->lock_fd, LOCK_EX) == 0)
-                return 0;
-        r = -errno;
-        if (r == -EINTR && enter(run, run->stage) < 0)
-                return r;
-        return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(-r));
+        for (bool told = false; flock(run->lock_fd, LOCK_EX | LOCK_NB) < 0; told = true) {
+                if (errno != EWOULDBLOCK)
+                        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(errno));
+                if (!told)
+                        log_info("Another nodestrap is at work on this machine; waiting for it to end.");
+                r = enter(run, run->stage);
+                if (r < 0)
+                        return r;
+                usleep(LOCK_PAUSE_USEC);
+        }
+        return 0;
 }
 
 /* For the other phase of this boot; without it, that one asks again. */

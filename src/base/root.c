@@ -241,6 +241,8 @@ static int same_at(int dir_fd, const char *name, const void *data, size_t size, 
                 return errno == ENOENT || errno == ELOOP || errno == ENXIO ? 0 : -errno;
         if (fstat(fd, &st) < 0)
                 result = -errno;
+        else if (S_ISDIR(st.st_mode))
+                result = -EISDIR;       /* now, and not when it is to be renamed over, with other files already in their places */
         else if (S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode && (size_t)st.st_size == size) {
                 _cleanup_(freep) char *there = xcalloc(size + 1, 1);
                 ssize_t n = pread(fd, there, size + 1, 0);

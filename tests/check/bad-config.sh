@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# User data that cannot become a node: the message says where and what, the exit code which kind, and nothing on the machine changes.
+# shellcheck source=tests/mock/lib.sh
+. "$(dirname "$0")/../mock/lib.sh"
+# shellcheck source=tests/mock/bad.sh
+. "$(dirname "$0")/../mock/bad.sh"
+
+# bad DESCRIPTION CODE WORD STEP WORDS: what stdin holds is the user data
+bad() {
+        cat >"$tmp/user-data"
+        init --config-cache "$cache"
+        ok "$1" fails "$2" "$3" "$4"
+        ok "$1: the last line says where and what" says_last "$5"
+}
+mock --imds "$fixtures/imds-m5" --user-data "$tmp/user-data"
+settled
+rm "$root$cache"                # nothing to fall back on
+none='put one into the user data of the launch template'
+bad 'an empty user data' 10 ENOCONFIG source "no NodeConfig found in user-data (empty)" </dev/null
+bad 'a script alone' 10 ENOCONFIG source "$none" <<<$'#!/bin/sh\nexport PASSWORD=CANARYscript'
+ok 'a script alone: it is called a script' says 'user-data: foreign-data: this is a script by its first line'
+bad 'a message of a script alone' 10 ENOCONFIG source "$none" <"$fixtures/user-data/shell-only"
+bad 'another kind' 10 ENOCONFIG source 'the first one is of kind "Secret"' <<<$'apiVersion: v1\nkind: Secret\ndata: {a: CANARYsecret}'
+settled
+
+message() {
+        printf '%s\n' 'MIME-Version: 1.0' 'Content-Type: multipart/mixed; boundary="//"' '' '--//' 'Content-Type: text/x-shellscript' '' \
+                '#!/bin/sh' 'export PASSWORD=CANARYscript' '--//' 'Content-Type: application/node.eks.aws' ''
+        cat
+        printf '\n--//--\n'
+}
+# Line 12 of a message is line 1 of its NodeConfig.
+bad 'a tab' 11 ESYNTAX decode 'user-data, part 2, line 15: not YAML: a tab stands where only blanks can indent' < <(good | sed 's/^  cluster/\tcluster/' | message)
+bad 'no YAML' 11 ESYNTAX decode 'user-data, line 4: not YAML: ' < <(good | sed 's/^  cluster/  : cluster/')
+bad 'a truncated gzip' 11 ESYNTAX decode 'user-data: the gzip data cannot be trusted: it ends too early' < <(good | gzip | head -c 200)
+bad 'a gzip bomb' 11 ELIMIT decode 'user-data: unpacked, this is larger than the limit of 1048576 bytes' < <({ good; head -c 2000000 /dev/zero | tr '\0' '#'; } | gzip)
+aliases() {
+        good
+        echo '  kubelet: {config: {a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9],'
+        for i in 1 2 3 4 5; do echo "    a$i: &a$i [$(printf "*a$((i - 1)), %.0s" {1..9})],"; done
+        echo '  }}'
+}
+bad 'an alias bomb' 11 ELIMIT decode 'passes the limit of 10000 nodes here; use fewer aliases (*name)' < <(aliases)
+bad 'deep nesting' 11 ELIMIT decode 'user-data, line 14: maps and lists are nested deeper here than the depth limit of 100 allows' < <({ good; printf '  kubelet: {config: {a: '; printf '[%.0s' {1..120}; printf ']%.0s' {1..120}; echo '}}'; })
+bad 'another version' 11 EINVALID validate \
+                'user-data, part 2, line 12: apiVersion: is "node.eks.aws/v1beta1"; it must be node.eks.aws/v1alpha1' < <(good | sed 's/v1alpha1/v1beta1/' | message)
+bad 'another kind of this group' 11 EINVALID validate 'user-data, line 2: kind: is "NodeConfigs"' < <(good | sed 's/NodeConfig/NodeConfigs/')
+
+# set PATH PATTERN REPLACEMENT: one value of the good one replaced; its line is where the pattern is found
+set_to() { good | sed "s|$1|$2|"; }
+cluster='user-data, line 4: spec.cluster'
+bad 'a CA that is no base64' 11 EINVALID validate "$cluster.certificateAuthority: must be base64" < <(set_to "$CA" '"CANARY*"')
+bad 'no CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
+bad 'an http endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: http:)
+bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line end" < <(set_to 'name: demo' 'name: "de\\nmo"')
+bad 'a wrong range' 11 EINVALID validate "$cluster.cidr: must be an IPv4 or IPv6 address and a prefix length" < <(set_to 10.100.0.0/16 10.100.0.0/33)
+bad 'a strategy that there is not' 11 EINVALID validate \
+                'user-data, part 2, line 18: spec.instance.localStorage.strategy: "RAID5" is not one of RAID0, RAID10, Mount' < <(set_to '^  instance:' '  instance:\n    localStorage: {strategy: RAID5}' | message)
+for path in /mnt/../etc mnt /etc/x / '/mnt/a/..'; do
+        bad "mountPath $path" 11 EINVALID validate \
+                'user-data, line 7: spec.instance.localStorage.mountPath: must be absolute, without ".."' < <(set_to '^  instance:' "  instance:\n    localStorage: {strategy: RAID0, mountPath: \"$path\"}")
+done
+for service in ../../x 'a/b' '..' 'x\\ny'; do
+        bad "a service named $service" 11 EINVALID validate 'spec.instance.environment: a service name is empty, or holds a slash' < <(set_to '^      kubelet:' "      \"$service\":")
+done
+bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: holds a line end' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: "CANARY\\nLD_PRELOAD=x"')
+bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
+bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
+bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
+bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/http:/')
+ok 'two mistakes: both are told' says "error: $cluster.cidr: must be"
+ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
+
+{ good; echo '  kubelt: {flags: [CANARY]}'; } >"$tmp/user-data"
+init --strict --config-cache "$cache"
+ok 'a misspelt key with --strict' fails 11 ESTRICT validate
+ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; is kubelet meant?'
+bad 'settings that are for later' 11 EUNSUPPORTED plan 'user-data, line 8: spec.instance.localStorage.strategy: is understood, but this version cannot carry it out' < <(set_to '^  instance:' '  instance:\n    sysctl: {vm.max_map_count: "1"}\n    localStorage: {strategy: RAID0}')
+ok 'settings that are for later: all are told' says 'user-data, line 7: spec.instance.sysctl: is understood'
+ok 'settings that are for later: no plan is said to be applied' lacks 'Applying plan'
+for skip in config run; do
+        init --skip $skip
+        ok "nor does half of a boot, without $skip, ignore them" says_last '(11 EUNSUPPORTED) at plan'
+done
+cp "$tmp/user-data" "$root/later.yaml"
+plan() { "$nodestrap" plan --root "$root" -c file:///later.yaml "$@" >"$tmp/out" 2>"$tmp/err"; }
+ok 'a plan of them succeeds' plan
+ok 'a plan of them says so' grep -qF '! spec.instance.sysctl' "$tmp/out"
+ok 'a plan of them as JSON succeeds' plan --output json
+ok 'and names them' grep -q '"unsupported:spec.instance.sysctl"' "$tmp/out"
+for form in text json; do
+        plan --output $form
+        ok "no plan ($form) shows a secret" lacks CANARY
+        ok "the variables that hold them are planned ($form)" grep -q /etc/systemd/system/kubelet.service.d/environment.conf "$tmp/out"
+done
+
+# The same words come from config check.
+good | sed 's/https:/http:/' >"$root/bad.yaml"
+"$nodestrap" config check --root "$root" -c file:///bad.yaml 2>"$tmp/err" >"$tmp/out"; code=$?
+ok 'config check exits alike' same_word $code 11
+ok 'config check has one line' same_word "$(wc -l <"$tmp/err")" 1
+ok 'config check names file, line and path' says_last 'nodestrap: failed (11 EINVALID) at validate: /bad.yaml, line 4: spec.cluster.apiServerEndpoint: '
+{ good; echo '  kubelet: {maxPodsExpression: "max_pods +"}'; } >"$root/bad.yaml"
+"$nodestrap" config check --root "$root" -c file:///bad.yaml 2>"$tmp/err" >"$tmp/out"; code=$?
+ok 'config check refuses an expression that init only warns of' same_word $code 11
+ok 'config check names its line' says_last '/bad.yaml, line 14: spec.kubelet.maxPodsExpression: '
+
+# A good one after all that: the machine is still as it was.
+settled
+good >"$tmp/user-data"
+init --config-cache "$cache"
+ok 'the good one still succeeds' same_word $code 0
+ok 'and changes nothing' unchanged
+ok 'and shows no secret' silent
+: >"$tmp/user-data"
+init --config-cache "$cache"
+ok 'without user data the cached configuration is used' same_word $code 0
+ok 'which is said' says "config-from-cache: no source holds a NodeConfig; $cache is used instead"
+ok 'and shows no secret' silent
+done_testing

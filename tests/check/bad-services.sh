@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# init on a machine whose metadata service or EC2 misbehave: for a while, then it succeeds and says nothing that is not so; for ever,
+# then the last line says who was asked what, how often, for how long, and what to look at. (imds.sh and ec2.sh try the clients alone.)
+# shellcheck source=tests/mock/lib.sh
+. "$(dirname "$0")/../mock/lib.sh"
+# shellcheck source=tests/mock/bad.sh
+. "$(dirname "$0")/../mock/bad.sh"
+export AWS_MAX_ATTEMPTS=2
+good >"$tmp/by-id"
+sed '/InstanceIdNodeName/d' "$tmp/by-id" >"$tmp/by-name"
+mock --imds "$fixtures/imds-m5"
+settled
+
+# Services that never recover use up the budget of a minute: all of them side by side, and judged at the end. NODESTRAP_LONG=1 only.
+long=${NODESTRAP_LONG:-}
+forever() {
+        local dir=$tmp/forever-$1 address
+        mkdir "$dir" && cp -a "$root" "$dir"
+        exec 8< <(exec python3 "$here/aws.py" --imds "$fixtures/imds-m5" --user-data "$tmp/by-name" "${@:2}")
+        echo $! >"$dir/mock"
+        read -r _ address <&8
+        [ "$1" != down ] || address=127.0.0.1:1
+        (root=$dir/root tmp=$dir AWS_EC2_METADATA_SERVICE_ENDPOINT=http://$address; init; echo "$code" >"$dir/code") &
+        echo $! >"$dir/pid"
+}
+judge() {
+        local dir=$tmp/forever-$1
+        wait "$(cat "$dir/pid")"
+        kill "$(cat "$dir/mock")"
+        cp "$dir/err" "$dir/out" "$dir/before" "$dir/after" "$tmp"
+        root=$dir/root code=$(cat "$dir/code")
+        ok "$2 for ever" fails "$3" "$4" "$5"
+        ok "$2 for ever: the address, the path, the requests, the time" grep -qE "at 127.0.0.1:[0-9]+ for /latest/$6, [0-9]+ requests in 6[0-9]\.[0-9] s; the last one: " "$tmp/err"
+        ok "$2 for ever: what was seen last, and what next" says_last "$7. Check the network of this instance and its metadata options"
+}
+if [ "$long" ]; then
+        forever down
+        forever unauthorized --fault status=401@/latest/user-data
+        forever hanging --fault hang@/latest/user-data
+        forever facts --fault status=503@/latest/dynamic
+fi
+
+# well DESCRIPTION WORDS OPTION...: by init, which mentions the trouble
+well() {
+        mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 "${@:3}"
+        init --config-cache "$cache"
+        ok "$1: init succeeds" same_word "$code" 0
+        ok "$1: and says so" says_last 'nodestrap: ok: '
+        ok "$1: with one line about it" same_word "$(grep -cF -- "$2" "$tmp/err")" "$([ -z "$2" ] && wc -l <"$tmp/err" || echo 1)"
+        ok "$1: no secret is shown" silent
+}
+id=(--user-data "$tmp/by-id") name=(--user-data "$tmp/by-name")
+well 'a token after 6 s' 'Instance metadata, user-data: asking for a session token: no answer in time; trying again.' "${id[@]}" --fault 'delay=6*1'
+well 'a refused token' '' "${id[@]}" --fault 'status=401*1@/latest/user-data'
+ok 'a refused token: a new one is taken' sent 2 PUT
+well 'a service that is busy for a while' 'asking for a session token: HTTP 503; trying again.' "${id[@]}" --fault 'status=503*4'
+well 'a redirect' 'HTTP 302, a redirect, which is never followed' "${id[@]}" --fault 'redirect*1'
+well 'EC2 that throttles' 'EC2, DescribeInstances: RequestLimitExceeded (HTTP 503); trying again.' "${name[@]}" --fault 'ec2:throttle*1'
+well 'an instance whose name comes late' 'the instance has no private DNS name (yet); trying again.' "${name[@]}" --fault 'ec2:empty*1'
+well 'a clock a day behind' "warning: The clock of this machine is 86400 s behind EC2's" "${name[@]}" --fault ec2:skew=86400
+well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2's" "${name[@]}" --fault ec2:skew=-86400
+settled
+
+# broken DESCRIPTION CODE WORD STEP WORDS OPTION...
+broken() {
+        mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 "${@:6}"
+        init --config-cache "$cache"
+        ok "$1" fails "$2" "$3" "$4"
+        ok "$1: $5" says_last "$5"
+}
+broken 'no instance document' 20 EFACTS detect 'instance identity document: the metadata service says it is not there (404); is this an EC2 instance?' \
+        "${name[@]}" --fault status=404@/latest/dynamic
+broken 'no MAC address' 20 EFACTS detect 'meta-data/mac: the metadata service says it is not there (404)' "${name[@]}" --fault status=404@/latest/meta-data/mac
+broken 'user data past all limits' 11 ELIMIT source '/latest/user-data of the instance metadata is past the limit of 4 MiB' --fault big=5000000@/latest/user-data
+broken 'a missing permission' 20 EEC2 detect 'the role of this instance lacks the permission ec2:DescribeInstances (AmazonEKSWorkerNodePolicy has it)' \
+        "${name[@]}" --fault ec2:unauthorized
+broken 'throttling without end' 20 EEC2 detect 'EC2 says so itself and may answer later; with spec.featureGates.InstanceIdNodeName: true EC2 is not asked' \
+        "${name[@]}" --fault ec2:throttle
+ok 'throttling without end: as many requests as allowed' sent 2 ec2
+broken 'no name at all' 20 EEC2 detect 'Switch on enableDnsHostnames and enableDnsSupport of the VPC; with spec.featureGates' "${name[@]}" --fault ec2:empty
+broken 'a proxy in the way' 20 EEC2 detect 'the last one: an answer that is not EC2'"'"'s XML. Something between here and EC2 answers in its place' \
+        "${name[@]}" --fault ec2:not-xml
+broken 'EC2 that hangs up' 20 EEC2 detect 'Check the way to the EC2 API: NAT gateway or VPC endpoint' "${name[@]}" --fault ec2:refuse
+broken 'a message of EC2 that repeats the token' 20 EEC2 detect 'refused DescribeInstances: Blocked (HTTP 400' "${name[@]}" --fault ec2:error=Blocked
+AWS_ENDPOINT_URL_EC2=ftp://x init
+ok 'an endpoint that is none' fails 20 EEC2 detect
+ok 'an endpoint that is none: the variable is named' says_last 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST'
+
+if [ "$long" ]; then
+        judge down 'no service' 12 EIMDS source user-data 'asking for a session token: Connection refused'
+        judge unauthorized 'a token that is never accepted' 12 EIMDS source user-data 'HTTP 401'
+        judge hanging 'an answer that hangs in the middle' 12 EIMDS source user-data 'no answer in time'
+        judge facts 'facts that are not told' 20 EFACTS detect dynamic/instance-identity/document 'HTTP 503'
+else
+        count=$((count + 1))
+        echo "ok $count - services that never recover # SKIP they take a minute: NODESTRAP_LONG=1"
+fi
+done_testing
