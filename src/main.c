@@ -225,6 +225,9 @@ static int write_plan_files(const Run *run, Diag *diag) {
 }
 
 static int show_plan(Run *run) {
+        /* What became of the input belongs into what is reviewed, before what planning has to say. */
+        diag_move(&run->diag, &run->plan->warnings);
+        diag_move(&run->plan->warnings, &run->diag);
         if (run->options.write_to) {
                 int r = write_plan_files(run, &run->diag);
                 if (r < 0)
