@@ -30,8 +30,9 @@ else
 CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
-PKG_LIBS     := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS) 2>/dev/null)
-INCLUDES     := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+# Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
+PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
+INCLUDES      = $(eval INCLUDES := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)

@@ -26,6 +26,7 @@
 typedef struct Run {
         Options options;
         Root *root;
+        char *cache;                    /* --config-cache as a path below the root, or NULL */
         Imds *imds;
         Blobs blobs;
         Documents documents;
@@ -52,6 +53,7 @@ static void run_done(Run *run) {
         documents_done(&run->documents);
         blobs_done(&run->blobs);
         imds_free(run->imds);
+        free(run->cache);
         root_free(run->root);
         options_done(&run->options);
         diag_done(&run->diag);
@@ -74,18 +76,18 @@ static bool asks_imds(const Options *o) {
  * configuration is what it was; a changed configuration brings the config phase back even where it was to be skipped. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
-        int r = config_cache_read(run->root, run->options.cache, &spec, &status, &run->diag);
+        int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
 
         if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
                 return loaded;
         if (loaded == -ENODATA) {
                 _cleanup_(json_decrefp) json_t *document = json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION,
                                                                     "kind", CONFIG_KIND, "spec", spec);
-                r = config_from_json(document, run->options.cache, &run->config, &run->diag);
+                r = config_from_json(document, run->cache, &run->config, &run->diag);
                 if (r < 0)
                         return r;
                 diag_done(found);
-                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->options.cache);
+                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->cache);
         } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
                 run->options.skip_config = false;
                 return loaded;
@@ -131,7 +133,7 @@ static int load_config(Run *run) {
         if (r < 0 || (r = enter(run, "validate")) < 0)
                 return r;
         r = config_load(&run->documents, &run->config, &found);
-        if (run->options.cache && (r >= 0 || r == -ENODATA))
+        if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
         if (r == -ENODATA)
@@ -286,12 +288,12 @@ static int carry_out(Run *run) {
         keep_facts(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
-        if (r < 0 || !run->options.cache || run->options.skip_config)
+        if (r < 0 || !run->cache || run->options.skip_config)
                 return r;
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
         Diag ignored = {};
-        if (config_cache_write(run->root, run->options.cache, run->config, status, &ignored) < 0)
-                log_warning("%s cannot be written; the next run asks its sources again.", run->options.cache);
+        if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0)
+                log_warning("%s cannot be written; the next run asks its sources again.", run->cache);
         diag_done(&ignored);
         return r;
 }
@@ -309,6 +311,7 @@ static int walk(Run *run) {
         int r = root_new(o->root, &run->root);
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
+        run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (o->command == COMMAND_STATUS)
                 return show_status(run);
         if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)

@@ -77,6 +77,13 @@ fresh
 ok 'a relative root' relative
 ok 'is the same root' as_expected
 
+# The cache by a relative name, which below another root starts there; and without user data it serves.
+cache() { (cd "$tmp" && init --config-cache cache.json 2>"$tmp/err") && [ "$(stat -c %a "$root/cache.json")" = 600 ] && lacks warning; }
+ok 'a cache with a relative name' cache
+mock --imds "$fixtures/imds-m5" --user-data /dev/null
+ok 'serves where there is no user data' init --config-cache cache.json
+ok 'with the same files' as_expected
+
 full() { ! "$nodestrap" "$@" >/dev/full; }
 for command in --help --version 'config schema' "config dump -c file://$tmp/userdata" \
                "plan -c file://$tmp/userdata --instance-type m5.large --kubelet-version 1.33.1 --containerd-version 2.1.5"; do
@@ -86,6 +93,7 @@ done
 
 # Anybody may open the directory of the status, and so lock it; that must not keep a node from booting.
 mkdir -p "$root/run/nodestrap"
+mock --imds "$fixtures/imds-m5" --user-data "$tmp/userdata"
 exec 8<"$root/run/nodestrap"
 flock 8
 ok 'a lock that others can take is not the one that counts' timeout 60 "$nodestrap" init --skip run --root "$root"
