@@ -257,8 +257,12 @@ static int walk(Run *run) {
                 r = make_plan(run);
         if (r < 0)
                 return r;
-        if (o->command == COMMAND_PLAN || o->dry_run)
+        if (o->command == COMMAND_PLAN || o->dry_run) {
+                /* What became of the input belongs into what is reviewed, before what planning has to say. */
+                diag_move(&run->diag, &run->plan->warnings);
+                diag_move(&run->plan->warnings, &run->diag);
                 return show_plan(o, run->plan, &run->diag);
+        }
         return carry_out(run);
 }
 
