@@ -200,7 +200,7 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
 
 /* containerd loads no CRI at all when both bin_dir, which 2.1 made another name for, and bin_dirs are set. */
 static void yield_to_user(json_t *all, const json_t *user) {
-        const char *table = RUNTIME_3 + strlen("plugins/");
+        const char *table = strchr(RUNTIME_3, '/') + 1;
         const json_t *given = json_object_get(json_object_get(json_object_get(user, "plugins"), table), "cni");
         if (json_object_get(given, "bin_dir"))
                 json_object_del(json_object_get(json_object_get(json_object_get(all, "plugins"), table), "cni"), "bin_dirs");
