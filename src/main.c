@@ -9,13 +9,13 @@
 #include "cli.h"
 #include "keep.h"
 #include "report.h"
+#include "show.h"
 #include "source.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,72 +176,6 @@ static int make_plan(Run *run) {
         return 0;
 }
 
-/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as in any pipeline. */
-static void begin_output(void) {
-        signal(SIGPIPE, SIG_DFL);
-}
-
-static int end_output(Diag *diag) {
-        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
-}
-
-static int write_output(const char *path, const char *text) {
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0)
-                return -errno;
-        int r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
-        if (close(fd) < 0 && r == 0)
-                r = -errno;
-        return r;
-}
-
-static int print_json(const Options *o, const json_t *json, Diag *diag) {
-        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
-        if (!o->output_file) {
-                begin_output();
-                puts(text);
-                return end_output(diag);
-        }
-        int r = write_output(o->output_file, text);
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r)) : 0;
-}
-
-/* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
-static int write_plan_files(const Run *run, Diag *diag) {
-        _cleanup_(root_freep) Root *dir = NULL;
-        _cleanup_(root_freep) Root *here = NULL;
-        const char *target = run->options.write_to;
-        int r = root_new("/", &here);
-        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
-
-        if (r >= 0)
-                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
-        if (r >= 0)
-                r = root_new(path, &dir);
-        for (size_t i = 0; r >= 0 && i < run->plan->n; i++) {
-                const Action *a = &run->plan->actions[i];
-                if (a->type == ACTION_WRITE_FILE || a->type == ACTION_WRITE_BLOCK)
-                        r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
-        }
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the planned files cannot be written there: %s", target, strerror(-r)) : 0;
-}
-
-static int show_plan(Run *run) {
-        if (run->options.write_to) {
-                int r = write_plan_files(run, &run->diag);
-                if (r < 0)
-                        return r;
-        }
-        if (run->options.json) {
-                _cleanup_(json_decrefp) json_t *json = plan_to_json(run->plan);
-                return print_json(&run->options, json, &run->diag);
-        }
-        _cleanup_(freep) char *text = plan_to_text(run->plan);
-        begin_output();
-        fputs(text, stdout);
-        return end_output(&run->diag);
-}
-
 /* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
  * hold up a boot. Not by a flock() that waits: a signal that came a moment before would not end it. */
 #define LOCK_PAUSE_USEC 50000
@@ -298,14 +232,6 @@ static int carry_out(Run *run) {
         return r;
 }
 
-static int show_status(Run *run) {
-        begin_output();
-        int r = report_show(run->root, run->options.json);
-        if (r == -ENOENT)
-                return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
-        return r < 0 ? diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, REPORT_STATUS " cannot be shown: %s", strerror(-r)) : 0;
-}
-
 static int walk(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
@@ -313,7 +239,7 @@ static int walk(Run *run) {
                 return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (o->command == COMMAND_STATUS)
-                return show_status(run);
+                return show_status(o, run->root, &run->diag);
         if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
                 return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; plan, which shows what it would do, does not");
         if (changes_machine(o))
@@ -323,7 +249,7 @@ static int walk(Run *run) {
         if (r < 0)
                 return r;
         if (o->command == COMMAND_CONFIG_DUMP)
-                return print_json(o, run->config->document, &run->diag);
+                return show_json(o, run->config->document, &run->diag);
         if (o->command == COMMAND_CONFIG_CHECK)
                 return config_check_expression(run->config, &run->diag);
         r = enter(run, "detect");
@@ -331,8 +257,12 @@ static int walk(Run *run) {
                 r = make_plan(run);
         if (r < 0)
                 return r;
-        if (o->command == COMMAND_PLAN || o->dry_run)
-                return show_plan(run);
+        if (o->command == COMMAND_PLAN || o->dry_run) {
+                /* What became of the input belongs into what is reviewed, before what planning has to say. */
+                diag_move(&run->diag, &run->plan->warnings);
+                diag_move(&run->plan->warnings, &run->diag);
+                return show_plan(o, run->plan, &run->diag);
+        }
         return carry_out(run);
 }
 
@@ -369,21 +299,6 @@ static void settle_in(void) {
         json_set_alloc_funcs(allocate, free);   /* so that jansson never answers NULL for want of memory */
 }
 
-/* Commands that look at nothing. */
-static int print_about(const Options *o, Diag *diag) {
-        begin_output();
-        if (o->command == COMMAND_HELP)
-                options_print_help(o);
-        else
-                puts("nodestrap " VERSION);
-        return end_output(diag);
-}
-
-static int print_schema(const Options *o, Diag *diag) {
-        _cleanup_(json_decrefp) json_t *schema = config_schema();
-        return print_json(o, schema, diag);
-}
-
 static int obey(int argc, char **argv, Run *run) {
         const Options *o = &run->options;
         int r = options_parse(argc, argv, &run->options, &run->diag);
@@ -394,9 +309,9 @@ static int obey(int argc, char **argv, Run *run) {
         switch (o->command) {
         case COMMAND_HELP:
         case COMMAND_VERSION:
-                return print_about(o, &run->diag);
+                return show_about(o, &run->diag);
         case COMMAND_CONFIG_SCHEMA:
-                return print_schema(o, &run->diag);
+                return show_schema(o, &run->diag);
         default:
                 return walk(run);
         }

@@ -98,8 +98,9 @@ static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, D
                                          "%s: the metadata service is not asked in this mode", uri);
         if (startswith(uri, "file://") && uri[strlen("file://")])
                 return read_path(root, uri + strlen("file://"), ret, diag);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL,
-                          "configuration source \"%s\" is neither imds://user-data nor file://PATH", uri);
+        bool bare = !strstr(uri, "://") && *uri != '-' && *uri;
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "configuration source \"%s\" is neither imds://user-data nor file://PATH%s%s",
+                          uri, bare ? ": did you mean file://" : "", bare ? uri : "");
 }
 
 int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret, Diag *diag) {

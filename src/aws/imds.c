@@ -215,7 +215,8 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
                         return -EINTR;
                 if (now >= deadline)
                         return -ETIMEDOUT;
-                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again.", path, *why);
+                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s.", path, *why,
+                         (unsigned)((deadline - now) / USEC_PER_SEC));
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 sleep_usec(MIN(pause, deadline - now));
         }
@@ -231,8 +232,9 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
                                   "nothing was changed", stop_name(stop_signal()), i->url.authority, path, requests, (double)usec / USEC_PER_SEC);
         return diag_error(diag, r, CAUSE_IMDS, NULL, NULL,
                           "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %.1f s; the "
-                          "last one: %s. Check the network of this instance and its metadata options", i->url.authority, path, requests,
-                          (double)usec / USEC_PER_SEC, why);
+                          "last one: %s. Check the network of this instance and its metadata options%s", i->url.authority, path, requests,
+                          (double)usec / USEC_PER_SEC, why,
+                          streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH" : "");
 }
 
 int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {

@@ -60,7 +60,7 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
 
         if (r < 0)
                 return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
-                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install %s; only plan can be given %s instead",
+                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install %s; or plan for a machine that is not this one, with --instance-type or %s",
                                   p->file, p->name, strerror(-r), p->name, p->name, p->option);
         if (c.timed_out)
                 return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL,
@@ -83,7 +83,7 @@ static int detect_version(const Root *root, const Program *p, const char *given,
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
                                   "%s is not there below %s, and programs of another root are not run: the version of %s is not "
-                                  "known. Write it to that file; only plan can be given %s instead", p->file, root_path(root), p->name, p->option);
+                                  "known. Write it to that file, or plan with %s", p->file, root_path(root), p->name, p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
         *ret = version_find(text);

@@ -103,14 +103,15 @@ static void put_rows(json_t *into, const Row *rows, const Choice *c) {
 
 /* ---- which schema ---- */
 
-static bool has_plugin(const json_t *user, const char *path) {
-        return json_object_get(json_object_get(user, "plugins"), path + strlen("plugins/"));
+/* path: as in the rows above. */
+static json_t *find_plugin(const json_t *settings, const char *path) {
+        return json_object_get(json_object_get(settings, "plugins"), path + strlen("plugins/"));
 }
 
 /* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so that is then what the whole
  * file is written in, as nodeadm does too; containerd 1 knows no schema 3 and would ignore those tables without a word. */
 static unsigned choose_schema(const json_t *user, const Host *host, Diag *warnings) {
-        bool two = has_plugin(user, CRI_2), three = has_plugin(user, RUNTIME_3) || has_plugin(user, IMAGES_3);
+        bool two = find_plugin(user, CRI_2), three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
         json_int_t said = json_integer_value(json_object_get(user, "version"));
         const char *path = "spec.containerd.config";
         if (!version_at_least(host->containerd_version, 2, 0)) {
@@ -200,10 +201,8 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
 
 /* containerd loads no CRI at all when both bin_dir, which 2.1 made another name for, and bin_dirs are set. */
 static void yield_to_user(json_t *all, const json_t *user) {
-        const char *table = RUNTIME_3 + strlen("plugins/");
-        const json_t *given = json_object_get(json_object_get(json_object_get(user, "plugins"), table), "cni");
-        if (json_object_get(given, "bin_dir"))
-                json_object_del(json_object_get(json_object_get(json_object_get(all, "plugins"), table), "cni"), "bin_dirs");
+        if (json_object_get(json_object_get(find_plugin(user, RUNTIME_3), "cni"), "bin_dir"))
+                json_object_del(json_object_get(find_plugin(all, RUNTIME_3), "cni"), "bin_dirs");
 }
 
 static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {

@@ -25,17 +25,19 @@ for fault in throttle*2 empty*2 notfound*1 status=500*1 status=503*1 status=407*
         ok "and reads the name after $fault" equal "$NAME"
 done
 
+# Seconds pass between the answer and its reading, so the figure may be one or two off.
+by_about() { local n; n=$(sed -n "s/.* \([0-9]*\) s $2 EC2's.*/\1/p" "$tmp/err") && [ $((n - $1)) -ge -9 ] && [ $((n - $1)) -le 9 ] || { cat "$tmp/err"; false; }; }
 for skew in 86400 400; do
         mock2 --fault "ec2:skew=$skew"
         ok "a clock that is $skew s behind is corrected" run name i-0123
         ok 'with one more request' sent 2 ec2
-        ok 'and the journal says by how much' says "$skew s behind EC2's"
+        ok 'and the journal says by how much' by_about "$skew" behind
 done
 for skew in 86400 400; do
         mock2 --fault "ec2:skew=-$skew"
         ok "a clock that is $skew s ahead is corrected" run name i-0123
         ok 'with one more request' sent 2 ec2
-        ok 'and the journal says by how much' says "$skew s ahead of EC2's"
+        ok 'and the journal says by how much' by_about "$skew" "ahead of"
 done
 
 mock2 --fault ec2:expired

@@ -123,6 +123,13 @@ planned --skip run >"$tmp/config"; planned --skip config >"$tmp/run"
 ok "also of one phase" shape "$tmp/config"
 ok "and of the other" shape "$tmp/run"
 
+sed 's/cidr:/sider: x\n    cidr:/' "$tmp/other.yaml" >"$tmp/node.yaml"
+ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.sider']" \
+        "$(planned | of '[w["code"] + ": " + w["path"] for w in plan["warnings"] if "where" in w]')"
+ok "also in the text" grep -q 'spec.cluster.sider: .*unknown-field' <(plan 2>/dev/null | tr -s '\n ' ' ')
+ok "and not said twice" test ! -s "$tmp/err"
+cp "$tmp/other.yaml" "$tmp/node.yaml"
+
 # ---- filters ----
 phases='{a["phase"] for a in plan["actions"]}' groups='sorted({a["group"] for a in plan["actions"]})'
 ok "--skip run leaves the config phase" same "{'config'}" "$(of "$phases" <"$tmp/config")"
