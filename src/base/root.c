@@ -62,7 +62,7 @@ int root_open(const Root *r, const char *path, int flags) {
         };
         long fd;
         /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get EAGAIN: openat2(2). */
-        for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 1000;)
+        for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 100000;)
                 n++;
         return fd < 0 ? -errno : (int)fd;
 }
