@@ -232,7 +232,8 @@ static Name called_by(const char *path) {
 static char *respell(const char *word, bool before_command) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
-        static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL }, *const no[] = { "0", "f", "F", "FALSE", "false", "False", NULL };
+        static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL };
+        static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False", NULL };
 
         if (dashes == 0 || dashes > 2 || n == 0)
                 return xstrdup(word);
@@ -278,7 +279,8 @@ static char **respell_all(int argc, char **argv) {
 int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         _cleanup_(parsed_done) Parsed p = {};
 
-        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""), .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/", .plugin = PLUGIN_AWS };
+        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""), .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/",
+                        .plugin = PLUGIN_AWS };
         if (o->name == NAME_INTERNAL && argc > 1 && argv[1][0] != '-')
                 return unknown_command(argv[1], NAME_INTERNAL, diag);   /* before its options are found strange */
         if (o->name != NAME_NODESTRAP) {

@@ -1,8 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # User data that cannot become a node: the message says where and what, the exit code which kind, and nothing on the machine changes.
-# shellcheck source=tests/mock/lib.sh
-. "$(dirname "$0")/../mock/lib.sh"
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A good configuration on a machine that does not take it: what cannot be written, who is in the way, who interrupts, who calls wrongly.
 [ -n "${OWN_MOUNTS-}" ] || ! unshare -m true 2>/dev/null || OWN_MOUNTS=1 exec unshare -m "$0"
-# shellcheck source=tests/mock/lib.sh
-. "$(dirname "$0")/../mock/lib.sh"
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 good >"$tmp/user-data"

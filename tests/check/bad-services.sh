@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # init on a machine whose metadata service or EC2 misbehave: for a while, then it succeeds and says nothing that is not so; for ever,
 # then the last line says who was asked what, how often, for how long, and what to look at. (imds.sh and ec2.sh try the clients alone.)
-# shellcheck source=tests/mock/lib.sh
-. "$(dirname "$0")/../mock/lib.sh"
 # shellcheck source=tests/mock/bad.sh
 . "$(dirname "$0")/../mock/bad.sh"
 export AWS_MAX_ATTEMPTS=2

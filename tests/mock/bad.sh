@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/check/bad-*.sh behind lib.sh: a machine below $root on which an earlier init went well, and runs of init that
+# Sourced by tests/check/bad-*.sh, brings lib.sh along: a machine below $root on which an earlier init went well, and runs of init that
 # are to fail. Whatever fails must leave that machine as it is, and must not show what only the user data may know.
-#   machine [FIXTURE]      unpacks it (m5-large) below $root; $cache is the file of --config-cache there, older than the run
-#   settled                the same, on which init has run well, with the configuration of good()
-#   good | merged TEXT     prints a NodeConfig full of canaries; with more lines below spec:
+#   settled                makes it anew and runs init there with the configuration of good(); $cache is the file of --config-cache
+#   good                   prints a NodeConfig full of canaries, whose lines may be followed by more of spec
 #   init OPTION...         runs it; what it said is in $tmp/err, its exit code in $code
-#   fails CODE WORD STEP   judges that run: the exit code, the last line, status and metrics, silence about canaries,
-#                          no message twice, and not one file touched
+#   fails CODE WORD STEP   judges that run: the exit code, the last line, status and metrics, silence about canaries, no message twice,
+#                          and not one file touched (reports in /run/nodestrap apart)
 #   says_last WORDS        the last line on stderr, which is the one that an operator sees, has these words
+# shellcheck source=tests/mock/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 nodestrap=${NODESTRAP:-build/nodestrap}
+# shellcheck disable=SC2154  # lib.sh sets them
 fixtures=$here/../fixtures
+# shellcheck disable=SC2154
 root=$tmp/root cache=/run/eks/nodeadm/config.json code=0
 canaries='CANARY|mock/secret|session\+token'
 CA=LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCmdvb2QKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=
@@ -33,7 +36,7 @@ good() {
 }
 machine() {
         rm -rf "$root" && mkdir -p "$root/proc/sys/kernel/random"
-        "$fixtures/expand.sh" "${1:-m5-large}" "$root"
+        "$fixtures/expand.sh" m5-large "$root"
         echo "$RANDOM-$RANDOM" >"$root/proc/sys/kernel/random/boot_id"
 }
 init() {
@@ -66,4 +69,4 @@ reported() {
                 same_word "$(verdict code)" "$2" && same_word "$(verdict exit)" "$1" && same_word "$(verdict step)" "$3" &&
                 grep -qF "verdict=\"failed\",code=\"$2\",step=\"$3\"} 1" "$root/run/nodestrap/metrics.prom"
 }
-fails() { reported "$@" && silent && not_twice && { [ "${touches-}" ] || unchanged; }; }
+fails() { reported "$@" && silent && not_twice && unchanged; }

@@ -149,10 +149,25 @@ TEST(what_depends_on_a_failure_is_skipped_and_the_rest_goes_on) {
         assert_no_leftovers(&b);
 }
 
+TEST(the_configuration_is_written_whole_or_not_at_all) {
+        BOX(b);
+        put(&b, "/etc/one", "old", 0644);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/two", 0755));
+        add(&b, ACTION_WRITE_FILE, "/etc/one", "new");
+        add(&b, ACTION_WRITE_FILE, "/etc/two", "a directory stands here");
+        add(&b, ACTION_WRITE_FILE, "/etc/three", "new");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 0), "skipped");
+        ASSERT_CONTAINS(b.results.items[0].text, "write-file:/etc/two");
+        assert_file(&b, "/etc/one", "old");
+        assert_absent(&b, "/etc/three");
+        assert_no_leftovers(&b);
+}
+
 TEST(a_failure_late_in_a_batch_holds_back_what_was_staged_behind_it) {
         BOX(b);
         ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
-        add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");      /* fails when it is renamed */
+        add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");
         strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after", "y")->after, "write-file:/etc/dir");
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(outcome(&b, 1), "skipped");
