@@ -496,13 +496,14 @@ TEST(missing_files_are_errors_with_their_path) {
 }
 
 #define RENAMED 40
-static bool renaming_over;
-static void *rename_all(void *directory) {
-        for (unsigned i = 0; !__atomic_load_n(&renaming_over, __ATOMIC_RELAXED); i = (i + 1) % RENAMED) {
-                _cleanup_(freep) char *early = xasprintf("%s/eth%u", (char *)directory, i), *late = xasprintf("%s/ens%u", (char *)directory, i);
-                if (rename(early, late) < 0)
-                        rename(late, early);
+typedef struct Renaming { char *directory; const char *from, *to; bool over; } Renaming;
+static void *rename_all(void *userdata) {
+        Renaming *r = userdata;
+        for (unsigned i = 0; i < RENAMED; i++) {
+                _cleanup_(freep) char *from = xasprintf("%s/%s%u", r->directory, r->from, i), *to = xasprintf("%s/%s%u", r->directory, r->to, i);
+                ASSERT_EQ(rename(from, to), 0);
         }
+        __atomic_store_n(&r->over, true, __ATOMIC_RELEASE);
         return NULL;
 }
 
@@ -517,14 +518,16 @@ TEST(interfaces_are_renamed_meanwhile) {
                 run_write(&r, mtu, "9001\n");
                 ASSERT_EQ(symlink("../../../0000:00:05.0", device), 0);
         }
-        ASSERT_EQ(pthread_create(&thread, NULL, rename_all, net), 0);
-        for (int i = 0; i < 100; i++) {
-                Host h = {};
-                ASSERT_OK(detect_nics(r.root, &h, &r.diag));
-                nics_clear(&h);
+        for (int round = 0; round < 30; round++) {      /* each interface gets another name once, as udev does it */
+                Renaming renaming = { net, round % 2 ? "ens" : "eth", round % 2 ? "eth" : "ens", false };
+                ASSERT_EQ(pthread_create(&thread, NULL, rename_all, &renaming), 0);
+                while (!__atomic_load_n(&renaming.over, __ATOMIC_ACQUIRE)) {
+                        Host h = {};
+                        ASSERT_OK(detect_nics(r.root, &h, &r.diag));
+                        nics_clear(&h);
+                }
+                ASSERT_EQ(pthread_join(thread, NULL), 0);
         }
-        __atomic_store_n(&renaming_over, true, __ATOMIC_RELAXED);
-        ASSERT_EQ(pthread_join(thread, NULL), 0);
 }
 
 TEST(missing_version_files_name_both_options) {
