@@ -456,6 +456,15 @@ static void apply_done(Apply *a) {
         a->event = sd_event_unref(a->event);
 }
 
+/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging itself. */
+static void sweep(const Apply *a) {
+        for (size_t i = 0; i < a->n; i++) {
+                const Task *t = &a->tasks[i];
+                if (task_executor(t)->stage && root_tmp_sweep(a->root, t->action->target) > 0)
+                        log_debug("%s: removed what a run that was killed had left beside it", t->action->target);
+        }
+}
+
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         sigset_t held, before;
@@ -468,6 +477,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         signals_set(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
                 return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
+        sweep(&a);
         announcement_stage(&a);
         r = apply_run(&a);
         signals_look(&a);       /* one that came after the last action must not end us before the report is written */

@@ -338,6 +338,30 @@ void root_tmp_release(RootTmp *t) {
         *t = (RootTmp){ .dir_fd = -1, .fd = -1 };
 }
 
+static bool is_temporary_of(const char *entry, const char *name) {
+        size_t n = strlen(name);
+        return entry[0] == '.' && strncmp(entry + 1, name, n) == 0 && entry[n + 1] == '.' &&
+               strspn(entry + n + 2, "0123456789abcdef") == 16 && streq(entry + n + 18, ".tmp");
+}
+
+int root_tmp_sweep(const Root *r, const char *path) {
+        _cleanup_(strv_freep) char **names = NULL;
+        const char *slash = strrchr(path, '/');
+        int removed = 0;
+        if (!slash || !slash[1])
+                return -EINVAL;
+        _cleanup_(freep) char *dir = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+        int result = root_list(r, dir, &names);
+        if (result < 0)
+                return result == -ENOENT || result == -ENOTDIR ? 0 : result;
+        for (char **name = names; name && *name; name++)
+                if (is_temporary_of(*name, slash + 1)) {
+                        _cleanup_(freep) char *left = xasprintf("%.*s%s", (int)(slash - path + 1), path, *name);
+                        removed += root_remove(r, left) > 0;
+                }
+        return removed;
+}
+
 static int replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode, bool sync) {
         RootTmp t;
         int result = root_tmp_stage(r, path, data, size, mode, &t);

@@ -41,6 +41,9 @@ _must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const
 _must_check_ _nonnull_ int root_tmp_sync(RootTmp *t);
 _must_check_ _nonnull_ int root_tmp_publish(RootTmp *t);
 _nonnull_ void root_tmp_release(RootTmp *t);    /* always, published or not */
+/* Removes what a run that was killed has staged for path and left; they may hold what has been removed from path since. Nobody
+ * else may be staging below the root. How many they were. */
+_must_check_ _nonnull_ int root_tmp_sweep(const Root *r, const char *path);
 /* All steps at once, missing directories made 0755: 1 replaced, 0 was the same. */
 _must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode);
 /* The same without the wait for the disk: for /run, which no power cut outlives. */

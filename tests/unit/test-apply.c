@@ -496,6 +496,17 @@ TEST(a_full_disk_leaves_the_old_file) {
         ASSERT_CONTAINS(told, "/etc/a");
 }
 
+TEST(what_a_killed_run_left_is_removed) {
+        BOX(b);
+        put(&b, "/etc/.a.0123456789abcdef.tmp", "an old secret", 0600);
+        put(&b, "/etc/a", "same", 0644);
+        add(&b, ACTION_WRITE_FILE, "/etc/a", "same");
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        assert_absent(&b, "/etc/.a.0123456789abcdef.tmp");
+        assert_no_leftovers(&b);
+}
+
 TEST(a_read_only_file_system_is_named) {
         BOX(b);
         _cleanup_(freep) char *mount_point = xasprintf("%s/etc", b.path);

@@ -105,6 +105,19 @@ TEST(a_staged_file_that_is_not_published_leaves_nothing) {
         ASSERT_EQ(ASSERT_OK(root_exists(r, "/s/file")), 0);
 }
 
+TEST(what_a_killed_run_has_staged_is_swept_and_nothing_else) {
+        _cleanup_(root_freep) Root *r = fixture();
+        static const char *const names[] = { "/w/.file.0123456789abcdef.tmp", "/w/.file.ffffffffffffffff.tmp", "/w/.file.0123456789abcde.tmp",
+                                             "/w/.file.0123456789abcdefg.tmp", "/w/.other.0123456789abcdef.tmp", "/w/.file.swp", "/w/file" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                ASSERT_OK(root_replace(r, names[i], "secret", 6, 0600));
+        ASSERT_EQ(ASSERT_OK(root_tmp_sweep(r, "/w/file")), 2);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                ASSERT_EQ(ASSERT_OK(root_exists(r, names[i])), i >= 2);
+        ASSERT_EQ(ASSERT_OK(root_tmp_sweep(r, "/w/file")), 0);
+        ASSERT_EQ(ASSERT_OK(root_tmp_sweep(r, "/no/such/file")), 0);
+}
+
 TEST(limits_missing_files_and_directories_in_the_way) {
         _cleanup_(root_freep) Root *r = fixture();
         char *data = NULL;
