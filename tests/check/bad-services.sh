@@ -54,8 +54,8 @@ well 'a refused token' '' "${id[@]}" --fault 'status=401*1@/latest/user-data'
 ok 'a refused token: a new one is taken' sent 2 PUT
 well 'a service that is busy for a while' 'asking for a session token: HTTP 503; trying again' "${id[@]}" --fault 'status=503*4'
 well 'a redirect' 'HTTP 302, a redirect, which is never followed' "${id[@]}" --fault 'redirect*1'
-well 'EC2 that throttles' 'EC2, DescribeInstances: RequestLimitExceeded (HTTP 503); trying again.' "${name[@]}" --fault 'ec2:throttle*1'
-well 'an instance whose name comes late' 'the instance has no private DNS name (yet); trying again.' "${name[@]}" --fault 'ec2:empty*1'
+well 'EC2 that throttles' 'EC2, DescribeInstances: RequestLimitExceeded (HTTP 503); trying again' "${name[@]}" --fault 'ec2:throttle*1'
+well 'an instance whose name comes late' 'the instance has no private DNS name (yet); trying again' "${name[@]}" --fault 'ec2:empty*1'
 well 'a clock a day behind' "warning: The clock of this machine is 86400 s behind EC2's" "${name[@]}" --fault ec2:skew=86400
 well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2's" "${name[@]}" --fault ec2:skew=-86400
 settled
