@@ -97,20 +97,29 @@ static const char *negate_bool(const ExprCall *c, ExprValue *ret) {
 
 /* ---- comparison ---- */
 
-/* Numbers of all three types stand on one line. Beside a double the other one is a double first, with what that loses: so do
- * CEL's conformance tests want it. A long double holds every int and uint. */
-static long double as_number(const ExprValue *v, const ExprValue *other) {
-        if (v->type == EXPR_DOUBLE)
-                return (long double)v->d;
-        if (other->type == EXPR_DOUBLE)
-                return (long double)(v->type == EXPR_INT ? (double)v->i : (double)v->u);
-        return v->type == EXPR_INT ? (long double)v->i : (long double)v->u;
+static double as_double(const ExprValue *v) {
+        return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
 }
-_Static_assert(__LDBL_MANT_DIG__ >= 64, "as_number() needs a long double that holds every 64-bit integer");
+
+/* Numbers of all three types stand on one line: < 0, 0, > 0; false where one is NaN. Beside a double the other one is a double
+ * first, with what that loses: so do CEL's conformance tests want it. */
+static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
+        if (a->type == EXPR_DOUBLE || b->type == EXPR_DOUBLE) {
+                double x = as_double(a), y = as_double(b);
+                *ret = (x > y) - (x < y);
+                return !isnan(x) && !isnan(y);
+        }
+        bool a_below = a->type == EXPR_INT && a->i < 0, b_below = b->type == EXPR_INT && b->i < 0;
+        uint64_t x = a->type == EXPR_INT ? (uint64_t)a->i : a->u, y = b->type == EXPR_INT ? (uint64_t)b->i : b->u;
+        /* Below zero both, they keep their order as two's complements. */
+        *ret = a_below != b_below ? (a_below ? -1 : 1) : (x > y) - (x < y);
+        return true;
+}
 
 bool expr_equal(const ExprValue *a, const ExprValue *b) {
+        int order = 0;
         if (a->type & EXPR_NUMBER && b->type & EXPR_NUMBER)
-                return as_number(a, b) == as_number(b, a);
+                return compare_numbers(a, b, &order) && order == 0;
         if (a->type != b->type || a->n != b->n)
                 return false;
         switch (a->type) {
@@ -139,10 +148,10 @@ static const char *give_order(const char *name, int order, ExprValue *ret) {
 }
 
 static const char *order_numbers(const ExprCall *c, ExprValue *ret) {
-        long double a = as_number(&c->args[0], &c->args[1]), b = as_number(&c->args[1], &c->args[0]);
-        if (isnan(a) || isnan(b))
+        int order = 0;
+        if (!compare_numbers(&c->args[0], &c->args[1], &order))
                 return "NaN cannot be compared";
-        return give_order(c->name, (a > b) - (a < b), ret);
+        return give_order(c->name, order, ret);
 }
 
 static const char *order_bools(const ExprCall *c, ExprValue *ret) {

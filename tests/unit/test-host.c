@@ -557,7 +557,8 @@ TEST(programs_of_the_running_system_are_asked) {
         };
         RUN(r, "none");
         _cleanup_(freep) char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
-        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+        size_t n = ARRAY_SIZE(programs) - (getenv("NODESTRAP_VALGRIND") ? 1 : 0);       /* tests/valgrind.sh says why */
+        for (size_t i = 0; i < n; i++) {
                 _cleanup_(root_freep) Root *fixture = r.root;
                 if (programs[i].script) {
                         _cleanup_(freep) char *script = xasprintf("#!/bin/sh\n%s\n", programs[i].script);
