@@ -4,13 +4,13 @@
 # ends without such a line counts as one failure. SUITES="gcc lint" runs only those.
 export NODESTRAP_LONG=1   # also what takes a minute to fail
 set -u; cd "$(dirname "$0")/.." || exit 1; passed=0 failed=0 skipped=0
-suite_gcc()      { make -j"$(nproc)" CC=gcc WERROR=1 check; }
-suite_clang()    { make -j"$(nproc)" CC=clang WERROR=1 O=build-clang check; }
-suite_san()      { make -j"$(nproc)" SAN=1 check; }
+suite_gcc()      { make --no-print-directory -j"$(nproc)" CC=gcc WERROR=1 check; }
+suite_clang()    { make --no-print-directory -j"$(nproc)" CC=clang WERROR=1 O=build-clang check; }
+suite_san()      { make --no-print-directory -j"$(nproc)" SAN=1 check; }
 suite_valgrind() { tests/run.sh tests/valgrind.sh; }
 suite_lint()     { tests/run.sh tests/lint.sh; }
-suite_package()  { make package; }
-suite_boot()     { make check-boot; }
+suite_package()  { make --no-print-directory package; }
+suite_boot()     { make --no-print-directory check-boot; }
 
 log=$(mktemp); trap 'rm -f "$log"' EXIT
 for suite in ${SUITES:-gcc clang san valgrind lint package boot}; do
