@@ -160,12 +160,13 @@ usage "start: there is no /run/nodestrap/status.json: nodestrap init has not run
 "$nodestrap" plan --root "$root" -c file:///none.yaml >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'a source that is not there' same_word $code 12
 ok 'is named' says_last 'nodestrap: failed (12 ESOURCE) at source: /none.yaml: cannot be opened as a configuration source: No such file or directory'
-if [ "$(id -u)" = 0 ] && chmod 755 "$tmp" && setpriv --reuid 65534 --clear-groups test -x "$nodestrap" 2>/dev/null; then
-        setpriv --reuid 65534 --clear-groups "$nodestrap" init 2>"$tmp/err"; code=$?
+# A copy, since the build may lie where only root can look.
+if [ "$(id -u)" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/nodestrap" && setpriv --reuid 65534 --clear-groups test -x "$tmp/nodestrap" 2>/dev/null; then
+        setpriv --reuid 65534 --clear-groups "$tmp/nodestrap" init 2>"$tmp/err"; code=$?
         ok 'init without root' same_word $code 2
         ok 'is refused in one line' same_word "$(cat "$tmp/err")" \
                 'nodestrap: failed (2 EUSAGE) at start: init changes the machine and needs root; plan, which shows what it would do, does not'
 else
-        skip 'init without root' 'nobody else to be, or the program is out of reach'
+        skip 'init without root' 'nobody else to be'
 fi
 done_testing

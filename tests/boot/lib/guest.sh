@@ -83,3 +83,22 @@ cloud_init_network() {                  # the unit was renamed in 24.3
         [ "${t:-0}" != 0 ] || t=$(property cloud-init ExecMainStartTimestampMonotonic)
         echo "$t"
 }
+
+# A script of a machine that starts from power-on and reboots once: all that a node must be, both times.
+check_two_boots() {
+        if [ "$VMTEST_BOOT" = 1 ]; then
+                check_node
+                check_cloud_init
+                plan >out/plan.1
+                systemctl reboot
+                exit
+        fi
+        # The second boot: the same machine, the same input.
+        try "after a reboot: the first phase succeeded" exited nodestrap-config 0
+        try "after a reboot: nodestrap-run.service is active" active nodestrap-run
+        try "after a reboot: kubelet is active" active kubelet
+        try "after a reboot: kubelet was started once" starts 1
+        try "after a reboot: the plan is the same" sh -c "nodestrap plan $(sources) --output json | cmp - out/plan.1"
+        try "after a reboot: kubelet got exactly the planned flags" python3 compare.py kubelet out/plan.1 /run/recording-kubelet/argv
+        try "after a reboot: no ordering cycle was broken" no_cycle
+}
