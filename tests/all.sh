@@ -12,6 +12,12 @@ suite_lint()     { tests/run.sh tests/lint.sh; }
 suite_package()  { make --no-print-directory package; }
 suite_boot()     { make --no-print-directory check-boot; }
 
+# What several suites share is made before the first of them, or that one would have to do without. What cannot be made here is told
+# by each test that wants it.
+echo "== images"
+for suite in bookworm trixie; do tests/tools/vmboot.sh --build -S $suite; done
+(. tests/tools/lib.sh; [ -e "$BASE/containerd2/usr/bin/containerd" ] || tests/tools/peers.sh sid "$BASE/containerd2" containerd)
+
 log=$(mktemp); trap 'rm -f "$log"' EXIT
 for suite in ${SUITES:-gcc clang san valgrind lint package boot}; do
         echo "== $suite"; begin=$SECONDS
