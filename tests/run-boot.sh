@@ -19,7 +19,7 @@ tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodes
 tree_networkd() {                       # the network comes up during the boot, so that "after the network" means something
         enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
         mkdir -p "$tree/etc/systemd/network"
-        printf '[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
+        printf '[Match]\nName=eth0\n\n[Network]\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
 }
 tree_containerd2() {                    # a containerd 2.x in the place of the suite's 1.x
         local cache; . "$here/tools/lib.sh"; cache=$BASE/containerd2
