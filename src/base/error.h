@@ -30,13 +30,34 @@ typedef enum Cause {
         CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */
         CAUSE_CREDENTIALS,      /* no AWS credentials */
         CAUSE_EC2,              /* the EC2 API does not answer, or refuses */
+        CAUSE_STS,              /* the STS API does not answer, or refuses */
         CAUSE_FACTS,            /* something about this machine that must be known and is not */
+        CAUSE_DISKS,            /* fewer instance stores than promised or than the strategy needs */
+        CAUSE_DISK_USED,        /* a disk that carries something of somebody else's */
+        CAUSE_DISK_ERROR,       /* a disk that cannot be read or written */
+        CAUSE_ARRAY,            /* an array that cannot be made, found or started */
+        CAUSE_FILESYSTEM,       /* a file system that cannot be made */
+        CAUSE_MOUNT,            /* a mount or bind that cannot be made, or a place that it cannot be made at */
+        CAUSE_MOVE,             /* content that cannot be moved to the disks */
+        CAUSE_STORAGE_TOOL,     /* mdadm, mkfs or cp is not there */
         CAUSE_FILE,             /* a file that cannot be written */
         CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
         CAUSE_UNIT_MISSING,     /* a unit that does not exist */
         CAUSE_BUS,              /* no systemd to talk to */
         CAUSE_COMMAND,          /* a program that failed */
         CAUSE_DEADLINE,         /* not done in time */
+        CAUSE_NO_KUBECONFIG,    /* nothing says how the API server is reached */
+        CAUSE_API_NAME,         /* the API server's name does not resolve */
+        CAUSE_API_ROUTE,        /* no connection to it */
+        CAUSE_API_PROXY,        /* a proxy does not lead to it */
+        CAUSE_API_CERT,         /* it does not prove who it is */
+        CAUSE_CLOCK,            /* this machine's clock is wrong */
+        CAUSE_API_SILENT,       /* it takes the request and does not answer */
+        CAUSE_API_ERROR,        /* it answers with an error, or breaks off */
+        CAUSE_NOT_MAPPED,       /* 401: the cluster does not know the node's role */
+        CAUSE_FORBIDDEN,        /* 403: it knows the role and lets it do nothing */
+        CAUSE_NOT_REGISTERED,   /* kubelet has not made the Node */
+        CAUSE_NOT_READY,        /* the Node is there and not Ready */
         _CAUSE_MAX,
         _CAUSE_INVALID = -22,
 } Cause;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define _cleanup_(f)    __attribute__((cleanup(f)))
 #define _must_check_    __attribute__((warn_unused_result))
@@ -57,6 +58,12 @@ static inline bool startswith(const char *s, const char *prefix) {
 static inline bool endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
         return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+/* For _cleanup_ and by hand: closes what is open and forgets it. */
+static inline void close_fd(int *fd) {
+        if (*fd >= 0)
+                close(*fd);
+        *fd = -1;
 }
 static inline void freep(void *p) {
         free(*(void **)p);

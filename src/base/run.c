@@ -20,12 +20,6 @@
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
 
-static void close_fd(int *fd) {
-        if (*fd >= 0)
-                close(*fd);
-        *fd = -1;
-}
-
 static void stream_done(Stream *s) {
         close_fd(&s->fd);
         text_done(&s->text);
@@ -102,13 +96,14 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         return r;
 }
 
-/* Reads both streams until the child has ended; false if the deadline came first. */
-static bool attend(int pidfd, Stream *out, Stream *err, uint64_t deadline) {
+/* Reads both streams until the child has ended; false if the deadline came first, or somebody who no longer wants it. */
+static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t deadline) {
         for (;;) {
                 struct pollfd fds[] = {
                         { .fd = pidfd,   .events = POLLIN },
                         { .fd = out->fd, .events = POLLIN },
                         { .fd = err->fd, .events = POLLIN },
+                        { .fd = cancel_fd, .events = POLLIN },
                 };
                 uint64_t now = now_usec();
                 if (now >= deadline)
@@ -120,6 +115,8 @@ static bool attend(int pidfd, Stream *out, Stream *err, uint64_t deadline) {
                 stream_read(err);
                 if (fds[0].revents)
                         return true;
+                if (fds[3].revents)
+                        return false;
         }
 }
 
@@ -128,9 +125,9 @@ static char *last_lines(const Stream *err) {
         return str_strip(line ?: text);
 }
 
-static int collect(pid_t pid, Stream *out, Stream *err, uint64_t deadline, ChildResult *ret) {
+static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t deadline, ChildResult *ret) {
         int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), e = pidfd < 0 ? -errno : 0;
-        bool ended = pidfd >= 0 && attend(pidfd, out, err, deadline);
+        bool ended = pidfd >= 0 && attend(pidfd, cancel_fd, out, err, deadline);
         siginfo_t how = {};
 
         if (!ended)
@@ -155,10 +152,13 @@ static int collect(pid_t pid, Stream *out, Stream *err, uint64_t deadline, Child
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
+        return child_run_until(argv, now_usec() + timeout_usec, -1, limit, ret);
+}
+
+int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
         _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
         _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
         _cleanup_(close_fd) int child_out = -1, child_err = -1;
-        uint64_t deadline = now_usec() + timeout_usec;
         pid_t pid = -1;
         int r;
 
@@ -173,5 +173,5 @@ int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResul
                 return r;
         close_fd(&child_out);
         close_fd(&child_err);
-        return collect(pid, &out, &err, deadline, ret);
+        return collect(pid, cancel_fd, &out, &err, deadline, ret);
 }

@@ -15,3 +15,5 @@ void child_result_done(ChildResult *r);
 /* Runs argv[0] (looked up in PATH unless there is a slash in it) in a process group of its own, stdin empty, signals as they are
  * by default. 0 when it ran, however it ended: look at status. < 0 when it could not be started (-ENOENT: no such program). */
 _must_check_ _nonnull_ int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret);
+/* The same until an instant (CLOCK_MONOTONIC), or until cancel_fd becomes readable (-1: there is none), which looks like the deadline. */
+_must_check_ _nonnull_ int child_run_until(char *const *argv, uint64_t deadline_usec, int cancel_fd, size_t limit, ChildResult *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How long to wait before the next attempt. Thousands of nodes boot in the same second: without jitter over the full span they
  * would also come back in the same second. */
-#include "aws/internal.h"
+#include "base/backoff.h"
 
 #include "base/stop.h"
 #include "base/time.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a unit said last: journald is asked to write down what it holds (varlink, io.systemd.Journal.Synchronize, which
- * journalctl --sync uses too), then the journal is read backwards. Only done for a unit that failed. */
-#include "apply/executor.h"
+ * journalctl --sync uses too), then the journal is read backwards. Only done for a unit that is in trouble. */
+#include "base/journal.h"
 
 #include "base/str.h"
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The wait between two attempts, which ends early where a signal asks to stop. */
+#include "base/macro.h"
+
+/* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
+ * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
+uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
+void sleep_usec(uint64_t usec);         /* shorter where a signal asks to stop (base/stop.h) */

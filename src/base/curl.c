@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions of libcurl.so.4, by dlopen: only a process that speaks TLS pays for the libraries behind it. */
+#include "base/curl.h"
+
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+static const struct { const char *name; size_t offset; } symbols[] = {
+        { "curl_easy_init",      offsetof(Curl, init)     },
+        { "curl_easy_cleanup",   offsetof(Curl, cleanup)  },
+        { "curl_easy_setopt",    offsetof(Curl, setopt)   },
+        { "curl_easy_perform",   offsetof(Curl, perform)  },
+        { "curl_easy_getinfo",   offsetof(Curl, getinfo)  },
+        { "curl_easy_strerror",  offsetof(Curl, strerror) },
+        { "curl_getdate",        offsetof(Curl, getdate)  },
+        { "curl_slist_append",   offsetof(Curl, append)   },
+        { "curl_slist_free_all", offsetof(Curl, free_all) },
+};
+
+int curl_load(Curl *ret, char **ret_why) {
+        void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+        Curl curl = {};
+        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
+                void *address = dlsym(library, symbols[i].name);
+                memcpy((char *)&curl + symbols[i].offset, &address, sizeof address);
+                if (!address)
+                        library = NULL;
+        }
+        if (!library) {
+                *ret_why = xstrdup(dlerror() ?: "it lacks a function");
+                return -ELIBACC;
+        }
+        *ret = curl;
+        return 0;
+}
+
+bool curl_may_quote_proxy(const char *error) {
+        return startswith(error, "Unsupported proxy") || strstr(error, "://") || strchr(error, '@');
+}
