@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h and
-# host.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
-BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"host/tables.h\"\n" }
+# conf/NAME.csv → C: awk -f conf/tables.awk -v table=NAME conf/NAME.csv. What the structs are stands in src/host/tables.h,
+# host.h and aws.h. Anything unexpected in a cell, and rows out of order where the program searches by halving, fail the build here.
+BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\n#include \"" (table == "partitions" ? "aws/internal.h" : "host/tables.h") "\"\n" }
 /^#/ || /^$/ { next }
 
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
@@ -29,9 +29,9 @@ table == "instance-types" {
               number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) " },"
 }
 table == "partitions" {
-        fields(3)
+        fields(4)
         if (!n++) print "const Partition partitions[] = {"
-        print "        { \"" $1 "\", " word($2) ", " word($3) " },"
+        print "        { \"" $1 "\", " word($2) ", " word($3) ", " word($4) " },"
 }
 END {
         if (failed) exit 1

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The environment, or else the metadata service → the keys that sign requests. Nothing of them ever reaches a message.
+ * The environment, a token file, a container's endpoint, or else the metadata service → the keys that sign requests. Nothing of them
+ * ever reaches a message.
+ * https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html */
 #include "aws/internal.h"
 
+#include "base/root.h"
+#include "base/stop.h"
 #include "base/time.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <unistd.h>
 
-#define ROLES "meta-data/iam/security-credentials/"
+#define ROLES        "meta-data/iam/security-credentials/"
+#define MAX_TOKEN    (64u << 10)
+#define ATTEMPT_USEC (2 * USEC_PER_SEC)
+#define BACKOFF_USEC (100 * USEC_PER_MSEC)
+#define BACKOFF_CAP  (2 * USEC_PER_SEC)
 
 static void forget(char *secret) {
         if (secret)
                 explicit_bzero(secret, strlen(secret));
         free(secret);
+}
+
+static void forgetp(char **secret) {
+        forget(*secret);
 }
 
 void credentials_done(Credentials *c) {
@@ -23,55 +38,48 @@ void credentials_done(Credentials *c) {
         *c = (Credentials){};
 }
 
-/* All of it goes into headers and a signature: a control character is damage. */
-static bool is_plain(const char *s) {
+bool credentials_text_is_valid(const char *s) {
         for (; *s; s++)
                 if (*s <= ' ' || *s > '~')
                         return false;
         return true;
 }
 
-static char *copy_environment(const char *name) {
+/* ---- the environment ---- */
+static const char *environment(const char *name) {
         const char *value = getenv(name);
-        return value && *value ? str_strip(value) : NULL;
+        return value && *value ? value : NULL;
 }
 
-static bool from_environment(Credentials *ret) {
+static char *copy_environment(const char *name) {
+        const char *value = environment(name);
+        return value ? str_strip(value) : NULL;
+}
+
+/* 1 there are credentials, 0 there are none here: for every source. */
+static int from_environment(Credentials *ret) {
         Credentials c = {
                 .key_id = copy_environment("AWS_ACCESS_KEY_ID"),
                 .secret = copy_environment("AWS_SECRET_ACCESS_KEY"),
                 .token = copy_environment("AWS_SESSION_TOKEN"),
         };
-        if (!c.key_id || !c.secret || !is_plain(c.key_id) || (c.token && !is_plain(c.token))) {
+        if (!c.key_id || !c.secret || !credentials_text_is_valid(c.key_id) || (c.token && !credentials_text_is_valid(c.token))) {
                 credentials_done(&c);
-                return false;
+                return 0;
         }
         *ret = c;
-        return true;
+        return 1;
 }
 
-/* The role of a fresh instance takes a moment to reach the metadata service, which says 404 until then; nodeadm gives it 15
- * attempts (nodeadm/internal/aws/imds), about as long as this. */
-static int get_patiently(Imds *imds, const char *path, char **ret, size_t *ret_size, Diag *diag) {
-        for (unsigned n = 0;; n++) {
-                int r = imds_get(imds, path, ret, ret_size, diag);
-                if (r != -ENOENT)
-                        return r;
-                if (n == 9)
-                        return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL,
-                                          "the metadata service has no credentials of a role for this instance: it was launched "
-                                          "without an instance profile, or the profile has no role");
-                sleep_usec(backoff_usec(n, 100 * USEC_PER_MSEC, 2 * USEC_PER_SEC));
-        }
-}
-
+/* ---- JSON ---- */
 /* A copy of the member, or NULL where there is none that could go into a request. */
 static char *copy_member(const json_t *object, const char *name) {
         const char *value = json_string_value(json_object_get(object, name));
-        return value && *value && is_plain(value) ? xstrdup(value) : NULL;
+        return value && *value && credentials_text_is_valid(value) ? xstrdup(value) : NULL;
 }
 
-static int parse_role(const char *text, size_t size, Credentials *ret, Diag *diag) {
+/* NULL, or what is wrong with it. */
+static const char *parse_credentials(const char *text, size_t size, Credentials *ret) {
         json_t *o = json_loadb(text, size, 0, NULL);
         _cleanup_(freep) char *code = copy_member(o, "Code");
         Credentials c = {
@@ -83,34 +91,203 @@ static int parse_role(const char *text, size_t size, Credentials *ret, Diag *dia
                         : code && !streq(code, "Success") ? "its answer has another Code than Success"
                         : !c.key_id || !c.secret ? "its answer lacks AccessKeyId or SecretAccessKey" : NULL;
         json_decref(o);
-        if (!why) {
+        if (why)
+                credentials_done(&c);
+        else
                 *ret = c;
-                return 0;
-        }
-        credentials_done(&c);
-        return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
-                          "the metadata service does not hand out credentials of this instance's role: %s; look at the role's trust "
-                          "policy, ec2.amazonaws.com must be allowed to assume it", why);
+        return why;
 }
 
-int credentials_get(Imds *imds, Credentials *ret, Diag *diag) {
+/* ---- token files ---- */
+/* The token in the file that the variable names; it is renewed in place, so it is read each time. */
+static int read_token(const char *variable, const char *path, char **ret, Diag *diag) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(forgetp) char *text = NULL;
+        int r = root_new("/", &root);
+        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
+        if (r >= 0)
+                r = absolute ? root_read(root, absolute, MAX_TOKEN, &text, NULL) : -ENOENT;
+        if (r < 0)
+                return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL, "%s, which %s names, cannot be read: %s", path, variable, strerror(-r));
+        char *token = str_strip(text);
+        if (!*token || !credentials_text_is_valid(token)) {
+                forget(token);
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL, "%s, which %s names, %s", path, variable,
+                                  *text ? "has more in it than one token" : "is empty");
+        }
+        *ret = token;
+        return 1;
+}
+
+static int from_web_identity(const char *region, uint64_t deadline, Credentials *ret, Diag *diag) {
+        _cleanup_(forgetp) char *token = NULL;
+        const char *file = environment("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = environment("AWS_ROLE_ARN");
+        if (!file)
+                return 0;
+        if (!role)
+                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL,
+                                  "AWS_WEB_IDENTITY_TOKEN_FILE is in the environment, but AWS_ROLE_ARN, the role that the token is for, is not");
+        int r = read_token("AWS_WEB_IDENTITY_TOKEN_FILE", file, &token, diag);
+        if (r < 0 || !token)
+                return r;
+        r = sts_assume_role_with_web_identity(region, role, environment("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token, deadline, ret, diag);
+        return r < 0 ? r : 1;
+}
+
+/* ---- a container's endpoint: EKS Pod Identity, ECS ---- */
+#define RELATIVE_URI "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+#define FULL_URI     "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+
+/* Plain HTTP carries secrets only where it does not leave the machine; the other three are the agents' own addresses. */
+static bool is_local(const char *host) {
+        static const char *const agents[] = { "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "::1" };
+        struct in_addr address;
+        for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
+                if (streq(host, agents[i]))
+                        return true;
+        return inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+/* → where to connect, and what to ask for there. */
+static int find_container(Url *ret, char **ret_target, Diag *diag) {
+        const char *relative = environment(RELATIVE_URI), *full = environment(FULL_URI);
+        _cleanup_(freep) char *text = relative ? xasprintf("http://169.254.170.2%s", relative) : xstrdup(full);
+        const char *start = startswith(text, "http://") ? text + strlen("http://") : NULL;
+        size_t length = start ? strcspn(start, "/?#") : 0;
+        _cleanup_(freep) char *base = xasprintf("http://%.*s", (int)length, start ?: "");
+        Url url = {};
+        if (!start || start[length] == '#' || (relative && *relative != '/') || !credentials_text_is_valid(text) || url_parse(base, &url) < 0)
+                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL, "%s in the environment is not of the form %s",
+                                  relative ? RELATIVE_URI : FULL_URI, relative ? "/PATH" : "http://HOST[:PORT]/PATH");
+        if (!is_local(url.host)) {
+                url_done(&url);
+                return diag_error(diag, -EPERM, CAUSE_CREDENTIALS, NULL, NULL, FULL_URI " names another machine than this one; credentials "
+                                  "are fetched by plain HTTP from this machine itself or from the agents of EKS and ECS, and nowhere else");
+        }
+        *ret = url;
+        *ret_target = xasprintf("%s%s", start[length] == '/' ? "" : "/", start + length);
+        return 0;
+}
+
+static int make_container_request(const Url *url, const char *target, Text *ret, Diag *diag) {
+        _cleanup_(forgetp) char *token = NULL;
+        const char *file = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+        int r = file ? read_token("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file, &token, diag) : 0;
+        if (r < 0)
+                return r;
+        token = token ?: copy_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+        if (token && !credentials_text_is_valid(token))
+                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL, "AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has "
+                                  "characters that no token has");
+        text_add(ret, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: nodestrap/" VERSION "\r\nAccept: application/json\r\n", target, url->authority);
+        if (token)
+                text_add(ret, "Authorization: %s\r\n", token);
+        text_add(ret, "\r\n");
+        return 0;
+}
+
+/* 1 there are credentials, 0 try again, else final. *why is one clause. */
+static int ask_container(const Url *url, int *fd, const Text *request, uint64_t deadline, Credentials *ret, char **why) {
+        _cleanup_(http_response_done) HttpResponse answer = {};
+        uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
+        int r = http_exchange(url, fd, request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), &answer);
+        free(*why);
+        if (r < 0) {
+                *why = xasprintf("%s", r == -ETIMEDOUT ? "no answer in time" : strerror(-r));
+                return 0;
+        }
+        const char *wrong = answer.status != 200 ? NULL : parse_credentials(answer.body.data ?: "", answer.body.size, ret);
+        if (answer.body.data)
+                explicit_bzero(answer.body.data, answer.body.size);
+        *why = wrong ? xstrdup(wrong) : xasprintf("HTTP %u", answer.status);
+        if (answer.status == 200 && !wrong)
+                return 1;
+        return answer.status == 200 || (answer.status < 500 && answer.status != 429) ? -EACCES : 0;
+}
+
+static int ask_container_until(const Url *url, const Text *request, uint64_t deadline, Credentials *ret, Diag *diag) {
+        _cleanup_(freep) char *why = NULL;
+        int fd = -1, r = 0;
+        for (unsigned n = 0;; n++) {
+                r = ask_container(url, &fd, request, deadline, ret, &why);
+                uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
+                if (r != 0 || stop_signal() || now_usec() + pause >= deadline)
+                        break;
+                sleep_usec(pause);
+        }
+        if (fd >= 0)
+                close(fd);
+        if (r > 0)
+                return r;
+        return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS, NULL, NULL,
+                          "the credential endpoint at %s, which the environment names, hands out nothing: %s. Look at the EKS Pod Identity "
+                          "agent and its association", url->authority, why);
+}
+
+static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
+        _cleanup_(url_done) Url url = {};
+        _cleanup_(freep) char *target = NULL;
+        Text request = {};
+        if (!environment(RELATIVE_URI) && !environment(FULL_URI))
+                return 0;
+        int r = find_container(&url, &target, diag);
+        if (r >= 0)
+                r = make_container_request(&url, target, &request, diag);
+        if (r >= 0)
+                r = ask_container_until(&url, &request, deadline, ret, diag);
+        if (request.data)
+                explicit_bzero(request.data, request.size);
+        text_done(&request);
+        return r;
+}
+
+/* ---- the instance's role ---- */
+/* The role of a fresh instance takes a moment to reach the metadata service, which says 404 until then; nodeadm gives it 15
+ * attempts (nodeadm/internal/aws/imds), about as long as this. */
+static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size, Diag *diag) {
+        for (unsigned n = 0;; n++) {
+                int r = imds_get(imds, path, ret, ret_size, diag);
+                if (r != -ENOENT)
+                        return r;
+                uint64_t pause = backoff_usec(n, 100 * USEC_PER_MSEC, 2 * USEC_PER_SEC);
+                if (n == 9 || now_usec() + pause >= deadline)
+                        return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL,
+                                          "the metadata service has no credentials of a role for this instance: it was launched "
+                                          "without an instance profile, or the profile has no role");
+                sleep_usec(pause);
+        }
+}
+
+static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag) {
         _cleanup_(freep) char *role = NULL, *text = NULL;
         size_t size = 0;
-
-        if (from_environment(ret))
-                return 0;
-        int r = get_patiently(imds, ROLES, &role, NULL, diag);
+        int r = get_patiently(imds, ROLES, deadline, &role, NULL, diag);
         if (r < 0)
                 return r;
         role[strcspn(role, "\r\n")] = 0;
-        if (!*role || !is_plain(role) || strpbrk(role, "/?#"))
+        if (!*role || !credentials_text_is_valid(role) || strpbrk(role, "/?#"))
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
                                   "the metadata service names no role under " ROLES);
         _cleanup_(freep) char *path = xasprintf(ROLES "%s", role);
-        r = get_patiently(imds, path, &text, &size, diag);
+        r = get_patiently(imds, path, deadline, &text, &size, diag);
         if (r < 0)
                 return r;
-        r = parse_role(text, size, ret, diag);
+        const char *why = parse_credentials(text, size, ret);
         explicit_bzero(text, size);
-        return r;
+        if (why)
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
+                                  "the metadata service does not hand out credentials of this instance's role: %s; look at the role's trust "
+                                  "policy, ec2.amazonaws.com must be allowed to assume it", why);
+        return 1;
+}
+
+int credentials_get(Imds *imds, const char *region, uint64_t deadline, Credentials *ret, Diag *diag) {
+        int r = from_environment(ret);
+        if (r == 0)
+                r = from_web_identity(region, deadline, ret, diag);
+        if (r == 0)
+                r = from_container(deadline, ret, diag);
+        if (r == 0)
+                r = from_role(imds, deadline, ret, diag);
+        return MIN(r, 0);
 }

@@ -15,14 +15,18 @@
 #include <time.h>
 
 #define API_VERSION   "2016-11-15"
-#define ATTEMPTS      30u
 #define ATTEMPT_USEC  (5 * USEC_PER_SEC)
 #define TOTAL_USEC    (600 * USEC_PER_SEC)
+#define CREDENTIALS_USEC (60 * USEC_PER_SEC)
 #define BACKOFF_USEC  (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP   (20 * USEC_PER_SEC)       /* as the AWS SDKs have it */
 #define LIMITS_ATTEMPTS 4u                      /* the number of pods has a fallback: not worth a long wait */
 #define LIMITS_USEC   (20 * USEC_PER_SEC)
 #define CLOCK_SKEW    240                       /* seconds; EC2 itself accepts about five minutes */
+
+/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts each would leave a third
+ * without a name, and the last of them needs most of these ten minutes (tests/bench/fleet.c). */
+const RetryPolicy ec2_retry_policy = { UINT_MAX, TOTAL_USEC, BACKOFF_USEC, BACKOFF_CAP };
 
 /* One set of credentials and one idea of the time for all calls of this process. */
 static struct {
@@ -86,50 +90,6 @@ static Verdict perform(Call *c, const char *form, uint64_t limit_usec, HttpsRepl
 }
 
 /* ---- what EC2 says ---- */
-typedef enum CodeKind { CODE_REFUSED, CODE_TEMPORARY, CODE_SIGNATURE, CODE_EXPIRED, CODE_UNAUTHORIZED } CodeKind;
-static const struct { const char *code; CodeKind kind; } codes[] = {
-        { "RequestLimitExceeded",       CODE_TEMPORARY    },
-        { "Throttling",                 CODE_TEMPORARY    },
-        { "ThrottlingException",        CODE_TEMPORARY    },
-        { "RequestThrottled",           CODE_TEMPORARY    },
-        { "EC2ThrottledException",      CODE_TEMPORARY    },
-        { "SlowDown",                   CODE_TEMPORARY    },
-        { "PriorRequestNotComplete",    CODE_TEMPORARY    },
-        { "RequestTimeout",             CODE_TEMPORARY    },
-        { "InternalError",              CODE_TEMPORARY    },
-        { "InternalFailure",            CODE_TEMPORARY    },
-        { "Unavailable",                CODE_TEMPORARY    },
-        { "ServiceUnavailable",         CODE_TEMPORARY    },
-        { "InvalidInstanceID.NotFound", CODE_TEMPORARY    },    /* a young instance is not known everywhere yet */
-        { "AuthFailure",                CODE_SIGNATURE    },
-        { "SignatureDoesNotMatch",      CODE_SIGNATURE    },
-        { "InvalidSignatureException",  CODE_SIGNATURE    },
-        { "RequestTimeTooSkewed",       CODE_SIGNATURE    },
-        { "RequestInTheFuture",         CODE_SIGNATURE    },
-        { "RequestExpired",             CODE_EXPIRED      },    /* said of an old date and of old credentials alike */
-        { "ExpiredToken",               CODE_EXPIRED      },
-        { "ExpiredTokenException",      CODE_EXPIRED      },
-        { "UnauthorizedOperation",      CODE_UNAUTHORIZED },
-        { "AccessDenied",               CODE_UNAUTHORIZED },
-        { "AccessDeniedException",      CODE_UNAUTHORIZED },
-};
-
-static CodeKind code_kind(const char *code) {
-        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
-                if (streq(codes[i].code, code))
-                        return codes[i].kind;
-        return CODE_REFUSED;
-}
-
-/* A word from the answer, fit for a message: the messages of EC2 itself may repeat the request, session token included. */
-static char *word_at(const Text *body, const char *path) {
-        _cleanup_(strv_freep) char **found = NULL;
-        if (body->size == 0 || xml_texts(body->data, body->size, path, &found) < 0 || !found)
-                return NULL;
-        size_t n = strspn(found[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_");
-        return n > 0 && n <= 64 ? xstrndup(found[0], n) : NULL;
-}
-
 /* Signs with EC2's time from now on, where that can be why it refused. */
 static bool correct_clock(Call *c, const HttpsReply *reply) {
         int64_t ahead = reply->date - (int64_t)time(NULL), wrong = ahead - session.clock_ahead;
@@ -142,9 +102,13 @@ static bool correct_clock(Call *c, const HttpsReply *reply) {
         return true;
 }
 
+static int get_credentials(const Call *c, Credentials *ret, Diag *diag) {
+        return credentials_get(c->ec2->imds, c->region, now_usec() + CREDENTIALS_USEC, ret, diag);
+}
+
 static bool renew_credentials(Call *c, Diag *diag) {
         Credentials fresh = {};
-        if (c->credentials_renewed || credentials_get(c->ec2->imds, &fresh, diag) < 0)
+        if (c->credentials_renewed || get_credentials(c, &fresh, diag) < 0)
                 return false;
         c->credentials_renewed = true;
         credentials_done(&session.credentials);
@@ -153,17 +117,16 @@ static bool renew_credentials(Call *c, Diag *diag) {
         return true;
 }
 
-static void report_refusal(const Call *c, CodeKind kind, const HttpsReply *reply, const char *code, Diag *diag) {
-        _cleanup_(freep) char *id = word_at(&reply->body, "Response/RequestID"), *advice = NULL;
-        int64_t ahead = reply->date ? reply->date - (int64_t)time(NULL) : 0;
-        if (kind == CODE_UNAUTHORIZED)
+static void report_refusal(const Call *c, RefusalKind kind, const HttpsReply *reply, const char *code, Diag *diag) {
+        _cleanup_(freep) char *id = refusal_word(&reply->body, "Response/RequestID"), *advice = NULL;
+        _cleanup_(freep) char *difference = clock_difference(reply->date);
+        if (kind == REFUSAL_UNAUTHORIZED)
                 advice = xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy has it), or a "
                                    "service control policy or the policy of the VPC endpoint denies it", c->action);
-        else if (kind == CODE_EXPIRED)
+        else if (kind == REFUSAL_EXPIRED)
                 advice = xstrdup("the credentials have expired, also after they were fetched again");
-        else if (kind == CODE_SIGNATURE)
-                advice = xasprintf("it does not accept the credentials or the signature; the clock here is %lld s %s EC2's",
-                                   (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind");
+        else if (kind == REFUSAL_SIGNATURE)
+                advice = xasprintf("it does not accept the credentials or the signature; the clock here is %s EC2's", difference);
         else
                 advice = xstrdup("it will not help to ask again");
         diag_error(diag, -EACCES, CAUSE_EC2, NULL, NULL, "EC2 at %s refused %s: %s (HTTP %ld, request %s): %s", c->url.authority,
@@ -171,8 +134,8 @@ static void report_refusal(const Call *c, CodeKind kind, const HttpsReply *reply
 }
 
 static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
-        _cleanup_(freep) char *code = word_at(&reply->body, "Response/Errors/Error/Code");
-        CodeKind kind = code ? code_kind(code) : CODE_TEMPORARY;
+        _cleanup_(freep) char *code = refusal_word(&reply->body, "Response/Errors/Error/Code");
+        RefusalKind kind = code ? refusal_kind(code) : REFUSAL_TEMPORARY;
 
         free(c->why);
         c->why = reply->status >= 300 && reply->status < 400
@@ -181,11 +144,11 @@ static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
         c->advice = code ? "EC2 says so itself and may answer later"
                          : "Something between here and EC2 answers in its place: look at HTTPS_PROXY, NO_PROXY, AWS_ENDPOINT_URL and the VPC endpoint";
         /* Only EC2's own word is final: a proxy, or a load balancer in its way, may think better of it. */
-        if (kind == CODE_TEMPORARY || reply->status >= 500)
+        if (kind == REFUSAL_TEMPORARY || reply->status >= 500)
                 return VERDICT_AGAIN;
-        if ((kind == CODE_SIGNATURE || kind == CODE_EXPIRED) && correct_clock(c, reply))
+        if ((kind == REFUSAL_SIGNATURE || kind == REFUSAL_EXPIRED) && correct_clock(c, reply))
                 return VERDICT_AGAIN_AT_ONCE;
-        if (kind == CODE_EXPIRED && renew_credentials(c, diag))
+        if (kind == REFUSAL_EXPIRED && renew_credentials(c, diag))
                 return VERDICT_AGAIN_AT_ONCE;
         report_refusal(c, kind, reply, code, diag);
         return VERDICT_FINAL;
@@ -226,9 +189,9 @@ static int find_endpoint(Call *c, Diag *diag) {
 
 static unsigned max_attempts(unsigned limit) {
         const char *text = getenv("AWS_MAX_ATTEMPTS");
-        uint64_t n = ATTEMPTS;
+        uint64_t n = 0;
         if (text && *text && parse_u64(text, &n) < 0)
-                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; %u attempts are made.", ATTEMPTS);
+                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the attempts but the time.");
         if (n == 0)
                 n = UINT_MAX;           /* as the SDKs read it: no limit but the time */
         return (unsigned)MIN(n, limit);
@@ -262,7 +225,7 @@ static int call_until(Call *c, const char *form, Diag *diag) {
                 if (v == VERDICT_AGAIN_AT_ONCE)
                         continue;
                 log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "EC2, %s: %s; trying again.", c->action, c->why);
-                uint64_t pause = backoff_usec(failures++, BACKOFF_USEC, BACKOFF_CAP);
+                uint64_t pause = backoff_usec(failures++, ec2_retry_policy.base_usec, ec2_retry_policy.cap_usec);
                 sleep_usec(MIN(pause, deadline - now));
                 if (stop_signal())
                         return report_stop(c, diag);
@@ -273,9 +236,9 @@ static int call(Call *c, Diag *diag) {
         _cleanup_(freep) char *form = xasprintf("Action=%s&%s&Version=" API_VERSION, c->action, c->form);
         int r = find_endpoint(c, diag);
         if (r >= 0 && !session.credentials.key_id)
-                r = credentials_get(c->ec2->imds, &session.credentials, diag);
+                r = get_credentials(c, &session.credentials, diag);
         if (r >= 0)
-                r = https_load(diag);
+                r = https_load(CAUSE_EC2, diag);
         if (r >= 0)
                 r = call_until(c, form, diag);
         url_done(&c->url);
@@ -303,7 +266,7 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
         _cleanup_(freep) char *form = xasprintf("InstanceId.1=%s", instance_id);
         Call c = {
                 .ec2 = ec2, .action = "DescribeInstances", .form = form,
-                .attempts = max_attempts(UINT_MAX), .total_usec = TOTAL_USEC,
+                .attempts = max_attempts(ec2_retry_policy.attempts), .total_usec = ec2_retry_policy.total_usec,
                 .accept = accept_name, .ret = ret, .missing = "the instance has no private DNS name (yet)",
                 .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
                 .instead = "spec.featureGates.InstanceIdNodeName: true",

@@ -3,54 +3,25 @@
  * by dlopen when it is really needed, since it brings some thirty libraries into the process. */
 #include "aws/internal.h"
 
+#include "base/curl.h"
 #include "base/stop.h"
 #include "base/time.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <time.h>
-
-typedef struct Curl {
-        __typeof__(&curl_easy_init) init;
-        __typeof__(&curl_easy_setopt) setopt;
-        __typeof__(&curl_easy_perform) perform;
-        __typeof__(&curl_easy_getinfo) getinfo;
-        __typeof__(&curl_easy_strerror) strerror;
-        __typeof__(&curl_getdate) getdate;
-        __typeof__(&curl_slist_append) append;
-        __typeof__(&curl_slist_free_all) free_all;
-} Curl;
-
-static const struct { const char *name; size_t offset; } symbols[] = {
-        { "curl_easy_init",      offsetof(Curl, init)     },
-        { "curl_easy_setopt",    offsetof(Curl, setopt)   },
-        { "curl_easy_perform",   offsetof(Curl, perform)  },
-        { "curl_easy_getinfo",   offsetof(Curl, getinfo)  },
-        { "curl_easy_strerror",  offsetof(Curl, strerror) },
-        { "curl_getdate",        offsetof(Curl, getdate)  },
-        { "curl_slist_append",   offsetof(Curl, append)   },
-        { "curl_slist_free_all", offsetof(Curl, free_all) },
-};
 
 static Curl curl;
 static CURL *easy;              /* kept: the connection stays open between requests */
 
-int https_load(Diag *diag) {
+int https_load(Cause cause, Diag *diag) {
+        _cleanup_(freep) char *why = NULL;
         if (easy)
                 return 0;
-        void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
-        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy((char *)&curl + symbols[i].offset, &address, sizeof address);
-                if (!address)
-                        library = NULL;
-        }
-        if (library)
+        if (curl_load(&curl, &why) >= 0)
                 easy = curl.init();
         if (!easy)
-                return diag_error(diag, -ELIBACC, CAUSE_EC2, NULL, NULL, "libcurl.so.4, which carries requests to EC2, cannot be "
-                                  "loaded: %s", dlerror() ?: "it does not start");
+                return diag_error(diag, -ELIBACC, cause, NULL, NULL, "libcurl.so.4, which carries requests to AWS, cannot be "
+                                  "loaded: %s", why ?: "it does not start");
         return 0;
 }
 
@@ -125,14 +96,9 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         return list;
 }
 
-/* libcurl quotes a proxy's address that it cannot read, and there is a password in many. */
-static bool may_quote_proxy(const char *error) {
-        return startswith(error, "Unsupported proxy") || strstr(error, "://") || strchr(error, '@');
-}
-
 static char *describe(CURLcode code, const char *error) {
         char today[17];
-        if (may_quote_proxy(error))
+        if (curl_may_quote_proxy(error))
                 return xasprintf("%s (libcurl says more, but may quote a password: is the address in HTTPS_PROXY well formed?)",
                                  curl.strerror(code));
         const char *text = *error ? error : curl.strerror(code);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What imds.c, ec2.c and credentials.c share among themselves: HTTP, the wait between attempts, a signature. */
+/* What the clients in this folder share among themselves: HTTP, the wait between attempts, signatures, refusals. */
 #include "aws/aws.h"
+#include "base/backoff.h"
 #include "base/str.h"
 
 #define HTTP_MAX_BODY (4u << 20)        /* user data is 16 KiB at most, an answer of EC2 some KiB */
@@ -41,17 +42,16 @@ void http_response_done(HttpResponse *p);
  * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or http_feed(). */
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec, HttpResponse *ret);
 
-/* The other carrier, for EC2: libcurl, loaded by the first call. A response of any status is a success; else -EIO, and *ret_why,
+/* The other carrier, for EC2 and STS: libcurl, loaded by the first call; cause is that of a failure. A response of any status is a success; else -EIO, and *ret_why,
  * the caller's, says what happened. */
 typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;        /* date: 0 where the peer did not say */
-_must_check_ _nonnull_ int https_load(Diag *diag);
+_must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
                                       uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
-/* How long to wait after failure number n (from 0): anything from 0 to MIN(cap, base * 2^n), "full jitter":
- * https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/ */
-uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
-void sleep_usec(uint64_t usec);         /* shorter where a signal asks to stop (base/stop.h) */
+/* How long and how often one question is asked; of DescribeInstances, and what `make bench` gives to a fleet. */
+typedef struct RetryPolicy { unsigned attempts; uint64_t total_usec, base_usec, cap_usec; } RetryPolicy;
+extern const RetryPolicy ec2_retry_policy;
 
 /* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among them. */
 typedef struct SignedRequest {
@@ -62,9 +62,30 @@ typedef struct SignedRequest {
         size_t body_size;
         const char *region, *service, *date;    /* date: "20260102T030405Z" */
 } SignedRequest;
+/* What RFC 3986 does not leave alone becomes %2F: as AWS wants it in queries and in forms. */
+_nonnull_ void text_add_encoded(Text *t, const char *s);
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
+/* The query of a presigned URL: the request's own, the parameters of the signature in the order in which the AWS CLI writes them,
+ * and the signature. No name in the request's own query may begin with another one's. */
+_malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials, unsigned expires);
 /* 64 hex digits for a canonical request made elsewhere (a presigned URL has its own). */
 _nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret, const char *canonical, char ret[static 65]);
 /* "20260102T030405Z" of seconds since 1970. */
 _nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);
+
+/* What an error answer means. Its own text may repeat the request, session token included, so only the code is ever shown. */
+typedef enum RefusalKind { REFUSAL_FINAL, REFUSAL_TEMPORARY, REFUSAL_SIGNATURE, REFUSAL_EXPIRED, REFUSAL_UNAUTHORIZED } RefusalKind;
+_nonnull_ RefusalKind refusal_kind(const char *code);
+/* A word from the answer, fit for a message; NULL where there is none. */
+_nonnull_ char *refusal_word(const Text *body, const char *path);
+/* "12 s behind": the clock here beside the date of an answer (0: not known). */
+_malloc_ char *clock_difference(int64_t date);
+
+/* What goes into headers and signatures has no blank and no control character, or it is damaged. */
+_nonnull_ bool credentials_text_is_valid(const char *s);
+
+extern const Partition partitions[];            /* conf/partitions.csv: the first that fits; the last fits all */
+extern const size_t n_partitions;
+/* "us-west-2": may it become a part of a host name? */
+_nonnull_ bool region_is_valid(const char *region);

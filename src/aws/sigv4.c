@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request → its AWS Signature Version 4. Ours and not libcurl's: the date can be corrected when this machine's clock is wrong,
- * and a presigned URL needs the same steps.
+ * A request → its AWS Signature Version 4, in a header or in the query. Ours and not libcurl's: the date can be corrected when this
+ * machine's clock is wrong, and a presigned URL needs the same steps.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 
@@ -70,6 +70,64 @@ static char *make_canonical(const SignedRequest *q, const char *names) {
         }
         text_add(&t, "\n%s\n%s", names, digest);
         return text_take(&t);
+}
+
+static bool is_unreserved(char c) {
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+void text_add_encoded(Text *t, const char *s) {
+        for (; *s; s++) {
+                if (is_unreserved(*s))
+                        text_add_bytes(t, s, 1);
+                else
+                        text_add(t, "%%%02X", (unsigned char)*s);
+        }
+}
+
+static void push_parameter(char ***v, const char *name, const char *value) {
+        Text t = {};
+        text_add(&t, "%s=", name);
+        text_add_encoded(&t, value);
+        strv_push(v, text_take(&t));
+}
+
+/* In any order for the reader, but sorted for the signature: by name, which the whole texts are too while no name begins with another. */
+static char *sort_query(const char *query) {
+        _cleanup_(strv_freep) char **all = NULL;
+        for (const char *p = query; *p; p += strspn(p, "&")) {
+                size_t n = strcspn(p, "&");
+                strv_push(&all, xstrndup(p, n));
+                p += n;
+        }
+        strv_sort(all);
+        char *sorted = strv_join(all, "&");
+        for (char **s = all; s && *s; s++)
+                explicit_bzero(*s, strlen(*s));         /* the session token is among them */
+        return sorted;
+}
+
+char *sigv4_presigned_query(const SignedRequest *q, const Credentials *c, unsigned expires) {
+        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q), *who = xasprintf("%s/%s", c->key_id, scope);
+        _cleanup_(freep) char *seconds = xasprintf("%u", expires);
+        _cleanup_(strv_freep) char **all = NULL;
+        char signature[65];
+
+        if (*q->query)
+                strv_add(&all, q->query);
+        push_parameter(&all, "X-Amz-Algorithm", "AWS4-HMAC-SHA256");
+        push_parameter(&all, "X-Amz-Credential", who);
+        push_parameter(&all, "X-Amz-Date", q->date);
+        push_parameter(&all, "X-Amz-Expires", seconds);
+        push_parameter(&all, "X-Amz-SignedHeaders", names);
+        if (c->token)
+                push_parameter(&all, "X-Amz-Security-Token", c->token);
+        _cleanup_(freep) char *query = strv_join(all, "&"), *sorted = sort_query(query);
+        SignedRequest presigned = *q;
+        presigned.query = sorted;
+        _cleanup_(freep) char *canonical = make_canonical(&presigned, names);
+        sigv4_signature(&presigned, c->secret, canonical, signature);
+        return xasprintf("%s&X-Amz-Signature=%s", query, signature);
 }
 
 char *sigv4_authorization(const SignedRequest *q, const Credentials *credentials) {

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Error answers of AWS's query APIs → what they mean for who asked. The codes of EC2 and STS are one family:
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+ * https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html */
+#include "aws/internal.h"
+
+#include "doc/doc.h"
+
+#include <time.h>
+
+static const struct { const char *code; RefusalKind kind; } codes[] = {
+        { "RequestLimitExceeded",       REFUSAL_TEMPORARY    },
+        { "Throttling",                 REFUSAL_TEMPORARY    },
+        { "ThrottlingException",        REFUSAL_TEMPORARY    },
+        { "RequestThrottled",           REFUSAL_TEMPORARY    },
+        { "EC2ThrottledException",      REFUSAL_TEMPORARY    },
+        { "SlowDown",                   REFUSAL_TEMPORARY    },
+        { "PriorRequestNotComplete",    REFUSAL_TEMPORARY    },
+        { "RequestTimeout",             REFUSAL_TEMPORARY    },
+        { "InternalError",              REFUSAL_TEMPORARY    },
+        { "InternalFailure",            REFUSAL_TEMPORARY    },
+        { "Unavailable",                REFUSAL_TEMPORARY    },
+        { "ServiceUnavailable",         REFUSAL_TEMPORARY    },
+        { "IDPCommunicationError",      REFUSAL_TEMPORARY    }, /* STS did not reach the identity provider */
+        { "InvalidInstanceID.NotFound", REFUSAL_TEMPORARY    }, /* a young instance is not known everywhere yet */
+        { "AuthFailure",                REFUSAL_SIGNATURE    },
+        { "SignatureDoesNotMatch",      REFUSAL_SIGNATURE    },
+        { "InvalidSignatureException",  REFUSAL_SIGNATURE    },
+        { "InvalidClientTokenId",       REFUSAL_SIGNATURE    },
+        { "RequestTimeTooSkewed",       REFUSAL_SIGNATURE    },
+        { "RequestInTheFuture",         REFUSAL_SIGNATURE    },
+        { "RequestExpired",             REFUSAL_EXPIRED      }, /* said of an old date and of old credentials alike */
+        { "ExpiredToken",               REFUSAL_EXPIRED      },
+        { "ExpiredTokenException",      REFUSAL_EXPIRED      },
+        { "UnauthorizedOperation",      REFUSAL_UNAUTHORIZED },
+        { "AccessDenied",               REFUSAL_UNAUTHORIZED },
+        { "AccessDeniedException",      REFUSAL_UNAUTHORIZED },
+};
+
+RefusalKind refusal_kind(const char *code) {
+        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+                if (streq(codes[i].code, code))
+                        return codes[i].kind;
+        return REFUSAL_FINAL;
+}
+
+char *refusal_word(const Text *body, const char *path) {
+        _cleanup_(strv_freep) char **found = NULL;
+        if (body->size == 0 || xml_texts(body->data, body->size, path, &found) < 0 || !found)
+                return NULL;
+        size_t n = strspn(found[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_");
+        return n > 0 && n <= 64 ? xstrndup(found[0], n) : NULL;
+}
+
+char *clock_difference(int64_t date) {
+        int64_t ahead = date ? date - (int64_t)time(NULL) : 0;
+        return xasprintf("%lld s %s", (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind");
+}
