@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file → KubeAccess. Not from the
+ * NodeConfig: what counts is what kubelet reads, and scripts may have changed that since init wrote it. */
+#include "base/str.h"
+#include "doc/doc.h"
+#include "kube/kube.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+
+#define ENVIRONMENT "/etc/eks/kubelet/environment"
+#define OVERRIDE    "--hostname-override"
+#define FILE_MAX    (1u << 20)
+
+/* On Outposts kubelet makes the first one itself, with a certificate in it; the other one has the plugin. */
+static const char *const kubeconfigs[] = { "/var/lib/kubelet/kubeconfig", "/var/lib/kubelet/bootstrap-kubeconfig" };
+
+void kube_access_done(KubeAccess *a) {
+        char *all[] = { a->server, a->host, a->ca, a->ca_path, a->cluster, a->region, a->role, a->node, a->boot_id };
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+                free(all[i]);
+        *a = (KubeAccess){};
+}
+
+static char *copy_text(const json_t *object, const char *key) {
+        const char *text = json_string_value(json_object_get(object, key));
+        return text && *text ? xstrdup(text) : NULL;
+}
+
+/* [{name: NAME, KIND: {…}}] → {…} */
+static const json_t *find_named(const json_t *config, const char *list, const char *kind, const char *name) {
+        const json_t *item;
+        size_t i;
+        json_array_foreach(json_object_get(config, list), i, item) {
+                const char *its_name = json_string_value(json_object_get(item, "name"));
+                if (name && its_name && streq(its_name, name))
+                        return json_object_get(item, kind);
+        }
+        return NULL;
+}
+
+/* "--NAME", "VALUE" or "--NAME=VALUE" → VALUE; NULL where it is not there. */
+static char *find_argument(const json_t *arguments, const char *name) {
+        size_t n = strlen(name), i;
+        const json_t *item;
+        json_array_foreach(arguments, i, item) {
+                const char *word = json_string_value(item) ?: "", *next = json_string_value(json_array_get(arguments, i + 1));
+                if (streq(word, name) && next)
+                        return xstrdup(next);
+                if (startswith(word, name) && word[n] == '=')
+                        return xstrdup(word + n + 1);
+        }
+        return NULL;
+}
+
+/* The first one of several spellings: of aws, of nodestrap, of aws-iam-authenticator. */
+static char *find_any(const json_t *arguments, const char *const *names) {
+        char *value = NULL;
+        for (; *names && !value; names++)
+                value = find_argument(arguments, *names);
+        return value;
+}
+
+static bool take_plugin(const json_t *arguments, KubeAccess *a) {
+        static const char *const cluster[] = { "--cluster-name", "--cluster-id", "-i", NULL };
+        static const char *const region[] = { "--region", NULL };
+        static const char *const role[] = { "--role-arn", "--role", "-r", NULL };
+        a->cluster = find_any(arguments, cluster);
+        a->region = find_any(arguments, region);
+        a->role = find_any(arguments, role);
+        return a->cluster;
+}
+
+static int take_authority(const Root *root, const json_t *cluster, const char *path, KubeAccess *a, Diag *diag) {
+        const char *data = json_string_value(json_object_get(cluster, "certificate-authority-data"));
+        a->ca_path = copy_text(cluster, "certificate-authority");
+        int r = -ENOENT;
+        if (data)
+                r = base64_decode(data, strlen(data), true, &a->ca, &a->ca_size);
+        else if (a->ca_path)
+                r = root_read(root, a->ca_path, FILE_MAX, &a->ca, &a->ca_size);
+        if (!a->ca_path)
+                a->ca_path = xstrdup(path);
+        if (r >= 0 && strstr(a->ca, "-----BEGIN CERTIFICATE-----"))
+                return 0;
+        return diag_error(diag, -EBADMSG, CAUSE_API_CERT, NULL, NULL, "%s, by which the API server would be known, %s: run nodestrap init, "
+                          "or look at spec.cluster.certificateAuthority", a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
+}
+
+static json_t *parse_file(const char *path, char *text, size_t size) {
+        Diag ignored = {};
+        Documents documents = {};
+        json_t *json = NULL;
+        Blob blob = { .at = { .source = path, .line = 1 }, .data = text, .size = size };
+        if (yaml_parse(&blob, &documents, &ignored) >= 0 && documents.n == 1 && documents.items[0].root)
+                (void)!yaml_to_json(documents.items[0].root, &json);
+        documents_done(&documents);
+        diag_done(&ignored);
+        return json;
+}
+
+/* 1 when this file says all that is needed, 0 when another one may. */
+static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = root_read(root, path, FILE_MAX, &text, &size);
+        if (r == -ENOENT)
+                return 0;
+        _cleanup_(json_decrefp) json_t *config = r >= 0 ? parse_file(path, text, size) : NULL;
+        if (!config)
+                return diag_error(diag, r < 0 ? r : -EBADMSG, CAUSE_NO_KUBECONFIG, NULL, NULL, "%s cannot be read%s%s; run nodestrap init, which writes it",
+                                  path, r < 0 ? ": " : " as YAML", r < 0 ? strerror(-r) : "");
+        const char *current = json_string_value(json_object_get(config, "current-context"));
+        const json_t *context = find_named(config, "contexts", "context", current);
+        const json_t *cluster = find_named(config, "clusters", "cluster", json_string_value(json_object_get(context, "cluster")));
+        const json_t *user = find_named(config, "users", "user", json_string_value(json_object_get(context, "user")));
+        if (!take_plugin(json_object_get(json_object_get(user, "exec"), "args"), a))
+                return 0;
+        a->server = copy_text(cluster, "server");
+        if (!a->server || !startswith(a->server, "https://"))
+                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG, NULL, NULL, "%s names no server that begins with https://; look at "
+                                  "spec.cluster.apiServerEndpoint and run nodestrap init", path);
+        a->server[strlen(a->server) - endswith(a->server, "/")] = 0;
+        a->host = url_host(a->server);
+        r = take_authority(root, cluster, path, a, diag);
+        return r < 0 ? r : 1;
+}
+
+static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
+        for (size_t i = 0; i < ARRAY_SIZE(kubeconfigs); i++) {
+                int r = try_kubeconfig(root, kubeconfigs[i], a, diag);
+                if (r != 0)
+                        return r;
+        }
+        return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG, NULL, NULL, "there is no %s that says how to get a token for the cluster: nodestrap init "
+                          "has not run on this machine, or failed; nodestrap status tells", kubeconfigs[0]);
+}
+
+/* The value of the last such flag counts, and a name needs no quotes: letters, digits, dots and hyphens. */
+static char *find_override(const char *text) {
+        char *name = NULL;
+        for (const char *p = text; (p = strstr(p, OVERRIDE)); ) {
+                p += strlen(OVERRIDE);
+                if (*p != '=' && *p != ' ')
+                        continue;
+                size_t n = 0;
+                for (p++; isalnum((unsigned char)p[n]) || strchr(".-", p[n] ?: ' '); n++)
+                        ;
+                free(name);
+                name = n > 0 ? xstrndup(p, n) : NULL;
+        }
+        return name;
+}
+
+/* As kubelet does: the flag, else the host name; always in small letters (kubernetes: component-helpers, GetHostname()). */
+static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
+        _cleanup_(freep) char *text = NULL, *name = NULL;
+        int r = root_read(root, ENVIRONMENT, FILE_MAX, &text, NULL);
+        if (r >= 0)
+                name = find_override(text);
+        if (!name && root_read_line(root, "/proc/sys/kernel/hostname", &name) < 0)
+                return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG, NULL, NULL, ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
+                                  "machine has no host name; run nodestrap init");
+        if (name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")])
+                return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG, NULL, NULL, "this machine's host name cannot be the name of a Node; " ENVIRONMENT
+                                  " should name it (" OVERRIDE "): run nodestrap init");
+        a->node = str_lower(name);
+        return 0;
+}
+
+int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag) {
+        KubeAccess a = {};
+        int r = take_kubeconfig(root, &a, diag);
+        if (r >= 0)
+                r = take_node_name(root, &a, diag);
+        if (r < 0) {
+                kube_access_done(&a);
+                return r;
+        }
+        if (root_read_line(root, "/proc/sys/kernel/random/boot_id", &a.boot_id) < 0)
+                a.boot_id = xstrdup("");        /* then a Node of any boot is taken for ours */
+        *ret = a;
+        return 0;
+}

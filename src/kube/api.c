@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One request to the API server, a watch of one Node, over one TLS connection that is kept: libcurl carries it, through the proxy of
+ * the environment if there is one. Only the cluster's CA may vouch for the server, never the system's.
+ *
+ * A node may watch its own Node by name, also before there is one (kubernetes: plugin/pkg/auth/authorizer/node, authorizeNode()).
+ * Without a resourceVersion the watch begins with what is there now. */
+#include "kube/internal.h"
+
+#include "base/curl.h"
+#include "base/stop.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNECT_USEC (10 * USEC_PER_SEC)        /* TCP and TLS */
+#define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer, all of the above included */
+#define QUIET_USEC   (1 * USEC_PER_SEC)
+#define WATCH_SEC    60                         /* the server ends the watch then: a dead connection is found out that way */
+#define LINE_LIMIT   (4u << 20)
+#define BODY_LIMIT   (64u << 10)
+
+struct KubeApi {
+        Curl curl;
+        CURL *easy;             /* kept: so is the connection */
+        const KubeAccess *access;
+        bool connected;         /* a connection of the request that runs has come about, TLS or not */
+};
+
+typedef struct Transfer {
+        KubeApi *api;
+        KubeReply *reply;
+        bool (*on_line)(void *user, const char *line, size_t size);
+        void *user;
+        Text line;              /* as far as it has come */
+        uint64_t begin_usec;
+        bool answered, quiet_told, enough;
+        size_t lines;
+} Transfer;
+
+void kube_reply_done(KubeReply *r) {
+        free(r->error);
+        text_done(&r->body);
+        *r = (KubeReply){};
+}
+
+KubeApi *kube_api_free(KubeApi *a) {
+        if (a && a->easy)
+                a->curl.cleanup(a->easy);
+        free(a);
+        return NULL;
+}
+
+static size_t take_body(Transfer *t, const char *data, size_t size) {
+        text_add_bytes(&t->reply->body, data, MIN(size, BODY_LIMIT - MIN(t->reply->body.size, BODY_LIMIT)));
+        return size;
+}
+
+/* Lines as they are complete. Anything but size ends the transfer with an error. */
+static size_t take_data(char *data, size_t one, size_t size, void *user) {
+        Transfer *t = user;
+        const char *end;
+        size *= one;
+        t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
+        if (t->reply->status != 200)
+                return take_body(t, data, size);
+        for (size_t left = size; left > 0; ) {
+                end = memchr(data, '\n', left);
+                size_t n = end ? (size_t)(end - data) + 1 : left;
+                text_add_bytes(&t->line, data, n);
+                if (t->line.size > LINE_LIMIT)
+                        return 0;
+                t->lines += end != NULL;
+                if (end && !t->on_line(t->user, t->line.data, t->line.size)) {
+                        t->enough = true;
+                        return 0;
+                }
+                if (end)
+                        t->line.size = 0;
+                data += n;
+                left -= n;
+        }
+        return size;
+}
+
+static bool header_value(const char *line, const char *name, const char **ret) {
+        if (strncasecmp(line, name, strlen(name)) != 0)
+                return false;
+        *ret = line + strlen(name);
+        return true;
+}
+
+static size_t take_header(char *data, size_t one, size_t size, void *user) {
+        Transfer *t = user;
+        _cleanup_(freep) char *raw = xstrndup(data, one * size), *line = str_strip(raw);
+        const char *value;
+        uint64_t seconds;
+        t->answered = true;
+        t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
+        if (header_value(line, "date:", &value))
+                t->reply->date = MAX((int64_t)t->api->curl.getdate(value, NULL), 0);
+        else if (header_value(line, "retry-after:", &value) && parse_u64(value + strspn(value, " "), &seconds) >= 0)
+                t->reply->retry_after = (unsigned)MIN(seconds, 3600u);
+        return one * size;
+}
+
+/* libcurl does not tell a peer that takes no connection from one that takes it and never speaks TLS; the socket does. */
+static int close_socket(void *user, curl_socket_t fd) {
+        KubeApi *a = user;
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        a->connected |= getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+        return close(fd);
+}
+
+/* Called about once a second; anything but 0 ends the transfer. */
+static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got, _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
+        Transfer *t = user;
+        uint64_t now = now_usec();
+        if (t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 && now > t->begin_usec + QUIET_USEC) {
+                t->quiet_told = true;
+                (void)t->on_line(t->user, "", 0);
+        }
+        return stop_signal() != 0 || (!t->answered && now > t->begin_usec + ANSWER_USEC);
+}
+
+/* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is asked through a proxy. */
+static void set_common(const Curl *curl, CURL *easy, const KubeAccess *access) {
+        curl->setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl->setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+        curl->setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+        curl->setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+        curl->setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        curl->setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
+        curl->setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        if (streq(access->host, "localhost") || startswith(access->host, "127.") || streq(access->host, "::1"))
+                curl->setopt(easy, CURLOPT_NOPROXY, "*");
+}
+
+int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
+        _cleanup_(kube_api_freep) KubeApi *a = xcalloc(1, sizeof *a);
+        struct curl_blob ca = { access->ca, access->ca_size, CURL_BLOB_COPY };
+        a->access = access;
+        int r = curl_load(&a->curl, ret_why);
+        if (r < 0)
+                return r;
+        a->easy = a->curl.init();
+        if (!a->easy) {
+                *ret_why = xstrdup("it does not start");
+                return -ELIBACC;
+        }
+        set_common(&a->curl, a->easy, access);
+        a->curl.setopt(a->easy, CURLOPT_CAINFO_BLOB, &ca);
+        a->curl.setopt(a->easy, CURLOPT_CAPATH, NULL);  /* or the system's directory would count as well */
+        a->curl.setopt(a->easy, CURLOPT_WRITEFUNCTION, take_data);
+        a->curl.setopt(a->easy, CURLOPT_HEADERFUNCTION, take_header);
+        a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+        a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETDATA, a);
+        a->curl.setopt(a->easy, CURLOPT_NOPROGRESS, 0L);
+        a->curl.setopt(a->easy, CURLOPT_XFERINFOFUNCTION, look_for_end);
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+static long milliseconds(uint64_t usec) {
+        return (long)(usec / USEC_PER_MSEC) + 1;        /* never 0, which is no limit; nor before a deadline, which would allow one more */
+}
+
+static bool proxy_is_set(void) {
+        static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                const char *value = getenv(names[i]);
+                if (value && *value)
+                        return true;
+        }
+        return false;
+}
+
+/* libcurl does not say whom it could not reach, but for its text: the host itself, or a proxy, alone or behind a "via". */
+static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *error) {
+        if (r->curl == CURLE_COULDNT_RESOLVE_PROXY || r->proxy_status >= 300)
+                return true;
+        return r->proxy_set && r->curl == CURLE_COULDNT_CONNECT && (!strstr(error, a->access->host) || strstr(error, " via "));
+}
+
+static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t deadline_usec) {
+        const Curl *curl = &t->api->curl;
+        CURL *easy = t->api->easy;
+        KubeReply *r = t->reply;
+        curl_off_t resolved = 0;
+
+        r->usec = now_usec() - t->begin_usec;
+        curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &r->status);
+        r->cut_by_deadline = code == CURLE_OPERATION_TIMEDOUT && now_usec() >= deadline_usec;
+        if (code == CURLE_OK || t->enough || (code == CURLE_OPERATION_TIMEDOUT && r->status == 200))    /* a watch may be ended from here */
+                return;
+        if (code == CURLE_ABORTED_BY_CALLBACK && !stop_signal())
+                code = CURLE_OPERATION_TIMEDOUT;
+        r->curl = (int)code;
+        r->proxy_set = proxy_is_set();
+        r->error = xstrdup(*error && !curl_may_quote_proxy(error) ? error : curl->strerror(code));
+        curl->getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &r->verify);
+        curl->getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &r->proxy_status);
+        curl->getinfo(easy, CURLINFO_OS_ERRNO, &r->os_error);
+        curl->getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &resolved);
+        r->resolved = resolved > 0;
+        r->connected = t->api->connected;
+        r->at_proxy = failed_at_proxy(t->api, r, error);
+}
+
+static struct curl_slist *make_headers(const Curl *curl, const char *token) {
+        _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token);
+        struct curl_slist *list = curl->append(NULL, "Accept: application/json"), *longer = curl->append(list, line);
+        explicit_bzero(line, strlen(line));
+        return longer ?: list;
+}
+
+void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec, bool (*on_line)(void *user, const char *line, size_t size),
+                    void *user, KubeReply *ret) {
+        char error[CURL_ERROR_SIZE] = "";
+        Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user, .begin_usec = now_usec() };
+        uint64_t left = deadline_usec - MIN(t.begin_usec, deadline_usec);
+        _cleanup_(freep) char *url = xasprintf("%s/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
+                                               a->access->server, a->access->node, WATCH_SEC);
+        struct curl_slist *headers = make_headers(&a->curl, token);
+
+        *ret = (KubeReply){};
+        a->connected = false;
+        a->curl.setopt(a->easy, CURLOPT_URL, url);
+        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, headers);
+        a->curl.setopt(a->easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(left, (WATCH_SEC + 5) * USEC_PER_SEC)));
+        a->curl.setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
+        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, error);
+        a->curl.setopt(a->easy, CURLOPT_WRITEDATA, &t);
+        a->curl.setopt(a->easy, CURLOPT_HEADERDATA, &t);
+        a->curl.setopt(a->easy, CURLOPT_XFERINFODATA, &t);
+        take_result(&t, a->curl.perform(a->easy), error, deadline_usec);
+        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, NULL);
+        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, NULL);
+        a->curl.free_all(headers);
+        text_done(&t.line);
+}
+
+static size_t take_nothing(_unused_ char *data, size_t one, size_t size, _unused_ void *user) {
+        return one * size;
+}
+
+int64_t kube_api_clock(KubeApi *a, uint64_t deadline_usec) {
+        KubeReply reply = {};
+        Transfer t = { .api = a, .reply = &reply };
+        uint64_t now = now_usec(), left = deadline_usec - MIN(now, deadline_usec);
+        CURL *easy = a->curl.init();
+        if (!easy)
+                return 0;
+        set_common(&a->curl, easy, a->access);
+        a->curl.setopt(easy, CURLOPT_URL, a->access->server);
+        a->curl.setopt(easy, CURLOPT_NOBODY, 1L);
+        a->curl.setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        a->curl.setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        a->curl.setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
+        a->curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
+        a->curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+        a->curl.setopt(easy, CURLOPT_HEADERDATA, &t);
+        (void)a->curl.perform(easy);
+        a->curl.cleanup(easy);
+        return reply.date;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The cluster, as this node finds it: how the API server is reached, what it says about the Node, and why not where it does not.
+ * Knows nothing of AWS: tokens come from a function. */
+#include "base/error.h"
+#include "base/root.h"
+
+/* What kubelet was told: read from the files that it reads, since people patch them. */
+typedef struct KubeAccess {
+        char *server;                   /* "https://….eks.amazonaws.com" */
+        char *host;                     /* of it */
+        char *ca; size_t ca_size;       /* PEM: who may answer in its name, and nobody else */
+        char *ca_path;                  /* where that stands */
+        char *cluster;                  /* what the token is made for: the name of a cluster, or the id of a local one */
+        char *region, *role;            /* of the exec plugin's arguments; NULL where they do not name one */
+        char *node;                     /* the name that kubelet registers with */
+        char *boot_id;                  /* of this boot, as kubelet reports it */
+} KubeAccess;
+void kube_access_done(KubeAccess *a);
+_must_check_ _nonnull_ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag);
+
+/* Who asks. Both functions are called again where an attempt failed. */
+typedef struct KubeIdentity {
+        void *user;
+        int (*token)(void *user, char **ret, Diag *diag);       /* a bearer token, the caller's */
+        char *(*principal)(void *user);                         /* the ARN of the role behind it, for a message; NULL: not known */
+} KubeIdentity;
+
+typedef enum KubeGoal { KUBE_REGISTERED, KUBE_READY, _KUBE_GOAL_MAX, _KUBE_GOAL_INVALID = -22 } KubeGoal;
+DECLARE_STRING_TABLE(kube_goal, KubeGoal);
+
+typedef struct KubeOutcome {
+        Cause cause;                    /* CAUSE_NONE: the goal is reached */
+        char *text;                     /* else one sentence: what, where, why, what next; */
+        char **details;                 /* and kubelet's last lines, where they may tell more */
+        uint64_t registered_usec, ready_usec;   /* since the kernel started (CLOCK_MONOTONIC); 0: not known */
+        unsigned requests;
+} KubeOutcome;
+void kube_outcome_done(KubeOutcome *o);
+/* Until the goal is reached, the deadline (now_usec()) passes, or a signal asks to stop. The API server is not polled: one request
+ * watches the Node. Progress goes to the log, one line whenever something changed. */
+_nonnull_ void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret);

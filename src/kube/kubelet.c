@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What systemd says about kubelet.service, and what kubelet said last: nobody else knows why there is no Node. */
+#include "kube/internal.h"
+
+#include "base/journal.h"
+#include "base/time.h"
+
+#include <systemd/sd-bus.h>
+
+#define UNIT "kubelet.service"
+#define PATH "/org/freedesktop/systemd1/unit/kubelet_2eservice"
+#define LINES 5
+
+void kubelet_done(Kubelet *k) {
+        free(k->state);
+        strv_free(k->lines);
+        *k = (Kubelet){};
+}
+
+static char *property(sd_bus *bus, const char *interface, const char *name) {
+        char *value = NULL;
+        _cleanup_(freep) char *whole = xasprintf("org.freedesktop.systemd1.%s", interface);
+        if (sd_bus_get_property_string(bus, "org.freedesktop.systemd1", PATH, whole, name, NULL, &value) < 0)
+                return NULL;
+        return value;
+}
+
+static void take_state(sd_bus *bus, Kubelet *k) {
+        _cleanup_(freep) char *load = property(bus, "Unit", "LoadState"), *active = property(bus, "Unit", "ActiveState");
+        _cleanup_(freep) char *sub = property(bus, "Unit", "SubState"), *result = property(bus, "Service", "Result");
+        uint32_t restarts = 0;
+        Text t = {};
+        if (!load || !active)
+                return;
+        if (streq(load, "not-found")) {
+                k->state = xstrdup(UNIT " does not exist on this machine");
+                return;
+        }
+        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH, "org.freedesktop.systemd1.Service", "NRestarts", NULL, 'u', &restarts);
+        text_add(&t, UNIT " is %s (%s)", active, sub ?: "?");
+        if (result && !streq(result, "success"))
+                text_add(&t, ", result %s", result);
+        if (restarts > 0)
+                text_add(&t, ", restarted %u time%s", restarts, restarts > 1 ? "s" : "");
+        k->state = text_take(&t);
+        k->runs = streq(active, "active") && restarts == 0;
+}
+
+void kubelet_look(const Root *root, Kubelet *ret) {
+        sd_bus *bus = NULL;
+        *ret = (Kubelet){};
+        if (!root_is_host(root))
+                return;
+        if (sd_bus_open_system(&bus) >= 0) {
+                (void)sd_bus_set_method_call_timeout(bus, 2 * USEC_PER_SEC);
+                take_state(bus, ret);
+        }
+        sd_bus_flush_close_unref(bus);
+        ret->lines = journal_tail(UNIT, 0, LINES);
+}

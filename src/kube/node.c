@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a watch sends, one JSON object a line (https://kubernetes.io/docs/reference/using-api/api-concepts/), → the state of the Node.
+ *
+ * A Node outlives the machine behind it: after a reboot it may still say Ready for most of a minute, and EC2 gives private names to
+ * other instances again. Only kubelet of this boot puts this boot's id into it, with its first report. */
+#include "kube/internal.h"
+
+#include <errno.h>
+#include <time.h>
+
+void kube_node_done(KubeNode *n) {
+        free(n->reason);
+        free(n->message);
+        *n = (KubeNode){};
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key)) ?: "";
+}
+
+/* "2026-01-02T03:04:05Z" → seconds since 1970; 0 for anything else. */
+static int64_t parse_time(const char *text) {
+        struct tm tm = {};
+        const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        return end && !*end ? (int64_t)timegm(&tm) : 0;
+}
+
+static char *copy_text(const json_t *object, const char *key) {
+        const char *text = text_of(object, key);
+        return *text ? xstrdup(text) : NULL;
+}
+
+static void take_ready(const json_t *conditions, KubeNode *n) {
+        const json_t *condition;
+        size_t i;
+        json_array_foreach(conditions, i, condition) {
+                const char *status = text_of(condition, "status");
+                if (!streq(text_of(condition, "type"), "Ready"))
+                        continue;
+                if (streq(status, "True")) {
+                        n->state = KUBE_NODE_READY;
+                        n->ready_since = parse_time(text_of(condition, "lastTransitionTime"));
+                        return;
+                }
+                n->silent = streq(status, "Unknown");
+                n->reason = copy_text(condition, "reason");
+                n->message = copy_text(condition, "message");
+                return;
+        }
+}
+
+static void take_node(const json_t *object, const char *boot_id, KubeNode *n) {
+        const json_t *status = json_object_get(object, "status");
+        const char *its_boot = text_of(json_object_get(status, "nodeInfo"), "bootID");
+        n->created = parse_time(text_of(json_object_get(object, "metadata"), "creationTimestamp"));
+        n->state = KUBE_NODE_REGISTERED;
+        if (*its_boot && *boot_id && !streq(its_boot, boot_id))
+                n->state = KUBE_NODE_STALE;
+        else
+                take_ready(json_object_get(status, "conditions"), n);
+}
+
+int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret, char **ret_why) {
+        _cleanup_(json_decrefp) json_t *event = json_loadb(line, size, 0, NULL);
+        const char *type = text_of(event, "type");
+        const json_t *object = json_object_get(event, "object");
+        KubeNode n = {};
+        if (streq(type, "ERROR")) {
+                *ret_why = copy_text(object, "message") ?: xstrdup("an error without a message");
+                return -EREMOTEIO;
+        }
+        if (!json_is_object(object) || (!streq(type, "ADDED") && !streq(type, "MODIFIED") && !streq(type, "DELETED")))
+                return -EBADMSG;
+        if (!streq(type, "DELETED"))
+                take_node(object, boot_id, &n);
+        *ret = n;
+        return 0;
+}
+
+char *kube_status_message(const Text *body) {
+        _cleanup_(json_decrefp) json_t *status = json_loadb(body->data ?: "", body->size, 0, NULL);
+        return copy_text(status, "message");
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Watch after watch until the Node is what it should be. What stood in the way last is what the outcome tells; each change of that is
+ * a line of the log at once, because a deadline of minutes is long for somebody who looks on. */
+#include "kube/internal.h"
+
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <strings.h>
+#include <time.h>
+
+#define BACKOFF_USEC   (1 * USEC_PER_SEC)
+#define BACKOFF_CAP    (5 * USEC_PER_SEC)
+#define RETRY_CAP      (30 * USEC_PER_SEC)      /* of what the server asks for */
+#define TOKEN_USEC     (300 * USEC_PER_SEC)     /* it is good for 14 minutes */
+#define CONDITION_MAX  400                      /* characters of what a condition says */
+#define SHORT_USEC     (2 * USEC_PER_SEC)       /* a watch that ends so soon counts as a failure */
+
+DEFINE_STRING_TABLE(kube_goal, KubeGoal, "registered", "ready")
+
+typedef struct Wait {
+        const Root *root;
+        const KubeAccess *access;
+        const KubeIdentity *identity;
+        KubeGoal goal;
+        uint64_t deadline_usec;
+        KubeOutcome *outcome;
+        KubeApi *api;
+        char *token;
+        uint64_t token_usec;            /* when it was made */
+        KubeNode node;
+        bool seen;                      /* an event of this watch has come */
+        const KubeReply *reply;         /* of the watch that runs */
+        char *event_error;              /* what an event of type ERROR says, or what was wrong with one */
+} Wait;
+
+void kube_outcome_done(KubeOutcome *o) {
+        free(o->text);
+        strv_free(o->details);
+        *o = (KubeOutcome){};
+}
+
+static void drop_token(Wait *w) {
+        if (w->token)
+                explicit_bzero(w->token, strlen(w->token));
+        free(w->token);
+        w->token = NULL;
+}
+
+static void wait_done(Wait *w) {
+        drop_token(w);
+        kube_node_done(&w->node);
+        kube_api_free(w->api);
+        free(w->event_error);
+}
+
+/* ---- what stands in the way ---- */
+
+static bool is_new(const KubeOutcome *o, Cause cause) {
+        return !o->text || o->cause != cause;
+}
+
+/* Takes text. */
+static void obstacle(Wait *w, Cause cause, char *text) {
+        KubeOutcome *o = w->outcome;
+        bool tell = is_new(o, cause);
+        free(o->text);
+        o->cause = cause;
+        o->text = text;
+        if (tell)
+                log_info("Not yet (%s): %s", cause_word(cause), text);
+}
+
+static void add_condition(Text *t, const char *words) {
+        if (!words)
+                return;
+        text_add(t, ": ");
+        text_add_shown(t, words, strlen(words) - endswith(words, "."), CONDITION_MAX, 0);
+}
+
+static void obstacle_node(Wait *w) {
+        const KubeNode *n = &w->node;
+        Text t = {};
+        if (n->state == KUBE_NODE_ABSENT)
+                text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", w->access->cluster, w->access->node);
+        else if (n->state == KUBE_NODE_STALE)
+                text_add(&t, "the Node %s that cluster %s has is of an earlier boot, or of another instance that had the name: kubelet has not reported "
+                             "since this machine started", w->access->node, w->access->cluster);
+        else {
+                text_add(&t, "Node %s is registered with cluster %s and not Ready", w->access->node, w->access->cluster);
+                add_condition(&t, n->reason);
+                add_condition(&t, n->message);
+        }
+        obstacle(w, n->state == KUBE_NODE_REGISTERED ? CAUSE_NOT_READY : CAUSE_NOT_REGISTERED, text_take(&t));
+}
+
+/* ---- events ---- */
+
+static bool is_reached(const Wait *w) {
+        return w->seen && w->node.state >= (w->goal == KUBE_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
+}
+
+/* What was so already when we first looked has been so for a while: since then by the clock that wrote it, in the time of this boot.
+ * Where that leads to before the boot, nothing is known but that it is so now. */
+static uint64_t since_usec(int64_t then, int64_t clock) {
+        uint64_t now = now_usec();
+        if (then <= 0 || clock < then)
+                return now;
+        uint64_t age = (uint64_t)(clock - then) * USEC_PER_SEC;
+        return age < now ? now - age : now;
+}
+
+static void note_times(Wait *w, bool first) {
+        KubeOutcome *o = w->outcome;
+        const KubeNode *n = &w->node;
+        if (n->state >= KUBE_NODE_REGISTERED && o->registered_usec == 0) {
+                o->registered_usec = first ? since_usec(n->created, w->reply->date) : now_usec();
+                log_info("Node %s is registered, %.1f s after the kernel started.", w->access->node, (double)o->registered_usec / USEC_PER_SEC);
+        }
+        if (n->state == KUBE_NODE_READY && o->ready_usec == 0) {
+                o->ready_usec = MAX(first ? since_usec(n->ready_since, (int64_t)time(NULL)) : now_usec(), o->registered_usec);
+                log_info("Node %s is Ready, %.1f s after the kernel started.", w->access->node, (double)o->ready_usec / USEC_PER_SEC);
+        }
+}
+
+/* A watch begins with what is there: one that is quiet has nothing to tell of. */
+static void no_node(Wait *w) {
+        kube_node_done(&w->node);
+        obstacle_node(w);
+}
+
+static bool on_line(void *user, const char *line, size_t size) {
+        Wait *w = user;
+        KubeNode node = {};
+        char *why = NULL;
+        if (size == 0) {
+                no_node(w);
+                return true;
+        }
+        int r = kube_event_parse(line, size, w->access->boot_id, &node, &why);
+        if (r < 0) {
+                free(w->event_error);
+                w->event_error = why ?: xstrdup("something that is no event");
+                return false;
+        }
+        bool first = !w->seen;
+        kube_node_done(&w->node);
+        w->node = node;
+        w->seen = true;
+        note_times(w, first);
+        if (is_reached(w))
+                return false;
+        obstacle_node(w);
+        return true;
+}
+
+/* ---- attempts ---- */
+
+static int make_token(Wait *w) {
+        Diag diag = {};
+        if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
+                return 0;
+        drop_token(w);
+        int r = w->identity->token(w->identity->user, &w->token, &diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        if (r < 0)
+                obstacle(w, error ? error->cause : CAUSE_INTERNAL, error ? diagnostic_format(error) : xstrdup(strerror(-r)));
+        w->token_usec = now_usec();
+        diag_done(&diag);
+        return r;
+}
+
+static void judge(Wait *w, const KubeReply *reply) {
+        if (stop_signal())
+                return;
+        KubeMoment moment = { .access = w->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date };
+        if (kube_failure_wants_clock(reply))
+                moment.server = kube_api_clock(w->api, w->deadline_usec);
+        char *text = NULL;
+        Cause cause = kube_failure(&moment, w->identity, &text);
+        /* What a request that the deadline has cut off might have found out does not count against what is known. */
+        if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
+                free(text);
+        else
+                obstacle(w, cause, text);
+        if (reply->status == 401)
+                drop_token(w);          /* the keys behind it may have expired */
+}
+
+/* 0: try again at once, 1: after a pause. */
+static int attempt(Wait *w, unsigned *ret_retry_after) {
+        KubeReply reply = {};
+        if (make_token(w) < 0)
+                return 1;
+        w->seen = false;
+        w->event_error = (free(w->event_error), NULL);
+        w->reply = &reply;
+        w->outcome->requests++;
+        kube_api_watch(w->api, w->token, w->deadline_usec, on_line, w, &reply);
+        w->reply = NULL;
+        judge(w, &reply);
+        if (w->event_error)
+                obstacle(w, CAUSE_API_ERROR, xasprintf("%s breaks the watch of Node %s off: %s", w->access->server, w->access->node, w->event_error));
+        else if (reply.curl == 0 && reply.status == 200 && !w->seen && (!reply.cut_by_deadline || !w->outcome->text))
+                no_node(w);
+        *ret_retry_after = reply.retry_after;
+        int r = reply.curl != 0 || reply.status != 200 || w->event_error || reply.usec < SHORT_USEC;
+        kube_reply_done(&reply);
+        return r;
+}
+
+static void pause_before(const Wait *w, unsigned failures, unsigned retry_after) {
+        uint64_t now = now_usec(), pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
+        pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
+        sleep_usec(MIN(pause, w->deadline_usec - MIN(now, w->deadline_usec)));
+}
+
+static void try_until(Wait *w) {
+        for (unsigned failures = 0;;) {
+                unsigned retry_after = 0;
+                int again = attempt(w, &retry_after);
+                if (is_reached(w) || stop_signal() || now_usec() >= w->deadline_usec)
+                        return;
+                if (again == 0)
+                        failures = 0;
+                else
+                        pause_before(w, failures++, retry_after);
+                if (stop_signal() || now_usec() >= w->deadline_usec)
+                        return;
+        }
+}
+
+/* ---- the end ---- */
+
+/* What kubelet and systemd say, where it is kubelet's turn. */
+static void add_kubelet(Wait *w, Text *t) {
+        Kubelet k = {};
+        kubelet_look(w->root, &k);
+        size_t n = strv_length(k.lines);
+        if (k.state)
+                text_add(t, "; %s", k.state);
+        if (n > 0)
+                text_add(t, "; it last said \"%s\"", k.lines[n - 1]);
+        text_add(t, "; journalctl -u kubelet%s", k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
+        w->outcome->details = TAKE_PTR(k.lines);
+        kubelet_done(&k);
+}
+
+static void add_advice(Wait *w, Text *t) {
+        const KubeNode *n = &w->node;
+        bool network = n->message && (strcasestr(n->message, "cni") || strcasestr(n->message, "network plugin") || strcasestr(n->message, "NetworkReady=false"));
+        if (w->outcome->cause == CAUSE_NOT_READY && network)
+                text_add(t, "; no network plugin is up on this node, which is the work of the pod aws-node: kubectl -n kube-system get pods -o wide "
+                            "--field-selector spec.nodeName=%s", w->access->node);
+        else if (w->outcome->cause == CAUSE_NOT_REGISTERED || w->outcome->cause == CAUSE_NOT_READY)
+                add_kubelet(w, t);
+}
+
+static void finish(Wait *w, uint64_t begin_usec) {
+        KubeOutcome *o = w->outcome;
+        double seconds = (double)(now_usec() - begin_usec) / USEC_PER_SEC;
+        Text t = {};
+        if (is_reached(w)) {
+                free(o->text);
+                o->text = NULL;
+                o->cause = CAUSE_NONE;
+                return;
+        }
+        if (!o->text)
+                o->cause = CAUSE_API_SILENT;
+        text_add(&t, "%s", o->text ?: "nothing is known yet of this node");
+        if (stop_signal()) {
+                text_add(&t, "; the wait was ended by %s after %.1f s", stop_name(stop_signal()), seconds);
+                o->cause = CAUSE_INTERRUPTED;
+        } else {
+                add_advice(w, &t);
+                text_add(&t, " (%u request%s in %.1f s)", o->requests, o->requests == 1 ? "" : "s", seconds);
+        }
+        free(o->text);
+        o->text = text_take(&t);
+}
+
+void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret) {
+        KubeOutcome outcome = {};
+        _cleanup_(wait_done) Wait w = { .root = root, .access = access, .identity = identity, .goal = goal, .deadline_usec = deadline_usec, .outcome = &outcome };
+        uint64_t begin_usec = now_usec();
+        char *why = NULL;
+
+        log_info("Waiting until Node %s of cluster %s is %s, by %s.", access->node, access->cluster, kube_goal_to_string(goal), access->server);
+        if (kube_api_new(access, &w.api, &why) >= 0) {
+                try_until(&w);
+                finish(&w, begin_usec);
+        } else {
+                outcome.cause = CAUSE_INTERNAL;
+                outcome.text = xasprintf("libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
+                free(why);
+        }
+        *ret = outcome;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files of its own, not parts of
+ * status.json and metrics.prom: init may be run again while this waits, and each process replaces its files whole. */
+#include "report-join.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "report.h"
+#include "verdict.h"
+
+#include <errno.h>
+
+#define JOINED_MAX   (1 << 20)
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+
+/* The one of this boot, or NULL. */
+json_t *joined_read(const Root *root) {
+        _cleanup_(freep) char *text = NULL, *boot_id = NULL;
+        size_t size = 0;
+        if (root_read(root, REPORT_JOINED, JOINED_MAX, &text, &size) < 0)
+                return NULL;
+        json_t *joined = json_loadb(text, size, 0, NULL);
+        const char *its_boot = json_string_value(json_object_get(joined, "bootId"));
+        if (its_boot && root_read_line(root, BOOT_ID_FILE, &boot_id) >= 0 && streq(its_boot, boot_id))
+                return joined;
+        json_decref(joined);
+        return NULL;
+}
+
+/* What an earlier wait of this boot has seen, counts: it was there first. */
+static void put_first(json_t *joined, const json_t *before, const char *key, uint64_t usec) {
+        uint64_t earlier = (uint64_t)json_integer_value(json_object_get(before, key));
+        uint64_t first = usec == 0 ? earlier : earlier == 0 ? usec : MIN(usec, earlier);
+        json_object_set_new(joined, key, first > 0 ? json_integer((json_int_t)first) : json_null());
+}
+
+static json_t *joined_make(const Root *root, const Join *join, const Verdict *v, const char *plan_id) {
+        _cleanup_(json_decrefp) json_t *before = joined_read(root);
+        _cleanup_(freep) char *when = verdict_time(), *boot_id = NULL;
+        const KubeAccess *a = &join->access;
+        json_t *joined = json_object(), *details = json_array();
+        _unused_ int r = root_read_line(root, BOOT_ID_FILE, &boot_id);  /* a root without /proc has none */
+        for (char **line = join->outcome.details; line && *line; line++)
+                json_array_append_new(details, text_json(*line));
+        json_object_set_new(joined, "bootId", text_json(boot_id ?: ""));
+        verdict_put(joined, v, plan_id);
+        json_object_set_new(joined, "details", details);
+        json_object_set_new(joined, "for", json_string(kube_goal_to_string(join->goal)));
+        json_object_set_new(joined, "node", text_json(a->node));
+        json_object_set_new(joined, "cluster", text_json(a->cluster));
+        json_object_set_new(joined, "server", text_json(a->server));
+        put_first(joined, before, "registeredUsec", join->outcome.registered_usec);
+        put_first(joined, before, "readyUsec", join->outcome.ready_usec);
+        json_object_set_new(joined, "endedAt", json_string(when));
+        json_object_set_new(joined, "beginUsec", json_integer((json_int_t)join->begin_usec));
+        json_object_set_new(joined, "endUsec", json_integer((json_int_t)join->end_usec));
+        json_object_set_new(joined, "requests", json_integer(join->outcome.requests));
+        return joined;
+}
+
+/* ---- joined.prom ---- */
+
+static void add_gauge(Text *t, const char *name, const char *help, const char *labels, double value) {
+        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\nnodestrap_%s%s %.*f\n", name, help, name, name, labels, value == (int)value ? 0 : 6, value);
+}
+
+static void add_seconds(Text *t, const json_t *joined, const char *key, const char *name, const char *help) {
+        json_int_t usec = json_integer_value(json_object_get(joined, key));
+        if (usec > 0)
+                add_gauge(t, name, help, "", (double)usec / USEC_PER_SEC);
+}
+
+static char *metrics_make(const json_t *joined, const Verdict *v) {
+        _cleanup_(freep) char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
+        Text t = {};
+        add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels, v->exit_code == EXIT_DONE);
+        add_seconds(&t, joined, "registeredUsec", "registered_seconds", "from the start of the kernel until kubelet had registered the node");
+        add_seconds(&t, joined, "readyUsec", "ready_seconds", "from the start of the kernel until the node was Ready");
+        add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "",
+                  (double)json_integer_value(json_object_get(joined, "requests")));
+        return text_take(&t);
+}
+
+/* ---- for people ---- */
+
+/* " registered=12.3s ready=18.9s" */
+static char *times_text(const json_t *joined, const char *format) {
+        static const char *const keys[][2] = { { "registeredUsec", "registered" }, { "readyUsec", "ready" } };
+        Text t = {};
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                json_int_t usec = json_integer_value(json_object_get(joined, keys[i][0]));
+                if (usec > 0 && streq(format, "console"))
+                        text_add(&t, " %s=%.1fs", keys[i][1], (double)usec / USEC_PER_SEC);
+                else if (usec > 0)
+                        text_add(&t, "%s%s %.1f s", t.size > 0 ? ", " : "", keys[i][1], (double)usec / USEC_PER_SEC);
+        }
+        return text_take(&t);
+}
+
+static char *last_line(const Join *join, const Verdict *v, const json_t *joined, double seconds) {
+        if (v->exit_code != EXIT_DONE)
+                return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code, v->step, v->text);
+        _cleanup_(freep) char *times = times_text(joined, "sentence");
+        return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u request%s, %.2f s)", join->access.node,
+                         join->access.cluster, kube_goal_to_string(join->goal), times, join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
+}
+
+static void files_write(const Root *root, const json_t *joined, const Verdict *v) {
+        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1)), *metrics = metrics_make(joined, v);
+        int r = root_replace_volatile(root, REPORT_JOINED, text, strlen(text), 0644);
+        if (r >= 0)
+                r = root_replace_volatile(root, REPORT_JOINED_METRICS, metrics, strlen(metrics), 0644);
+        if (r == -EACCES || r == -EPERM)        /* anybody may ask, but not everybody writes for all */
+                log_debug(REPORT_JOINED " is left as it is: %s", strerror(-r));
+        else if (r < 0)
+                (void)log_line_errno(LOG_WARNING, r, REPORT_JOINED " and joined.prom beside it are not up to date, as they cannot be written");
+}
+
+ExitCode report_join(const Root *root, const Join *join) {
+        const KubeOutcome *o = &join->outcome;
+        bool good = o->cause == CAUSE_NONE;
+        Verdict v = { good ? "ok" : "failed", cause_word(o->cause), cause_exit_code(o->cause), "join", o->text };
+        _cleanup_(freep) char *plan_id = report_plan_id(root);
+        _cleanup_(json_decrefp) json_t *joined = joined_make(root, join, &v, plan_id);
+        double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
+        _cleanup_(freep) char *times = times_text(joined, "console"), *last = last_line(join, &v, joined, seconds);
+        _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s", v.word, v.code, seconds, plan_id ?: "-", times);
+
+        files_write(root, joined, &v);
+        if (root_is_host(root))
+                verdict_announce(&v, "join", plan_id ?: "", seconds, console);
+        for (char **line = o->details; line && *line; line++)
+                log_error("  | %s", *line);
+        verdict_tell(last, good);
+        return v.exit_code;
+}
+
+/* ---- `nodestrap status` ---- */
+
+void joined_show(const json_t *joined) {
+        _cleanup_(freep) char *times = times_text(joined, "sentence");
+        const char *verdict = json_string_value(json_object_get(joined, "verdict")) ?: "", *text = json_string_value(json_object_get(joined, "text"));
+        json_t *line;
+        size_t i;
+        if (streq(verdict, "ok"))
+                printf("joined: %s after the kernel started (node %s of cluster %s)\n", times, json_string_value(json_object_get(joined, "node")) ?: "?",
+                       json_string_value(json_object_get(joined, "cluster")) ?: "?");
+        else
+                printf("not joined (%lld %s): %s\n", (long long)json_integer_value(json_object_get(joined, "exit")),
+                       json_string_value(json_object_get(joined, "code")) ?: "?", text ?: "");
+        json_array_foreach(json_object_get(joined, "details"), i, line) {
+                printf("  | %s\n", json_string_value(line) ?: "");
+        }
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How a verdict reaches people: the journal keeps it with fields, the console shows it where nobody can log in, stderr ends with it. */
+#include "verdict.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <systemd/sd-journal.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONSOLE_USEC (2 * USEC_PER_SEC)
+#define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* journalctl MESSAGE_ID=… */
+
+json_t *text_json(const char *text) {
+        json_t *json = text ? json_string(text) : json_null();
+        return json ?: json_string("(not UTF-8)");
+}
+
+char *verdict_time(void) {
+        char when[32];
+        time_t now = time(NULL);
+        struct tm utc;
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+        return xstrdup(when);
+}
+
+void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
+        json_object_set_new(object, "verdict", json_string(v->word));
+        json_object_set_new(object, "code", json_string(v->code));
+        json_object_set_new(object, "exit", json_integer(v->exit_code));
+        json_object_set_new(object, "step", text_json(v->step));
+        json_object_set_new(object, "text", text_json(v->text));
+        json_object_set_new(object, "planId", text_json(plan_id));
+}
+
+static void journal_send(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line) {
+        char *fields[] = {
+                xasprintf("MESSAGE=%s", line),
+                xstrdup("MESSAGE_ID=" MESSAGE_ID),
+                xasprintf("PRIORITY=%d", v->exit_code == EXIT_DONE ? LOG_NOTICE : LOG_ERR),
+                xstrdup("SYSLOG_IDENTIFIER=nodestrap"),
+                xasprintf("NODESTRAP_VERDICT=%s", v->word),
+                xasprintf("NODESTRAP_CODE=%s", v->code),
+                xasprintf("NODESTRAP_EXIT=%d", (int)v->exit_code),
+                xasprintf("NODESTRAP_STEP=%s", v->step ?: ""),
+                xasprintf("NODESTRAP_TEXT=%s", v->text ?: ""),
+                xasprintf("NODESTRAP_PHASES=%s", phases),
+                xasprintf("NODESTRAP_SECONDS=%.3f", seconds),
+                xasprintf("NODESTRAP_PLAN=%s", plan_id),
+        };
+        struct iovec parts[ARRAY_SIZE(fields)];
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                parts[i] = (struct iovec){ fields[i], strlen(fields[i]) };
+        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* no journal, no entry */
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+                free(fields[i]);
+}
+
+/* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
+static void console_write(const char *line) {
+        int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        size_t left = strlen(line);
+        if (fd < 0)
+                return;
+        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that nobody drains
+         * must not hold up the boot. */
+        for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
+                struct pollfd ready = { .fd = fd, .events = POLLOUT };
+                ssize_t n = write(fd, line, left);
+                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                        break;
+                line += MAX(n, 0);
+                left -= (size_t)MAX(n, 0);
+                if (left > 0)
+                        (void)poll(&ready, 1, (int)((end - now) / USEC_PER_MSEC) + 1);
+        }
+        close(fd);
+}
+
+void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line) {
+        _cleanup_(freep) char *whole = xasprintf("%s\n", line);
+        journal_send(v, phases, plan_id, seconds, line);
+        console_write(whole);
+}
+
+void verdict_tell(const char *line, bool good) {
+        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
+        _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
+        (void)!write(STDERR_FILENO, all, strlen(all));
+}
