@@ -13,7 +13,7 @@ static const struct { const char *model; DiskKind kind; } models[] = {
         { "Amazon Elastic Block Store",       DISK_EBS },
 };
 
-static DiskKind disk_kind(const char *model) {
+DiskKind disk_kind(const char *model) {
         for (size_t i = 0; model && i < ARRAY_SIZE(models); i++)
                 if (startswith(model, models[i].model))
                         return models[i].kind;
@@ -34,41 +34,62 @@ static int read_optional(const Root *root, const char *path, char **ret, Diag *d
         return 0;
 }
 
-/* Has the disk partitions, or is something (md, dm) built on it? */
-static int read_use(const Root *root, const char *path, Disk *d, Diag *diag) {
-        _cleanup_(strv_freep) char **entries = NULL, **holders = NULL;
-        _cleanup_(freep) char *holders_path = xasprintf("%s/holders", path);
-        int r = root_list(root, path, &entries);
+int block_use(const Root *root, const char *name, char ***ret_partitions, char ***ret_holders, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s", name), *holders_path = xasprintf("%s/holders", path);
+        _cleanup_(strv_freep) char **entries = NULL, **partitions = NULL, **holders = NULL;
 
+        int r = root_list(root, path, &entries);
         if (r < 0)
                 return fact_error(diag, r, path, "whether this disk is in use is not known");
         for (char **e = entries; e && *e; e++)
-                d->in_use |= startswith(*e, d->name);
+                if (startswith(*e, name))
+                        strv_add(&partitions, *e);
         r = root_list(root, holders_path, &holders);
         if (r < 0 && r != -ENOENT)
                 return fact_error(diag, r, holders_path, "whether this disk is in use is not known");
-        d->in_use |= holders != NULL;
+        *ret_partitions = TAKE_PTR(partitions);
+        *ret_holders = TAKE_PTR(holders);
+        return 0;
+}
+
+int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/size", name);
+        uint64_t sectors = 0;
+        int r = root_read_u64(root, path, &sectors);
+        if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret))        /* always of 512 bytes, whatever the disk's own */
+                r = -ERANGE;
+        return r < 0 ? fact_error(diag, r, path, "the size of this disk is not known") : 0;
+}
+
+int disks_look_closer(const Root *root, Host *h, Diag *diag) {
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
+                _cleanup_(freep) char *number = xasprintf("/sys/block/%s/dev", d->name), *ro = xasprintf("/sys/block/%s/ro", d->name);
+                uint64_t value = 0;
+                int r = read_optional(root, number, &d->number, diag);
+                if (r < 0)
+                        return r;
+                r = root_read_u64(root, ro, &value);
+                if (r < 0 && r != -ENOENT)
+                        return fact_error(diag, r, ro, "whether this disk can be written is not known");
+                d->read_only = value != 0;
+        }
         return 0;
 }
 
 static int read_disk(const Root *root, const char *name, const char *path, Disk *d, Diag *diag) {
         _cleanup_(freep) char *model = xasprintf("%s/device/model", path), *serial = xasprintf("%s/device/serial", path);
-        _cleanup_(freep) char *size = xasprintf("%s/size", path);
-        uint64_t sectors = 0;
 
         d->name = xstrdup(name);
         int r = read_optional(root, model, &d->model, diag);
         if (r >= 0)
                 r = read_optional(root, serial, &d->serial, diag);
-        if (r < 0)
-                return r;
-        r = root_read_u64(root, size, &sectors);
-        if (r >= 0 && __builtin_mul_overflow(sectors, 512, &d->bytes))  /* always of 512 bytes, whatever the disk's own */
-                r = -ERANGE;
-        if (r < 0)
-                return fact_error(diag, r, size, "the size of this disk is not known");
+        if (r >= 0)
+                r = block_bytes(root, name, &d->bytes, diag);
+        if (r >= 0)
+                r = block_use(root, name, &d->partitions, &d->holders, diag);
         d->kind = disk_kind(d->model);
-        return read_use(root, path, d, diag);
+        d->in_use = d->partitions || d->holders;
+        return r;
 }
 
 /* 1 for a disk that programs can use: a device is behind it, and it is no path of a multipath NVMe namespace. */
@@ -103,4 +124,19 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
                         return r;
         }
         return 0;
+}
+
+void disks_clear(Host *h) {
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
+                free(d->name);
+                free(d->model);
+                free(d->serial);
+                free(d->number);
+                strv_free(d->partitions);
+                strv_free(d->holders);
+                content_done(&d->content);
+        }
+        free(h->disks);
+        h->disks = NULL;
+        h->n_disks = 0;
 }

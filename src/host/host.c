@@ -31,7 +31,8 @@ static void detect_names(const Root *root, Host *h) {
 }
 
 static int look(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
-        int r;
+        NameQuestion name;
+        int r, answered;
 
         detect_names(root, h);
         r = detect_memory(root, h, diag);
@@ -45,9 +46,13 @@ static int look(const Root *root, const Config *config, const HostOptions *optio
                 r = detect_versions(root, options, h, diag);
         if (r >= 0)
                 r = detect_identity(root, config, options, h, diag);
-        if (r >= 0)
-                h->type = instance_type_find(h->instance.type);
-        return r;
+        if (r < 0)
+                return r;
+        h->type = instance_type_find(h->instance.type);
+        name_ask(config, options, h, storage_wanted(config, options), &name);
+        r = detect_storage(root, config, options, h, diag);
+        answered = name_take(&name, h, diag);
+        return r < 0 ? r : answered;
 }
 
 /* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an error: a node with
@@ -123,13 +128,9 @@ static void free_devices(Host *h) {
                 free(h->pci[i].address);
                 free(h->pci[i].driver);
         }
-        for (size_t i = 0; i < h->n_disks; i++) {
-                free(h->disks[i].name);
-                free(h->disks[i].model);
-                free(h->disks[i].serial);
-        }
         free(h->pci);
-        free(h->disks);
+        disks_clear(h);
+        storage_clear(&h->storage);
         nics_clear(h);
         free(h->nodes);
 }

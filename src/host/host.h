@@ -15,12 +15,92 @@ typedef struct PciDevice {
         char *driver;                   /* NULL: none is bound */
 } PciDevice;
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
+
+/* What lies on a block device, by libblkid's signatures. */
+typedef enum ContentKind {
+        CONTENT_UNKNOWN,                /* nobody looked: a model, the config phase, not root */
+        CONTENT_BLANK,
+        CONTENT_FILESYSTEM,
+        CONTENT_RAID_MEMBER,            /* md, any version of its metadata */
+        CONTENT_OTHER,                  /* swap, LVM, LUKS, a partition table, two signatures that contradict each other … */
+        CONTENT_UNREADABLE,             /* reading failed: error says how */
+} ContentKind;
+/* The superblock of an md member with metadata 1.x (linux/raid/md_p.h); anything else leaves uuid NULL. */
+typedef struct RaidMember {
+        char *uuid;                     /* of the array, as md prints it: "3aaa0122:29827cfa:5331ad66:ca767371" */
+        char *name;                     /* as stored: "kubernetes", "ip-10-0-0-1:kubernetes" */
+        int level;                      /* 0, 1, 10, … */
+        unsigned layout;                /* of raid10: how many copies, and where (md(4)) */
+        unsigned disks;                 /* of the whole array */
+        int role;                       /* 0 … disks - 1; -1: spare or faulty */
+        uint64_t events;                /* the highest among members is the latest */
+        uint64_t super_offset, data_offset;     /* bytes from the start of the device */
+} RaidMember;
+typedef struct Content {
+        ContentKind kind;
+        char *type;                     /* libblkid's: "xfs", "linux_raid_member", "LVM2_member", "gpt"; NULL where blank */
+        char *label, *uuid;             /* of a file system; or NULL */
+        RaidMember raid;
+        char *error;                    /* why it cannot be read, what is damaged, or which signatures contradict each other; or NULL */
+} Content;
+
 typedef struct Disk {
         char *name, *model, *serial;    /* model and serial without padding, or NULL */
         DiskKind kind;
         uint64_t bytes;                 /* 0 in a model whose table does not say */
         bool in_use;                    /* it has partitions, or md or dm holds it */
+        bool read_only;
+        char *number;                   /* "259:3", as mountinfo names it; like read_only only where storage was looked at */
+        char **partitions, **holders;   /* kernel names; NULL: none */
+        Content content;                /* of instance stores alone */
 } Disk;
+
+/* An md array, of whatever disks: /sys/block/mdN. */
+typedef struct Array {
+        char *name, *number;            /* "md127", "9:127" */
+        char *level;                    /* "raid0"; NULL while it is inactive and md does not know yet */
+        unsigned disks;                 /* that it wants to have */
+        bool active;                    /* it can be read: not "inactive", not "clear" */
+        bool degraded;
+        uint64_t bytes;
+        char **members;                 /* kernel names of what it is made of, sorted; maybe fewer than disks */
+        char **holders, **partitions;
+        Content content;                /* of arrays that an instance store is part of */
+} Array;
+/* A line of /proc/self/mountinfo (proc(5)), unescaped. */
+typedef struct Mount {
+        char *target, *source, *number, *root, *type;
+        bool read_only;
+        unsigned id, parent;            /* 0: not known; then the last one at a target is what is seen there */
+} Mount;
+/* A path that storage has to do with. */
+typedef enum DirectoryKind { DIRECTORY_MISSING, DIRECTORY_THERE, DIRECTORY_NO_DIRECTORY } DirectoryKind;
+typedef struct Directory {
+        char *path;                     /* as the configuration or the planner names it */
+        char *real;                     /* without links in it, as mountinfo has it; NULL where no directory is there */
+        DirectoryKind kind;
+        bool empty;                     /* true where it is missing */
+        bool read_only;                 /* the file system that it, or its nearest parent that exists, is on cannot be written */
+        char *on;                       /* type of that file system, where it is none for data (proc, sysfs, …); else NULL */
+        uint64_t bytes;                 /* below it, on its own file system; 0 where that whole file system holds less than the
+                                         * smallest instance store, so that nobody needed to count */
+} Directory;
+/* Looked at where localStorage.strategy is set and the run phase is planned. */
+typedef struct Storage {
+        bool looked;                    /* false: disks' contents and everything here are not known */
+        char *not_looked;               /* why not: "only root can read disks"; NULL where nobody wanted to know */
+        Array *arrays; size_t n_arrays; /* sorted by name */
+        Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers an earlier one at the same target */
+        Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and STORAGE_BINDS */
+        char **programs;                /* of "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" those that are in the path */
+        char *chance;                   /* another one at each look, for UUIDs; NULL where there is no kernel to ask */
+} Storage;
+/* What the node writes much to, in the order in which it is bound: each moves to the disks unless disabledMounts says otherwise. */
+typedef struct StorageBind { const char *path, *name, *unit, *word; } StorageBind;      /* name: below mountPath/0, as nodeadm's script has it */
+extern const StorageBind storage_binds[4];
+const Mount *storage_mount_at(const Storage *s, const char *target);    /* the one that is seen there, behind links that were looked through; NULL */
+const Mount *storage_mount_of(const Storage *s, const char *path);      /* the one that path, without links in it, lies on; NULL */
+const Directory *storage_directory(const Storage *s, const char *path); /* NULL: not looked at */
 typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;         /* with hardware behind it */
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
@@ -62,6 +142,7 @@ typedef struct Host {
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
         Disk *disks; size_t n_disks;
+        Storage storage;
         Nic *nics; size_t n_nics;
         NumaNode *nodes; size_t n_nodes;
         char *kubelet_version;          /* "1.33.4", no v */
@@ -74,11 +155,16 @@ typedef struct Host {
 } Host;
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
+void content_done(Content *c);
+/* How many instance stores this machine should have: the configuration's word, else the table's; 0: nobody says. */
+_nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 
 typedef struct HostOptions {            /* of `plan`: NULL where this machine is looked at */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         Imds *imds;                     /* NULL: instance facts are assumed and listed in host->assumed */
         json_t *cached_status;          /* nodeadm's .status of --config-cache: used instead of asking; or NULL */
+        bool storage;                   /* look at what the disks carry, where the configuration wants them used */
+        uint64_t disks_timeout_usec;    /* and wait so long for those that are expected; 0: take what is there */
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag);
 /* The .status of nodeadm's cache for this host; a new reference. */

@@ -4,10 +4,12 @@
  * name. A value that is known is not asked for. Without a metadata service everything is assumed, and said to be. */
 #include "host/detect.h"
 
+#include "base/stop.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stddef.h>
 
 #define DOCUMENT "dynamic/instance-identity/document"
@@ -183,11 +185,63 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
                 r = ask_domain(options->imds, h, diag);
         if (r >= 0 && !i->ipv6 && cluster_is_ipv6(config))
                 r = ask_ipv6(options->imds, h, diag);
-        if (r >= 0 && !i->private_dns_name && !config->gates.instance_id_node_name) {
-                Ec2 ec2 = { .region = i->region, .domain = i->domain, .imds = options->imds };
-                r = ec2_private_dns_name(&ec2, i->id, &i->private_dns_name, diag);
-        }
         return r < 0 ? r : 0;
+}
+
+/* There is a configuration: what the service does not tell now is no source but a fact (contract, section 7). */
+static void move_facts(Diag *to, Diag *from) {
+        for (size_t i = 0; i < from->n; i++)
+                if (from->items[i].cause == CAUSE_IMDS)
+                        from->items[i].cause = CAUSE_FACTS;
+        diag_move(to, from);
+}
+
+/* ---- the name, which only EC2 knows ---- */
+
+static void *ask_name(void *userdata) {
+        NameQuestion *q = userdata;
+        q->result = ec2_private_dns_name(&q->ec2, q->id, &q->name, &q->diag);
+        return NULL;
+}
+
+/* Interrupts the sleep between two attempts; why it ends there, stop_signal() says. */
+static void on_wake(_unused_ int signal) {
+}
+
+static bool ask_aside(NameQuestion *q) {
+        struct sigaction wake = { .sa_handler = on_wake };
+        sigset_t held, before;
+
+        sigemptyset(&wake.sa_mask);
+        sigemptyset(&held);
+        sigaddset(&held, SIGTERM);      /* this thread's wait is not the one to be interrupted: who looks at disks must see it */
+        sigaddset(&held, SIGINT);
+        if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
+                return false;
+        bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return running;
+}
+
+void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
+        *q = (NameQuestion){ .ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds }, .id = h->instance.id };
+        if (!options->imds || h->instance.private_dns_name || config->gates.instance_id_node_name)
+                return;
+        q->running = aside && ask_aside(q);
+        if (!q->running)
+                ask_name(q);
+}
+
+int name_take(NameQuestion *q, Host *h, Diag *diag) {
+        if (q->running) {
+                if (stop_signal())
+                        pthread_kill(q->thread, SIGUSR1);
+                pthread_join(q->thread, NULL);
+        }
+        if (q->name)
+                h->instance.private_dns_name = TAKE_PTR(q->name);
+        move_facts(diag, &q->diag);
+        return q->result;
 }
 
 /* A type that EC2's own firmware names. */
@@ -200,12 +254,9 @@ int detect_identity(const Root *root, const Config *config, const HostOptions *o
         if (options->cached_status && cache_is_ours(root, options->cached_status, diag))
                 take_cache(config, options->cached_status, h);
         if (options->imds) {
-                size_t before = diag->n;
-                int r = ask(config, options, h, diag);
-                /* There is a configuration: what the service does not tell now is no source but a fact (contract, section 7). */
-                for (size_t i = before; i < diag->n; i++)
-                        if (diag->items[i].cause == CAUSE_IMDS)
-                                diag->items[i].cause = CAUSE_FACTS;
+                Diag found = {};
+                int r = ask(config, options, h, &found);
+                move_facts(diag, &found);
                 return r;
         }
         if (!h->instance.type && product_is_type(h->product_name))

@@ -3,6 +3,8 @@
  * machine: the tables say what to expect, never what is there. */
 #include "host/tables.h"
 
+#include "aws/aws.h"
+
 static int compare_type(const void *name, const void *row) {
         return strcmp(name, ((const InstanceType *)row)->name);
 }
@@ -30,8 +32,5 @@ bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_address
 }
 
 const char *partition_domain(const char *region) {
-        size_t i = 0;
-        while (i + 1 < n_partitions && !startswith(region, partitions[i].prefix))
-                i++;
-        return partitions[i].domain;
+        return partition_find(region)->domain;
 }

@@ -3,12 +3,21 @@
 #include "host/host.h"
 
 #include "base/str.h"
+#include "host/content.h"
 
 #include <jansson.h>
 
 static void set_string(json_t *object, const char *key, const char *value) {
         if (value)
                 json_object_set_new(object, key, json_string(value));
+}
+
+/* What stands on a disk may be anything at all, and JSON is UTF-8. */
+static json_t *shown(const char *value) {
+        Text t = {};
+        text_add_shown(&t, value, strlen(value), 4096, 0);
+        _cleanup_(freep) char *text = text_take(&t);
+        return json_string(text);
 }
 
 static void set_number(json_t *object, const char *key, uint64_t value) {
@@ -24,6 +33,17 @@ static json_t *strings(char *const *v) {
         for (; v && *v; v++)
                 json_array_append_new(list, json_string(*v));
         return list;
+}
+
+static void set_strings(json_t *object, const char *key, char *const *v) {
+        if (v)
+                json_object_set_new(object, key, strings(v));
+}
+
+static void set_content(json_t *object, const Content *c) {
+        _cleanup_(freep) char *text = content_describe(c);
+        if (c->kind != CONTENT_UNKNOWN)
+                json_object_set_new(object, "content", shown(text));
 }
 
 /* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own, where a type is so new
@@ -102,9 +122,94 @@ static json_t *disks_json(const Host *h) {
                 set_string(o, "serial", d->serial);
                 set_number(o, "bytes", d->bytes);
                 json_object_set_new(o, "inUse", json_boolean(d->in_use));
+                if (h->storage.looked) {
+                        json_object_set_new(o, "readOnly", json_boolean(d->read_only));
+                        set_strings(o, "partitions", d->partitions);
+                        set_strings(o, "holders", d->holders);
+                        set_content(o, &d->content);
+                }
                 json_array_append_new(list, o);
         }
         return list;
+}
+
+static json_t *arrays_json(const Storage *s) {
+        json_t *list = json_array();
+        for (const Array *a = s->arrays; a < s->arrays + s->n_arrays; a++) {
+                json_t *o = json_object();
+                set_string(o, "name", a->name);
+                set_string(o, "level", a->level);
+                set_number(o, "disks", a->disks);
+                json_object_set_new(o, "active", json_boolean(a->active));
+                json_object_set_new(o, "degraded", json_boolean(a->degraded));
+                set_number(o, "bytes", a->bytes);
+                json_object_set_new(o, "members", strings(a->members));
+                set_strings(o, "partitions", a->partitions);
+                set_strings(o, "holders", a->holders);
+                set_content(o, &a->content);
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+/* Of an instance store or an array, or at a place where something is to be mounted. */
+static bool concerns_storage(const Host *h, const Mount *m) {
+        bool concerns = storage_directory(&h->storage, m->target) != NULL;
+        for (size_t i = 0; i < h->n_disks; i++)
+                concerns |= h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].number && streq(h->disks[i].number, m->number);
+        for (size_t i = 0; i < h->storage.n_arrays; i++)
+                concerns |= h->storage.arrays[i].number && streq(h->storage.arrays[i].number, m->number);
+        return concerns;
+}
+
+static json_t *mounts_json(const Host *h) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->storage.n_mounts; i++) {
+                const Mount *m = &h->storage.mounts[i];
+                if (!concerns_storage(h, m))
+                        continue;
+                json_t *o = json_object();
+                json_object_set_new(o, "target", shown(m->target));
+                json_object_set_new(o, "source", shown(m->source));
+                json_object_set_new(o, "root", shown(m->root));
+                json_object_set_new(o, "type", shown(m->type));
+                json_object_set_new(o, "readOnly", json_boolean(m->read_only));
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+/* Those that decide something: with files in them, or no place for any. */
+static json_t *directories_json(const Storage *s) {
+        json_t *list = json_array();
+        for (const Directory *d = s->directories; d < s->directories + s->n_directories; d++) {
+                if (d->empty && d->kind != DIRECTORY_NO_DIRECTORY && !d->read_only && !d->on)
+                        continue;
+                json_t *o = json_object();
+                json_object_set_new(o, "path", shown(d->path));
+                json_object_set_new(o, "isDirectory", json_boolean(d->kind != DIRECTORY_NO_DIRECTORY));
+                json_object_set_new(o, "empty", json_boolean(d->empty));
+                json_object_set_new(o, "readOnly", json_boolean(d->read_only));
+                set_string(o, "on", d->on);
+                if (d->bytes)
+                        set_number(o, "bytes", d->bytes);
+                json_array_append_new(list, o);
+        }
+        return list;
+}
+
+static json_t *storage_json(const Host *h) {
+        const Storage *s = &h->storage;
+        json_t *o = json_object();
+        json_object_set_new(o, "looked", json_boolean(s->looked));
+        set_string(o, "notLooked", s->not_looked);
+        if (s->looked) {
+                json_object_set_new(o, "arrays", arrays_json(s));
+                json_object_set_new(o, "mounts", mounts_json(h));
+                json_object_set_new(o, "directories", directories_json(s));
+                json_object_set_new(o, "programs", strings(s->programs));
+        }
+        return o;
 }
 
 static json_t *nics_json(const Host *h) {
@@ -183,6 +288,8 @@ json_t *host_to_json(const Host *host) {
         json_object_set_new(o, "programs", programs_json(host));
         json_object_set_new(o, "numaNodes", nodes_json(host));
         json_object_set_new(o, "disks", disks_json(host));
+        if (host->storage.looked || host->storage.not_looked)
+                json_object_set_new(o, "storage", storage_json(host));
         json_object_set_new(o, "nics", nics_json(host));
         json_object_set_new(o, "pci", pci_json(host));
         if (host->api_server_addresses)

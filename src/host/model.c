@@ -188,5 +188,7 @@ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *
         if (h->type)
                 add_gpus(h, h->type);
         add_disks(h, h->type);
+        if (storage_wanted(config, options))
+                h->storage.not_looked = xstrdup("a model has no disks to look at");
         return add_programs(h, options, diag);
 }

@@ -9,7 +9,3 @@ extern const size_t n_eni_limits;
 
 extern const InstanceType instance_types[];     /* sorted by name */
 extern const size_t n_instance_types;
-
-typedef struct Partition { const char *prefix, *name, *domain; } Partition;
-extern const Partition partitions[];            /* the first that fits; the last fits all */
-extern const size_t n_partitions;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /sys/block/md* → Arrays, by name. What they are made of is told by their slaves, in any state: an array that udev has put
+ * together in part is inactive and holds its members all the same (kernel: Documentation/admin-guide/md.rst). */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+/* An attribute of the array; *ret is NULL where it is not there or says nothing. */
+static int read_attribute(const Root *root, const char *array, const char *name, char **ret, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s", array, name), *text = NULL;
+        int r = root_read_line(root, path, &text);
+        if (r < 0 && r != -ENOENT)
+                return fact_error(diag, r, path, "the state of this array is not known");
+        *ret = text && *text ? TAKE_PTR(text) : NULL;
+        return 0;
+}
+
+/* "4 (3)" while it is reshaped: from three, and four will be wanted. */
+static unsigned leading_number(const char *text) {
+        unsigned long n = text ? strtoul(text, NULL, 10) : 0;
+        return n <= UINT16_MAX ? (unsigned)n : 0;
+}
+
+static int read_state(const Root *root, Array *a, const char *state, Diag *diag) {
+        _cleanup_(freep) char *disks = NULL, *degraded = NULL;
+
+        a->active = !streq(state, "inactive");
+        int r = read_attribute(root, a->name, "md/level", &a->level, diag);
+        if (r >= 0)
+                r = read_attribute(root, a->name, "md/raid_disks", &disks, diag);
+        if (r >= 0)
+                r = read_attribute(root, a->name, "md/degraded", &degraded, diag);
+        a->disks = leading_number(disks);
+        a->degraded = leading_number(degraded) > 0 || streq(state, "broken");   /* a raid0 that lost a member */
+        return r;
+}
+
+static int read_array(const Root *root, const char *name, const char *state, Array *a, Diag *diag) {
+        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", name);
+
+        a->name = xstrdup(name);
+        int r = read_state(root, a, state, diag);
+        if (r >= 0)
+                r = read_attribute(root, name, "dev", &a->number, diag);
+        if (r >= 0)
+                r = block_bytes(root, name, &a->bytes, diag);
+        if (r >= 0)
+                r = block_use(root, name, &a->partitions, &a->holders, diag);
+        if (r < 0)
+                return r;
+        r = root_list(root, slaves, &a->members);
+        return r == -ENOENT ? 0 : r < 0 ? fact_error(diag, r, slaves, "what this array is made of is not known") : 0;
+}
+
+int detect_arrays(const Root *root, Storage *s, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, "/sys/block", &names);
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : fact_error(diag, r, "/sys/block", "arrays cannot be found");
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *state = NULL;
+                if (!startswith(*name, "md"))
+                        continue;
+                r = read_attribute(root, *name, "md/array_state", &state, diag);
+                if (r < 0)
+                        return r;
+                if (!state || streq(state, "clear"))    /* a node that an array has left behind */
+                        continue;
+                s->arrays = xrealloc(s->arrays, s->n_arrays + 1, sizeof *s->arrays);
+                s->arrays[s->n_arrays] = (Array){};
+                r = read_array(root, *name, state, &s->arrays[s->n_arrays++], diag);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

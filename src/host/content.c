@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that udev, mkfs and lsblk go by.
+ * Behind the signature of an md member its own superblock is read (linux/raid/md_p.h; md(4)). */
+#include "host/content.h"
+
+#include "base/str.h"
+
+#include <blkid.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct Blkid {
+        __typeof__(&blkid_new_probe) new_probe;
+        __typeof__(&blkid_free_probe) free_probe;
+        __typeof__(&blkid_probe_set_device) set_device;
+        __typeof__(&blkid_probe_enable_superblocks) enable_superblocks;
+        __typeof__(&blkid_probe_set_superblocks_flags) set_superblocks_flags;
+        __typeof__(&blkid_probe_enable_partitions) enable_partitions;
+        __typeof__(&blkid_do_safeprobe) do_safeprobe;
+        __typeof__(&blkid_do_probe) do_probe;
+        __typeof__(&blkid_reset_probe) reset_probe;
+        __typeof__(&blkid_probe_lookup_value) lookup_value;
+} Blkid;
+
+static const struct { const char *name; size_t offset; } symbols[] = {
+        { "blkid_new_probe",                   offsetof(Blkid, new_probe)             },
+        { "blkid_free_probe",                  offsetof(Blkid, free_probe)            },
+        { "blkid_probe_set_device",            offsetof(Blkid, set_device)            },
+        { "blkid_probe_enable_superblocks",    offsetof(Blkid, enable_superblocks)    },
+        { "blkid_probe_set_superblocks_flags", offsetof(Blkid, set_superblocks_flags) },
+        { "blkid_probe_enable_partitions",     offsetof(Blkid, enable_partitions)     },
+        { "blkid_do_safeprobe",                offsetof(Blkid, do_safeprobe)          },
+        { "blkid_do_probe",                    offsetof(Blkid, do_probe)              },
+        { "blkid_reset_probe",                 offsetof(Blkid, reset_probe)           },
+        { "blkid_probe_lookup_value",          offsetof(Blkid, lookup_value)          },
+};
+
+static Blkid blkid;
+static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* the executors probe on threads */
+static char *blkid_error;
+
+static void load_blkid(void) {
+        void *library = dlopen("libblkid.so.1", RTLD_LAZY | RTLD_LOCAL);
+        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
+                void *address = dlsym(library, symbols[i].name);
+                memcpy((char *)&blkid + symbols[i].offset, &address, sizeof address);
+                if (!address)
+                        library = NULL;
+        }
+        if (!library)
+                blkid_error = xstrdup(dlerror() ?: "it is too old");
+}
+
+static void probe_freep(blkid_probe *p) {
+        if (*p)
+                blkid.free_probe(*p);
+}
+
+static int unreadable(Content *c, char *error) {
+        content_done(c);
+        *c = (Content){ .kind = CONTENT_UNREADABLE, .error = error };
+        return 0;
+}
+
+/* Reads it all, or says what is wrong: NULL or a sentence that the caller frees. */
+static char *read_at(int fd, void *data, size_t size, uint64_t offset) {
+        for (size_t done = 0; done < size;) {
+                ssize_t n = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return xasprintf("reading at byte %ju: %s", (uintmax_t)offset + done, n < 0 ? strerror(errno) : "nothing is there");
+                done += (size_t)n;
+        }
+        return NULL;
+}
+
+static char *value_of(blkid_probe p, const char *name) {
+        const char *data = NULL;
+        return blkid.lookup_value(p, name, &data, NULL) == 0 ? xstrdup(data) : NULL;
+}
+
+/* libblkid takes some errors of reading for the absence of a signature: a disk is blank only if both ends of it, where tables and
+ * superblocks lie, can be read. */
+static int take_blank(int fd, uint64_t size, Content *c) {
+        size_t part = (size_t)MIN(size, 64ULL << 10);
+        _cleanup_(freep) char *data = xcalloc(part, 1), *error = read_at(fd, data, part, 0);
+        if (!error)
+                error = read_at(fd, data, part, size - part);
+        if (error)
+                return unreadable(c, TAKE_PTR(error));
+        c->kind = CONTENT_BLANK;
+        return 0;
+}
+
+/* Signatures that contradict each other: which they are, for a person to choose from. */
+static int take_ambivalent(blkid_probe p, Content *c) {
+        _cleanup_(strv_freep) char **found = NULL;
+        blkid.reset_probe(p);
+        while (blkid.do_probe(p) == 0) {
+                char *name = value_of(p, "TYPE") ?: value_of(p, "PTTYPE");
+                if (name)
+                        strv_push(&found, name);
+        }
+        c->kind = CONTENT_OTHER;
+        c->type = xstrdup("ambivalent");
+        c->error = strv_join(found, ", ");
+        return 0;
+}
+
+/* MD calls them members of an array, whoever's metadata it is (mdadm(8): imsm, ddf). */
+static bool is_raid(const char *type) {
+        return streq(type, "linux_raid_member") || streq(type, "isw_raid_member") || streq(type, "ddf_raid_member");
+}
+
+static int take_raid(int fd, blkid_probe p, Content *c) {
+        _cleanup_(freep) char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"), *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
+        uint64_t offset = 0;
+
+        c->kind = CONTENT_RAID_MEMBER;
+        if (!streq(c->type, "linux_raid_member") || !version || !startswith(version, "1.") || !where || parse_u64(where, &offset) < 0)
+                return 0;
+        char *error = read_at(fd, block, MD_SUPERBLOCK_SIZE, offset);
+        if (error)
+                return unreadable(c, error);
+        if (raid_member_parse(block, offset, &c->raid) < 0)
+                c->error = xstrdup("its superblock is damaged");
+        return 0;
+}
+
+static int take_values(int fd, blkid_probe p, Content *c) {
+        _cleanup_(freep) char *usage = value_of(p, "USAGE"), *table = value_of(p, "PTTYPE"), *broken = value_of(p, "SBBADCSUM");
+        bool filesystem = usage && streq(usage, "filesystem");
+
+        c->type = value_of(p, "TYPE");
+        if (c->type && is_raid(c->type))
+                return take_raid(fd, p, c);
+        c->kind = filesystem && !table && !broken ? CONTENT_FILESYSTEM : CONTENT_OTHER;
+        c->label = value_of(p, "LABEL");
+        c->uuid = value_of(p, "UUID");
+        if (broken)
+                c->error = xstrdup("its superblock is damaged");
+        else if (c->type && table) {
+                c->error = xasprintf("%s, %s", c->type, table);
+                free(c->type);
+                c->type = xstrdup("ambivalent");
+        } else if (!c->type)
+                c->type = TAKE_PTR(table);
+        return 0;
+}
+
+static int probe(int fd, uint64_t size, Content *c) {
+        _cleanup_(probe_freep) blkid_probe p = blkid.new_probe();
+        if (!p || blkid.set_device(p, fd, 0, 0) < 0)
+                return unreadable(c, xstrdup(strerror(errno)));
+        blkid.enable_superblocks(p, 1);
+        /* With BADCSUM, for a file system that lost a bit of its superblock is not nothing. */
+        blkid.set_superblocks_flags(p, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL | BLKID_SUBLKS_UUID |
+                                       BLKID_SUBLKS_VERSION | BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+        blkid.enable_partitions(p, 1);
+        errno = 0;
+        switch (blkid.do_safeprobe(p)) {
+        case 0:
+                return take_values(fd, p, c);
+        case 1:
+                return take_blank(fd, size, c);
+        case -2:
+                return take_ambivalent(p, c);
+        default:
+                return unreadable(c, xstrdup(strerror(errno ?: EIO)));
+        }
+}
+
+static int probe_file(int fd, Content *c, Diag *diag) {
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+                return unreadable(c, xstrdup(strerror(errno)));
+        if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
+                return unreadable(c, xstrdup("it is no block device"));
+        off_t size = lseek(fd, 0, SEEK_END);
+        if (size <= 0)
+                return unreadable(c, xstrdup(size < 0 ? strerror(errno) : "its size is 0"));
+        pthread_once(&blkid_once, load_blkid);
+        if (blkid_error)
+                return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL, NULL, NULL, "libblkid.so.1, which tells what lies on a disk, cannot "
+                                  "be loaded: %s; install libblkid1", blkid_error);
+        /* md writes past the page cache of a member: take what the disk says and not what it said. */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        return probe(fd, (uint64_t)size, c);
+}
+
+int content_probe(const Root *root, const char *path, Content *ret, Diag *diag) {
+        Content c = {};
+        int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK), r;
+
+        if (fd == -EACCES || fd == -EPERM || fd == -ENOENT || fd == -ENOTDIR)
+                return fd == -ENOTDIR ? -ENOENT : fd;
+        if (fd < 0)
+                r = unreadable(&c, xstrdup(strerror(-fd)));
+        else {
+                r = probe_file(fd, &c, diag);
+                close(fd);
+        }
+        if (r >= 0)
+                *ret = c;
+        return r;
+}
+
+void content_done(Content *c) {
+        char *strings[] = { c->type, c->label, c->uuid, c->raid.uuid, c->raid.name, c->error };
+        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+                free(strings[i]);
+        *c = (Content){};
+}
+
+bool content_unfinished(const Content *c) {
+        return (c->kind == CONTENT_FILESYSTEM || c->kind == CONTENT_OTHER) && c->label && streq(c->label, LABEL_UNFINISHED);
+}
+
+/* Content.type of what is no file system, in words. */
+static const struct { const char *type, *words; } others[] = {
+        { "crypto_LUKS",  "LUKS container"          },
+        { "LVM2_member",  "LVM physical volume"     },
+        { "swap",         "swap space"              },
+        { "swsuspend",    "image of a suspended machine" },
+        { "gpt",          "partition table (gpt)"   },
+        { "dos",          "partition table (dos)"   },
+        { "PMBR",         "partition table (gpt, and only its protective part)" },
+        { "ambivalent",   "signatures that contradict each other" },
+};
+
+static void describe_other(const Content *c, Text *t) {
+        size_t i = 0;
+        while (i < ARRAY_SIZE(others) && !streq(others[i].type, c->type))
+                i++;
+        text_add(t, "%s", i < ARRAY_SIZE(others) ? others[i].words : c->type);
+}
+
+static void describe_member(const Content *c, Text *t) {
+        static const char *const levels[] = { [0] = "raid0", [1] = "raid1", [4] = "raid4", [5] = "raid5", [6] = "raid6", [10] = "raid10" };
+        const RaidMember *m = &c->raid;
+
+        if (!m->uuid) {
+                text_add(t, "member of an array (%s)", c->type);
+                return;
+        }
+        if (m->role >= 0)
+                text_add(t, "member %d of md array ", m->role);
+        else
+                text_add(t, "spare of md array ");
+        text_add_shown(t, m->name, strlen(m->name), 64, 0);
+        if (m->level >= 0 && (size_t)m->level < ARRAY_SIZE(levels) && levels[m->level])
+                text_add(t, " (%s of %u)", levels[m->level], m->disks);
+        else
+                text_add(t, " (level %d of %u)", m->level, m->disks);
+}
+
+char *content_describe(const Content *c) {
+        Text t = {};
+        switch (c->kind) {
+        case CONTENT_UNKNOWN:
+                text_add(&t, "what nobody looked at");
+                break;
+        case CONTENT_BLANK:
+                text_add(&t, "nothing");
+                break;
+        case CONTENT_UNREADABLE:
+                text_add(&t, "what cannot be read");
+                break;
+        case CONTENT_RAID_MEMBER:
+                describe_member(c, &t);
+                break;
+        case CONTENT_FILESYSTEM:
+                text_add(&t, "%s file system", c->type);
+                break;
+        case CONTENT_OTHER:
+                describe_other(c, &t);
+                break;
+        }
+        if (c->label) {
+                text_add(&t, " \"");
+                text_add_shown(&t, c->label, strlen(c->label), 64, '"');
+                text_add(&t, "\"");
+        }
+        if (c->error)
+                text_add(&t, " (%s)", c->error);
+        return text_take(&t);
+}

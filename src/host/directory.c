@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as mount(2) will. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* The directory at path or the nearest above it that exists, as a descriptor. */
+static int open_nearest(const Root *root, const char *path) {
+        _cleanup_(freep) char *part = xstrdup(path);
+        int fd;
+        while ((fd = root_open(root, part, O_PATH | O_DIRECTORY)) == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
+                char *slash = strrchr(part, '/');
+                if (!slash || !part[1])
+                        break;
+                slash[slash == part] = 0;
+        }
+        return fd;
+}
+
+static char *name_of(int fd) {
+        char target[4096];
+        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, target, sizeof target - 1);
+        target[MAX(n, 0)] = 0;
+        return xstrdup(target);
+}
+
+/* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls it. */
+static char *real_path(const Root *root, int fd) {
+        int top = root_open(root, "/", O_PATH | O_DIRECTORY);
+        if (top < 0)
+                return xstrdup("/");
+        _cleanup_(freep) char *above = name_of(top), *name = name_of(fd);
+        close(top);
+        const char *rest = startswith(name, above) ? name + strlen(above) : name;
+        return xasprintf("%s%s", *rest == '/' ? "" : "/", rest);
+}
+
+/* File systems that are no place for data. */
+static bool is_virtual(const char *type) {
+        static const char *const types[] = { "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "securityfs", "debugfs", "tracefs",
+                                             "configfs", "pstore", "bpf", "efivarfs", "mqueue", "hugetlbfs", "binfmt_misc", "fusectl", "nsfs" };
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+                if (streq(types[i], type))
+                        return true;
+        return false;
+}
+
+static int look_around(const Root *root, const Storage *s, Directory *d) {
+        int fd = open_nearest(root, d->path);
+        if (fd < 0)
+                return fd;
+        _cleanup_(freep) char *real = real_path(root, fd);
+        const Mount *m = storage_mount_of(s, real);
+        close(fd);
+        d->read_only = m && m->read_only;
+        d->on = m && is_virtual(m->type) ? xstrdup(m->type) : NULL;
+        d->real = d->kind == DIRECTORY_THERE ? TAKE_PTR(real) : NULL;
+        return 0;
+}
+
+/* What the files below it take up, without what is mounted there. What vanishes meanwhile is not missed. */
+static int count_bytes(int fd, uint64_t *ret) {
+        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        uint64_t sum = 0;
+        int r = 0;
+        FTS *tree = fts_open((char *[]){ path, NULL }, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_XDEV | FTS_NOCHDIR, NULL);
+        if (!tree)
+                return -errno;
+        for (FTSENT *e; r == 0 && (errno = 0, e = fts_read(tree));) {
+                if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
+                        r = e->fts_errno == ENOENT ? 0 : -e->fts_errno;
+                        continue;
+                }
+                if (e->fts_info != FTS_DP)
+                        sum += (uint64_t)e->fts_statp->st_blocks * 512;
+        }
+        if (r == 0)
+                r = -errno;
+        fts_close(tree);
+        *ret = sum;
+        return r;
+}
+
+static int look_inside(const Root *root, uint64_t from, Directory *d) {
+        _cleanup_(strv_freep) char **names = NULL;
+        struct statvfs fs;
+        int r = root_list(root, d->path, &names);
+        if (r < 0)
+                return r;
+        d->empty = !names;
+        int fd = root_open(root, d->path, O_PATH | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        r = fstatvfs(fd, &fs) < 0 ? -errno : 0;
+        if (r == 0 && names && (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize >= from)
+                r = count_bytes(fd, &d->bytes);
+        close(fd);
+        return r;
+}
+
+static int look_at(const Root *root, const Storage *s, uint64_t from, Directory *d) {
+        struct stat st;
+        int r, fd = root_open(root, d->path, O_PATH);
+
+        if (fd == -ENOENT)
+                fd = root_open(root, d->path, O_PATH | O_NOFOLLOW);     /* a link that leads nowhere */
+        if (fd >= 0) {
+                r = fstat(fd, &st) < 0 ? -errno : 0;
+                close(fd);
+                if (r < 0)
+                        return r;
+                d->kind = S_ISDIR(st.st_mode) ? DIRECTORY_THERE : DIRECTORY_NO_DIRECTORY;
+        } else if (fd == -ENOTDIR || fd == -ELOOP)
+                d->kind = DIRECTORY_NO_DIRECTORY;
+        else if (fd != -ENOENT)
+                return fd;
+        r = look_around(root, s, d);
+        return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
+}
+
+int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret, Diag *diag) {
+        Directory d = { .path = xstrdup(path), .empty = true };
+        int r = look_at(root, s, from, &d);
+        if (r < 0) {
+                free(d.path);
+                free(d.real);
+                free(d.on);
+                return r == -EACCES || r == -EPERM ? r : fact_error(diag, r, path, "what lies there is not known");
+        }
+        *ret = d;
+        return 0;
+}

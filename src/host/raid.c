@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An md superblock of metadata 1.x → RaidMember. The layout is the kernel's (linux/raid/md_p.h), little-endian; the checksum is
+ * the sum of its 32-bit words, carried in (drivers/md/md.c, calc_sb_1_csum). */
+#include "host/content.h"
+
+#include "base/str.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <linux/raid/md_p.h>
+
+typedef struct mdp_superblock_1 Superblock;
+
+static uint32_t checksum(const uint8_t *block, size_t size) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < size; i += 4) {
+                uint32_t word = 0;      /* the last one may be half a word */
+                memcpy(&word, block + i, MIN(4U, size - i));
+                if (i != offsetof(Superblock, sb_csum))
+                        sum += le32toh(word);
+        }
+        return (uint32_t)((sum & 0xffffffff) + (sum >> 32));
+}
+
+static char *uuid_text(const uint8_t *id) {
+        Text t = {};
+        for (size_t i = 0; i < 16; i++)
+                text_add(&t, "%s%02x", i > 0 && i % 4 == 0 ? ":" : "", id[i]);
+        return text_take(&t);
+}
+
+/* Its place in the array; what is at no place (spare, faulty, journal) has a number that is no place either. */
+static int role_of(const Superblock *s, const uint8_t *block, size_t max_dev, uint32_t disks) {
+        size_t device = le32toh(s->dev_number);
+        uint16_t role;
+        if (device >= max_dev)
+                return -1;
+        memcpy(&role, block + sizeof *s + 2 * device, sizeof role);
+        return le16toh(role) < MIN(disks, MD_DISK_ROLE_MAX) ? le16toh(role) : -1;
+}
+
+int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
+        Superblock s;
+        uint64_t super, data;
+
+        memcpy(&s, block, sizeof s);
+        uint32_t disks = le32toh(s.raid_disks);
+        size_t max_dev = le32toh(s.max_dev);
+        if (le32toh(s.magic) != MD_SB_MAGIC || le32toh(s.major_version) != 1 || max_dev > (MD_SUPERBLOCK_SIZE - sizeof s) / 2 ||
+            checksum(block, sizeof s + 2 * max_dev) != le32toh(s.sb_csum))
+                return -EINVAL;
+        if (__builtin_mul_overflow(le64toh(s.super_offset), 512, &super) || super != offset ||
+            __builtin_mul_overflow(le64toh(s.data_offset), 512, &data))
+                return -EINVAL;
+        *ret = (RaidMember){
+                .uuid = uuid_text(s.set_uuid), .name = xstrndup(s.set_name, sizeof s.set_name),
+                .level = (int32_t)le32toh(s.level), .layout = le32toh(s.layout), .disks = disks, .role = role_of(&s, block, max_dev, disks),
+                .events = le64toh(s.events), .super_offset = super, .data_offset = data,
+        };
+        return 0;
+}
+
+const char *raid_short_name(const char *name) {
+        const char *colon = strchr(name, ':');
+        return colon ? colon + 1 : name;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked at where the
+ * configuration wants them used, and read anew at each boot: nothing that an earlier boot noted is believed. */
+#include "host/detect.h"
+
+#include "base/str.h"
+#include "host/content.h"
+#include "host/wait.h"
+
+#include <errno.h>
+
+/* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
+const StorageBind storage_binds[4] = {
+        { "/var/lib/kubelet",               "kubelet",               "kubelet.service",          "Kubelet"    },
+        { "/var/lib/containerd",            "containerd",            "containerd.service",       "Containerd" },
+        { "/var/log/pods",                  "pods",                  "kubelet.service",          "PodLogs"    },
+        { "/var/lib/soci-snapshotter-grpc", "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI"       },
+};
+
+unsigned host_expected_stores(const Config *config, const Host *host) {
+        if (config->instance.storage.expected_disks > 0)
+                return config->instance.storage.expected_disks;
+        return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
+}
+
+const Directory *storage_directory(const Storage *s, const char *path) {
+        for (size_t i = 0; i < s->n_directories; i++)
+                if (path_same(s->directories[i].path, path))
+                        return &s->directories[i];
+        return NULL;
+}
+
+bool storage_wanted(const Config *config, const HostOptions *options) {
+        return options->storage && config->instance.storage.strategy != STORAGE_NONE;
+}
+
+/* Notes why nobody could look, and ends the looking without an error: a plan can be read by anybody. */
+static int cannot_look(Storage *s, int r, const char *path) {
+        if (r == -ENOENT)
+                s->not_looked = xasprintf("there is no %s", path);
+        else if (startswith(path, "/dev/"))
+                s->not_looked = xstrdup("only root can read disks");
+        else
+                s->not_looked = xasprintf("only root can look into %s", path);
+        return r;
+}
+
+static int look_at_device(const Root *root, const char *name, Storage *s, Content *ret, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
+        int r = content_probe(root, path, ret, diag);
+        return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
+}
+
+static int look_at_disks(const Root *root, Host *h, Diag *diag) {
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
+                int r = d->kind == DISK_INSTANCE_STORE ? look_at_device(root, d->name, &h->storage, &d->content, diag) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool holds_store(const Host *h, const Array *a) {
+        for (const Disk *d = h->disks; d < h->disks + h->n_disks; d++)
+                for (char **m = a->members; d->kind == DISK_INSTANCE_STORE && m && *m; m++)
+                        if (streq(*m, d->name) || strv_contains(d->partitions, *m))
+                                return true;
+        return false;
+}
+
+static int look_at_arrays(const Root *root, Host *h, Diag *diag) {
+        for (Array *a = h->storage.arrays; a < h->storage.arrays + h->storage.n_arrays; a++) {
+                int r = a->active && holds_store(h, a) ? look_at_device(root, a->name, &h->storage, &a->content, diag) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted then. */
+static uint64_t smallest_store(const Host *h) {
+        uint64_t smallest = UINT64_MAX;
+        for (size_t i = 0; i < h->n_disks; i++)
+                if (h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].bytes < smallest)
+                        smallest = h->disks[i].bytes;
+        return smallest;
+}
+
+static char **targets(const Config *config, const Host *h) {
+        const LocalStorage *o = &config->instance.storage;
+        char **paths = NULL;
+        unsigned stores = 0;
+
+        strv_add(&paths, o->mount_path);
+        if (o->strategy == STORAGE_MOUNT)
+                for (size_t i = 0; i < h->n_disks; i++)
+                        if (h->disks[i].kind == DISK_INSTANCE_STORE)
+                                strv_push(&paths, xasprintf("%s/%u", o->mount_path, ++stores));
+        if (o->strategy != STORAGE_MOUNT)
+                strv_push(&paths, xasprintf("%s/0", o->mount_path));
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                strv_add(&paths, storage_binds[i].path);
+        return paths;
+}
+
+static int look_at_directories(const Root *root, const Config *config, Host *h, Diag *diag) {
+        _cleanup_(strv_freep) char **paths = targets(config, h);
+        Storage *s = &h->storage;
+
+        s->directories = xcalloc(strv_length(paths), sizeof *s->directories);
+        for (char **path = paths; *path; path++) {
+                int r = detect_directory(root, *path, s, smallest_store(h), &s->directories[s->n_directories], diag);
+                if (r == -EACCES || r == -EPERM)
+                        return cannot_look(s, r, *path);
+                if (r < 0)
+                        return r;
+                s->n_directories++;
+        }
+        return 0;
+}
+
+static int find_programs(const Root *root, Storage *s, Diag *diag) {
+        static const char *const programs[] = { "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" };
+        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+                for (size_t j = 0; j < ARRAY_SIZE(folders); j++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[j], programs[i]);
+                        int r = root_executable(root, path);
+                        if (r < 0)
+                                return fact_error(diag, r, path, "whether this program is there is not known");
+                        if (r > 0 && !strv_contains(s->programs, programs[i]))
+                                strv_add(&s->programs, programs[i]);
+                }
+        return 0;
+}
+
+static int wait_and_read(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        int r = wait_for_disks(root, host_expected_stores(config, h), options->disks_timeout_usec, diag);
+        if (r < 0)
+                return r;
+        disks_clear(h);
+        return detect_disks(root, h, diag);
+}
+
+static int look_at_all(const Root *root, const Config *config, Host *h, Diag *diag) {
+        int r = disks_look_closer(root, h, diag);
+        if (r >= 0)
+                r = detect_mounts(root, &h->storage, diag);
+        if (r >= 0)
+                r = detect_arrays(root, &h->storage, diag);
+        if (r >= 0)
+                r = look_at_disks(root, h, diag);
+        if (r >= 0)
+                r = look_at_arrays(root, h, diag);
+        if (r >= 0)
+                r = look_at_directories(root, config, h, diag);
+        return r >= 0 ? find_programs(root, &h->storage, diag) : r;
+}
+
+int detect_storage(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+        if (!storage_wanted(config, options))
+                return 0;
+        int r = options->disks_timeout_usec > 0 ? wait_and_read(root, config, options, h, diag) : 0;
+        if (r >= 0)
+                r = look_at_all(root, config, h, diag);
+        (void)!root_read_line(root, "/proc/sys/kernel/random/uuid", &h->storage.chance);
+        char *why = TAKE_PTR(h->storage.not_looked);
+        if (why) {
+                storage_clear(&h->storage);
+                for (size_t i = 0; i < h->n_disks; i++)
+                        content_done(&h->disks[i].content);
+                h->storage.not_looked = why;
+                return 0;
+        }
+        h->storage.looked = r >= 0;
+        return r;
+}
+
+static void free_arrays(Storage *s) {
+        for (Array *a = s->arrays; a < s->arrays + s->n_arrays; a++) {
+                free(a->name);
+                free(a->number);
+                free(a->level);
+                strv_free(a->members);
+                strv_free(a->holders);
+                strv_free(a->partitions);
+                content_done(&a->content);
+        }
+        free(s->arrays);
+}
+
+static void free_mounts(Storage *s) {
+        for (Mount *m = s->mounts; m < s->mounts + s->n_mounts; m++) {
+                free(m->target);
+                free(m->source);
+                free(m->number);
+                free(m->root);
+                free(m->type);
+        }
+        free(s->mounts);
+}
+
+void storage_clear(Storage *s) {
+        free_arrays(s);
+        free_mounts(s);
+        for (size_t i = 0; i < s->n_directories; i++) {
+                free(s->directories[i].path);
+                free(s->directories[i].real);
+                free(s->directories[i].on);
+        }
+        free(s->directories);
+        strv_free(s->programs);
+        free(s->not_looked);
+        free(s->chance);
+        *s = (Storage){};
+}
