@@ -82,6 +82,20 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         return 0;
 }
 
+/* "/mnt//disks/./" → "/mnt/disks": the kernel lists mounts that way, and paths are made below it. Validate refuses "..". */
+int bind_mount_path(const Field *f, const json_t *value, void *into) {
+        const char *text = json_string_value(value);
+        Text path = {};
+        for (const char *part = text && *text ? text : f->fallback; *part; part += strcspn(part, "/")) {
+                part += strspn(part, "/");
+                size_t n = strcspn(part, "/");
+                if (n > 0 && !(n == 1 && *part == '.'))
+                        text_add(&path, "/%.*s", (int)n, part);
+        }
+        *(char **)into = text_take(&path);
+        return 0;
+}
+
 int bind_pages(_unused_ const Field *f, const json_t *value, void *into) {
         HugePages *h = into;
         json_t *item;

@@ -73,14 +73,14 @@ static const Field containerd_fields[] = {
 static const Field disabled_mount_item[] = { { NULL, FIELD_ENUM, NAMES(disabled_mount_table) }, {} };
 
 static const Field local_storage_fields[] = {
-        { "strategy", FIELD_ENUM, "What becomes of the instance store disks: one array, or each mounted alone.", FIELD_LATER | FIELD_ANY_CASE,
+        { "strategy", FIELD_ENUM, "What becomes of the instance store disks: one array, or each mounted alone.", FIELD_ANY_CASE,
           NAMES(storage_strategy_table), AT(instance.storage.strategy) },
-        { "mountPath", FIELD_STRING, "Folder that they are mounted in.", FIELD_LATER | FIELD_NO_NUMBER, .pattern = "^/|^$",
-          .fallback = "/mnt/k8s-disks", AT(instance.storage.mount_path) },
-        { "disabledMounts", FIELD_LIST, "State that stays on the root disk.", FIELD_LATER, disabled_mount_item,
+        { "mountPath", FIELD_STRING, "Folder that they are mounted in.", FIELD_NO_NUMBER, .pattern = "^/|^$",
+          .fallback = "/mnt/k8s-disks", AT(instance.storage.mount_path), .bind = bind_mount_path },
+        { "disabledMounts", FIELD_LIST, "State that stays on the root disk.", 0, disabled_mount_item,
           AT(instance.storage), .bind = bind_disabled_mounts },
-        { "filesystem", FIELD_ENUM, "File system that they are given.", FIELD_LATER, NAMES(filesystem_table), AT(instance.storage.filesystem) },
-        { "expectedDisks", FIELD_INTEGER, "How many there must be; 0: as many as the instance type promises.", FIELD_LATER,
+        { "filesystem", FIELD_ENUM, "File system that they are given.", 0, NAMES(filesystem_table), AT(instance.storage.filesystem) },
+        { "expectedDisks", FIELD_INTEGER, "How many there must be; 0: as many as the instance type promises.", 0,
           .max = 1024, AT(instance.storage.expected_disks) },
         {}
 };

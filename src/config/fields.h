@@ -107,6 +107,7 @@ _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
 _nonnull_ Config *config_bind(const Merge *m);
 int bind_authority(const Field *f, const json_t *value, void *into);
 int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
+int bind_mount_path(const Field *f, const json_t *value, void *into);
 int bind_pages(const Field *f, const json_t *value, void *into);
 int bind_environment(const Field *f, const json_t *value, void *into);
 int bind_sysctl(const Field *f, const json_t *value, void *into);

@@ -17,9 +17,10 @@ static char *quoted(const char *text) {
         return r;
 }
 
-static const char *const plugin_commands[] = {
-        [PLUGIN_AWS]       = "        command: aws\n        args:\n          - eks\n          - get-token\n",
-        [PLUGIN_NODESTRAP] = "        command: /usr/bin/nodestrap\n        args:\n          - token\n",
+/* The CLI of some images is older than its --cluster-id, which means the same as --cluster-name. */
+static const struct { const char *command, *id_flag; } plugins[] = {
+        [PLUGIN_AWS]       = { "        command: aws\n        args:\n          - eks\n          - get-token\n", "--cluster-name" },
+        [PLUGIN_NODESTRAP] = { "        command: /usr/bin/nodestrap\n        args:\n          - token\n", "--cluster-id" },
 };
 
 /* YAML, because people read and patch this file. */
@@ -30,8 +31,8 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
         Text t = {};
         text_add(&t, "apiVersion: v1\nkind: Config\n");
         text_add(&t, "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      certificate-authority: %s\n", server, CA_FILE);
-        text_add(&t, "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: client.authentication.k8s.io/v1beta1\n%s", plugin_commands[plugin]);
-        text_add(&t, "          - --cluster-name\n          - %s\n          - --region\n          - %s\n", cluster, region);
+        text_add(&t, "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: client.authentication.k8s.io/v1beta1\n%s", plugins[plugin].command);
+        text_add(&t, "          - %s\n          - %s\n          - --region\n          - %s\n", c->outpost ? plugins[plugin].id_flag : "--cluster-name", cluster, region);
         text_add(&t, "contexts:\n  - name: kubelet\n    context:\n      cluster: kubernetes\n      user: kubelet\ncurrent-context: kubelet\n");
         return text_take(&t);
 }

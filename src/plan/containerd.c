@@ -157,7 +157,7 @@ static int format_toml(const json_t *object, const char *path, char **ret, Diag 
 static void plan_soci_drop_in(Plan *plan, const Choice *c) {
         _cleanup_(freep) char *text = xasprintf(
                 "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n\n"
-                "[Service]\nExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci%s /etc/eks/pause.tar\n",
+                "[Service]\nExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci%s " SANDBOX_ARCHIVE "\n",
                 c->has & NEED_1_7 ? " --local --discard-unpacked-layers=false" : "");
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI and imports the sandbox image for it", text, 0644);
 }

@@ -11,17 +11,35 @@
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
-                    "start-unit", "unsupported")
+                    "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image", "unsupported")
+DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
 static const uint64_t deadlines[_ACTION_MAX] = {
         [ACTION_WRITE_FILE] = PLAN_FILE_TIMEOUT,        [ACTION_WRITE_BLOCK] = PLAN_FILE_TIMEOUT,
         [ACTION_PRUNE_FILES] = PLAN_FILE_TIMEOUT,       [ACTION_RELOAD_MANAGER] = 30 * USEC_PER_SEC,
         [ACTION_RESTART_UNIT] = 30 * USEC_PER_SEC,      [ACTION_START_UNIT] = PLAN_UNIT_TIMEOUT,
-        [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
+        [ACTION_STOP_UNIT] = PLAN_UNIT_TIMEOUT,         [ACTION_CREATE_RAID] = 60 * USEC_PER_SEC,
+        [ACTION_MAKE_FILESYSTEM] = 120 * USEC_PER_SEC,  [ACTION_MOUNT] = 60 * USEC_PER_SEC,
+        [ACTION_MOVE_FILES] = 600 * USEC_PER_SEC,       [ACTION_BIND] = 10 * USEC_PER_SEC,
+        [ACTION_IMPORT_IMAGE] = PLAN_UNIT_TIMEOUT,      [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
 };
 
-static void action_done(Action *a) {
+static void storage_step_done(Action *a) {
+        char *strings[] = { a->storage.running, a->storage.array_uuid, a->storage.level, a->storage.filesystem, a->storage.uuid, a->storage.source };
+        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+                free(strings[i]);
+        for (size_t i = 0; i < a->storage.n_moves; i++) {
+                free(a->storage.moves[i].from);
+                free(a->storage.moves[i].name);
+        }
+        free(a->storage.moves);
+        strv_free(a->storage.disks);
+        strv_free(a->storage.serials);
+        strv_free(a->storage.blank);
+}
+
+void action_done(Action *a) {
         free(a->id);
         free(a->group);
         free(a->target);
@@ -29,6 +47,8 @@ static void action_done(Action *a) {
         strv_free(a->after);
         free(a->file.content);
         strv_free(a->unit.reads);
+        free(a->with);
+        storage_step_done(a);
 }
 
 Plan *plan_free(Plan *p) {
@@ -162,8 +182,9 @@ static json_t *canonical(const Action *a) {
         char digest[65] = "";
         if (a->file.content)
                 sha256_hex(a->file.content, a->file.size, digest);
-        return json_pack("{ss ss so sI ss si ss}", "id", a->id, "phase", phase_to_string(a->phase), "after", after,
-                         "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs);
+        return json_pack("{ss ss so sI ss si ss ss}", "id", a->id, "phase", phase_to_string(a->phase), "after", after,
+                         "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs,
+                         "with", a->with ?: "");
 }
 
 static void plan_name(Plan *plan) {
@@ -268,7 +289,9 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
             (r = plan_kubelet(plan, config, host, options, diag)) < 0)
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
-        if ((r = plan_run(plan, config, host, diag)) < 0 || (r = plan_sort(plan, diag)) < 0)
+        if ((r = plan_storage(plan, config, host, diag)) < 0 ||
+            (r = plan_run(plan, config, host, diag)) < 0 ||
+            (r = plan_sort(plan, diag)) < 0)
                 return r;
         plan_name(plan);
         *ret = TAKE_PTR(plan);

@@ -16,10 +16,36 @@ typedef enum ActionType {
         ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
         ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings (unit.inputs) but is only restarted if it runs (resolved) */
         ACTION_START_UNIT,      /* target: unit; started, or restarted when unit.inputs is not what it was last started with */
+        ACTION_STOP_UNIT,       /* target: unit that must not run while its state moves to another disk; unchanged where it does not
+                                 * run, and with STEP_KEEP: nothing of its moves */
+        ACTION_CREATE_RAID,     /* target: "/dev/md/kubernetes"; storage.* */
+        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or where the one disk will be mounted; storage.* */
+        ACTION_MOUNT,           /* target: directory; storage.* */
+        ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
+        ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
+        ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with: the name that containerd should know from it */
         ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
+
+/* What the disks say about a step, found out before anything is touched. Not part of the plan's id, nor are the names of disks:
+ * the plan of a second run, of the next boot and of the first one is the same plan. */
+typedef enum StepState {
+        STEP_UNKNOWN,           /* the disks were not looked at (model, config phase, not root): nothing may be done */
+        STEP_KEEP,              /* is so already */
+        STEP_MAKE,              /* there is nothing yet: create, make, mount, move, bind */
+        STEP_REMAKE,            /* create-raid: remains of an array that cannot be had again are wiped first;
+                                 * make-filesystem: one whose making was cut off, or what lay below such an array */
+        STEP_ASSEMBLE,          /* create-raid: all members are there, the array does not run;
+                                 * make-filesystem: decided when the array runs: made only where it is blank or unfinished then (with
+                                 * storage.uuid), else left as it is; mount: whatever xfs or ext4 lies there then, uuid is NULL */
+        STEP_REPAIR,            /* create-raid: raid10 runs or can run with the members it has; storage.blank joins it again;
+                                 * mount: is mounted already, only the mark that the file system is finished is missing */
+        _STEP_MAX, _STEP_INVALID = -22,
+} StepState;
+DECLARE_STRING_TABLE(step_state, StepState);
+typedef struct Move { char *from, *name; } Move;        /* what lies in the directory from → directory name below the target */
 
 typedef struct Action {
         char *id;               /* unique, stable: "write-file:/etc/…" */
@@ -27,12 +53,30 @@ typedef struct Action {
         Phase phase;
         char *group;            /* what a reader sorts by: "system", "containerd", "kubelet", …; also what --daemon filters */
         char *target;
+        char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
         char *why;              /* one clause for the reader: what was decided and from what */
         char **after;           /* ids that must have ended well before */
         uint64_t deadline_usec; /* for this action alone */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
         struct { char inputs[65]; char **reads; } unit; /* the files of this plan that the unit reads at start, and SHA-256 over them */
+        struct {
+                StepState state;
+                char **disks;           /* kernel names of this boot, in order of serial: members, or the one disk */
+                char **serials;         /* of the same disks, so that apply can tell that they still are */
+                char **blank;           /* STEP_REPAIR: those of disks that are to join again: blank, or members that stayed behind */
+                char *running;          /* create-raid: the array that holds members now ("md127"), or NULL. STEP_KEEP: it runs. STEP_ASSEMBLE,
+                                         * STEP_REMAKE: it does not, and is stopped first. STEP_REPAIR: stopped first if it is inactive */
+                char *array_uuid;       /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
+                bool array;             /* the device is the array over disks, not disks[0] itself */
+                char *level;            /* create-raid: "raid0", "raid10" */
+                char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what is there may differ from what is asked for) */
+                char *uuid;             /* make-filesystem: the new one's; mount: of what is expected; NULL: not known, as in STEP_UNKNOWN */
+                char *source;           /* bind: directory on the disks */
+                Move *moves; size_t n_moves;
+        } storage;
 } Action;
+
+void action_done(Action *a);            /* frees what it holds, whatever of it is set */
 
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after */
@@ -64,6 +108,11 @@ json_t *plan_to_json(const Plan *plan);
 #define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
 #define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
+#define MOUNTS_READY      "/run/nodestrap/mounts-ready" /* units/containerd.service.d: until it is there, containerd does not start */
+#define RAID_NAME         "kubernetes"                  /* nodeadm's; also the label of file systems that are finished */
+#define RAID_DEVICE       "/dev/md/" RAID_NAME
+#define RAID_CHUNK_KIB    256           /* the largest that an XFS log stripe follows (facts: S24, S38) */
+#define SANDBOX_ARCHIVE   "/etc/eks/pause.tar"          /* EKS's AMIs keep it (amazon-eks-ami: cache-pause-container) */
 #define SANDBOX_IMAGE     "localhost/kubernetes/pause"  /* part of every EKS AMI, so nothing is pulled */
 #define SYSTEM_ENVIRONMENT "/etc/systemd/system.conf.d/environment.conf"
 
@@ -79,6 +128,7 @@ void action_content(Action *a, const void *data, size_t size); /* replaces the c
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* environment, resolver, hosts */
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
+_must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* instance stores */
 _must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
 
 _malloc_ char *plan_describe_host(const Host *host);

@@ -72,8 +72,9 @@ static void add_paragraph(Text *t, const char *lead, const char *text) {
 }
 
 static void add_action(Text *t, const Action *a) {
-        int used = 4 + 14 + 1 + (int)strlen(a->target), gap = MAX(COLUMN - used, 2);
-        text_add(t, "    %-14s %s", action_type_to_string(a->type), a->target);
+        const char *type = action_type_to_string(a->type);
+        int used = 4 + MAX(14, (int)strlen(type)) + 1 + (int)(strlen(a->target) + (a->with ? 1 + strlen(a->with) : 0)), gap = MAX(COLUMN - used, 2);
+        text_add(t, "    %-14s %s%s%s", type, a->target, a->with ? " " : "", a->with ?: "");
         text_add(t, "%*s%s%s\n", gap, "", a->file.secret ? "[0600, not shown] " : "", a->why);
 }
 
@@ -155,6 +156,40 @@ static void put_digest(json_t *into, const Action *a) {
         json_object_set_new(into, "sha256", json_string(digest));
 }
 
+static void put_list(json_t *into, const char *key, char *const *list) {
+        if (list)
+                json_object_set_new(into, key, list_json(list));
+}
+
+static void put_text(json_t *into, const char *key, const char *text) {
+        if (text)
+                json_object_set_new(into, key, json_string(text));
+}
+
+static bool is_storage(const Action *a) {
+        return a->type >= ACTION_STOP_UNIT && a->type <= ACTION_BIND;
+}
+
+static void put_storage(json_t *into, const Action *a) {
+        put_text(into, "with", a->with);
+        put_text(into, "state", step_state_to_string(a->storage.state));
+        put_list(into, "disks", a->storage.disks);
+        put_list(into, "serials", a->storage.serials);
+        put_list(into, "blank", a->storage.blank);
+        put_text(into, "array", a->storage.running);
+        put_text(into, "arrayUuid", a->storage.array_uuid);
+        put_text(into, "level", a->storage.level);
+        put_text(into, "filesystem", a->storage.filesystem);
+        put_text(into, "uuid", a->storage.uuid);
+        put_text(into, "source", a->storage.source);
+        if (a->type != ACTION_MOVE_FILES)
+                return;
+        json_t *moves = json_array();
+        for (size_t i = 0; i < a->storage.n_moves; i++)
+                json_array_append_new(moves, json_pack("{ss ss}", "from", a->storage.moves[i].from, "name", a->storage.moves[i].name));
+        json_object_set_new(into, "moves", moves);
+}
+
 static json_t *action_json(const Action *a) {
         json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase), "type", action_type_to_string(a->type),
                               "group", a->group, "target", a->target, "why", a->why, "after", list_json(a->after),
@@ -165,6 +200,8 @@ static json_t *action_json(const Action *a) {
                 json_object_set_new(j, "secret", json_boolean(a->file.secret));
         } else if (a->type == ACTION_WRITE_BLOCK)
                 json_object_set_new(j, "content", content_json(a));
+        else if (is_storage(a))
+                put_storage(j, a);
         else if (*a->unit.inputs)
                 json_object_set_new(j, "inputs", json_string(a->unit.inputs));
         return j;

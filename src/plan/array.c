@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the disks say about arrays: superblocks say what belongs together, sysfs says what runs. Names of devices say nothing: udev
+ * assembles the same array as md127, kubernetes_0 or host:kubernetes (facts: S12). */
+#include "plan/storage.h"
+#include "base/str.h"
+#include "host/content.h"
+
+#define ROLES_MAX 1024  /* that a message lists; a superblock may say any number */
+
+void array_found_done(ArrayFound *f) {
+        strv_free(f->blank);
+        free(f->why);
+}
+
+static bool is_member(const Disk *d) {
+        return d->content.kind == CONTENT_RAID_MEMBER;
+}
+
+static bool is_ours(const Disk *d) {
+        return is_member(d) && d->content.raid.uuid && streq(raid_short_name(d->content.raid.name ?: ""), RAID_NAME);
+}
+
+static bool same_array(const Disk *a, const Disk *b) {
+        return is_member(a) && is_member(b) && a->content.raid.uuid && b->content.raid.uuid && streq(a->content.raid.uuid, b->content.raid.uuid);
+}
+
+static const char *level_text(int level) {
+        return level == 0 ? "raid0" : level == 10 ? "raid10" : "another level";
+}
+
+/* ---- what runs ---- */
+
+static const Disk *store_by_name(const Stores *s, const char *name) {
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->disks[i]->name, name))
+                        return s->disks[i];
+        return NULL;
+}
+
+static size_t stores_in(const Stores *s, const Array *a) {
+        size_t n = 0;
+        for (char **member = a->members; member && *member; member++)
+                n += store_by_name(s, *member) != NULL;
+        return n;
+}
+
+static void refuse_mixed(Stores *s, const Array *a) {
+        _cleanup_(text_done) Text stores = {}, others = {};
+        for (char **member = a->members; member && *member; member++) {
+                const Disk *d = store_by_name(s, *member);
+                _cleanup_(freep) char *label = d ? disk_label(d) : xstrdup(*member);
+                list_add(d ? &stores : &others, label);
+        }
+        stores_refuse(s, CAUSE_ARRAY, "array %s is made of %s, and of %s, which is no instance store: it is somebody else's and is left alone. If it is not "
+                      "needed: `mdadm --stop /dev/%s` and `mdadm --zero-superblock` for its members", a->name, stores.data, others.data, a->name);
+}
+
+/* The one array that holds disks of ours; it may run or not. */
+static const Array *holding_array(Stores *s) {
+        const Array *found = NULL;
+        for (size_t i = 0; i < s->seen->n_arrays; i++) {
+                const Array *a = &s->seen->arrays[i];
+                size_t n = stores_in(s, a);
+                if (n == 0)
+                        continue;
+                if (n < strv_length(a->members))
+                        refuse_mixed(s, a);
+                else if (found)
+                        stores_refuse(s, CAUSE_ARRAY, "the instance stores are held by two arrays, %s and %s: stop the one that is not needed "
+                                      "(`mdadm --stop`), zero the superblocks of its members (`mdadm --zero-superblock`), and run this again", found->name, a->name);
+                found = a;
+        }
+        return found;
+}
+
+/* ---- what the superblocks say ---- */
+
+/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), nvme2n1 …" of the array that like is a member of. */
+static char *members_text(const Stores *s, const Disk *like) {
+        Text t = {};
+        for (size_t i = 0; i < s->n; i++)
+                if (s->disks[i] == like || same_array(s->disks[i], like)) {
+                        _cleanup_(freep) char *label = disk_label(s->disks[i]), *holds = content_describe(&s->disks[i]->content);
+                        text_add(&t, "%s%s: %s", t.size > 0 ? ", " : "", label, holds);
+                }
+        return text_take(&t);
+}
+
+static bool is_first_of_its_array(const Stores *s, size_t i) {
+        for (size_t k = 0; k < i; k++)
+                if (same_array(s->disks[k], s->disks[i]))
+                        return false;
+        return true;
+}
+
+static void refuse_foreign(Stores *s, const Disk *d) {
+        _cleanup_(freep) char *members = members_text(s, d);
+        stores_refuse(s, CAUSE_DISK_USED, "%s. An array that has another name than " RAID_NAME ", or metadata older than 1.0, is somebody else's and is left alone; "
+                      "if it is not needed, stop it and `mdadm --zero-superblock` its members", members);
+}
+
+static void refuse_two(Stores *s, const Disk *a, const Disk *b) {
+        _cleanup_(freep) char *one = members_text(s, a), *other = members_text(s, b);
+        stores_refuse(s, CAUSE_ARRAY, "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Which one holds what is needed cannot be told; "
+                      "`mdadm --zero-superblock` the members of the other", a->content.raid.uuid, b->content.raid.uuid, one, other);
+}
+
+/* A member of the one array of ours that the disks tell of, the one that knows most; NULL where there is none, or it was refused. */
+static const Disk *find_ours(Stores *s) {
+        const Disk *ours = NULL;
+        for (size_t i = 0; i < s->n; i++) {
+                const Disk *d = s->disks[i];
+                if (!is_member(d))
+                        continue;
+                if (is_first_of_its_array(s, i) && !is_ours(d))
+                        refuse_foreign(s, d);
+                else if (is_first_of_its_array(s, i) && ours)
+                        refuse_two(s, ours, d);
+                else if (is_ours(d) && (!ours || (same_array(ours, d) && d->content.raid.events > ours->content.raid.events)))
+                        ours = d;
+        }
+        return ours;
+}
+
+/* mdadm, too, takes a member that is one event behind: the power failed while superblocks were written. */
+static bool is_current(const Disk *d, const Disk *ours) {
+        return same_array(d, ours) && d->content.raid.role >= 0 && (unsigned)d->content.raid.role < ours->content.raid.disks &&
+                d->content.raid.events + 1 >= ours->content.raid.events;
+}
+
+/* Which roles of the array are filled by a current member. */
+static bool *roles_filled(const Stores *s, const Disk *ours) {
+        bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
+        for (size_t i = 0; i < s->n; i++)
+                if (is_current(s->disks[i], ours))
+                        filled[s->disks[i]->content.raid.role] = true;
+        return filled;
+}
+
+static size_t roles_count(const bool *filled, const Disk *ours) {
+        size_t n = 0;
+        for (unsigned i = 0; i < ours->content.raid.disks; i++)
+                n += filled[i];
+        return n;
+}
+
+char *array_missing(const Stores *s) {
+        const Disk *ours = NULL;
+        for (size_t i = 0; i < s->n && !ours; i++)
+                ours = is_ours(s->disks[i]) ? s->disks[i] : NULL;
+        if (!ours || ours->content.raid.disks > ROLES_MAX)
+                return xstrdup("");
+        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        _cleanup_(text_done) Text roles = {};
+        for (unsigned i = 0; i < ours->content.raid.disks; i++)
+                if (!filled[i])
+                        text_add(&roles, "%s%u", roles.size > 0 ? ", " : "", i);
+        return roles.size == 0 ? xstrdup("")
+                : xasprintf(" (of the %s array " RAID_NAME " of %u the member%s %s)", level_text(ours->content.raid.level), ours->content.raid.disks,
+                            roles_count(filled, ours) + 1 == ours->content.raid.disks ? "" : "s", roles.data);
+}
+
+#define NEAR_2 0x102    /* mdadm's default */
+
+/* raid10 in its layout "near 2": each chunk lies on two members, one beside the other; with an odd number of members each of them
+ * shares with both of its neighbours (md(4)). */
+static bool has_every_chunk(const bool *filled, unsigned disks) {
+        for (unsigned i = 0; i < disks; i += disks % 2 == 0 ? 2 : 1)
+                if (!filled[i] && !filled[(i + 1) % disks])
+                        return false;
+        return true;
+}
+
+/* ---- what follows ---- */
+
+/* Is this disk in the array that runs, or can it be when the array is assembled? One that has failed since, or is a spare whose turn
+ * comes, is in there as well: md alone can let it go, and an array that is read and written is not taken apart. */
+static bool takes_part(const Disk *d, const Disk *ours, const Array *running) {
+        return running ? strv_contains(running->members, d->name) : is_current(d, ours);
+}
+
+/* Members that stayed behind count here: what they hold is old, but may be all there is. */
+static bool is_lost(const Stores *s, const Disk *ours) {
+        _cleanup_(freep) bool *filled = xcalloc((size_t)ours->content.raid.disks + 1, sizeof(bool));
+        for (size_t i = 0; i < s->n; i++) {
+                int role = same_array(s->disks[i], ours) ? s->disks[i]->content.raid.role : -1;
+                if (role >= 0 && (unsigned)role < ours->content.raid.disks)
+                        filled[role] = true;
+        }
+        return ours->content.raid.layout == NEAR_2 && !has_every_chunk(filled, ours->content.raid.disks);
+}
+
+static void refuse_to_choose(Stores *s, const Disk *ours, const char *missing) {
+        _cleanup_(freep) char *text = members_text(s, ours);
+        stores_refuse(s, CAUSE_ARRAY, "the raid10 cannot be put together without %s, and yet not all of it may be lost: %s. `mdadm --assemble --force` may bring "
+                      "it back; if it is not needed, `mdadm --zero-superblock` its members", missing, text);
+}
+
+static void decide_raid10(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
+        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        for (size_t i = 0; i < s->n; i++)
+                if (!takes_part(s->disks[i], ours, running))
+                        strv_add(&f->blank, s->disks[i]->name);
+        _cleanup_(freep) char *blank = f->blank ? strv_join(f->blank, ", ") : NULL;
+        if (!blank) {
+                f->state = running ? STEP_KEEP : STEP_ASSEMBLE;
+                return;
+        }
+        bool one = strv_length(f->blank) == 1;
+        bool alive = running || (ours->content.raid.layout == NEAR_2 && has_every_chunk(filled, ours->content.raid.disks));
+        if (!alive && !is_lost(s, ours)) {
+                refuse_to_choose(s, ours, blank);
+                return;
+        }
+        f->state = alive ? STEP_REPAIR : STEP_REMAKE;
+        f->why = alive ? xasprintf("%s %s not part of it any more and join%s again; every chunk has a copy on the others", blank, one ? "is" : "are", one ? "s" : "")
+                       : xasprintf("%s %s blank, and with %s all copies of some chunks: it is made anew", blank, one ? "is" : "are", one ? "it" : "them");
+        if (!alive)
+                f->blank = strv_free(f->blank);
+}
+
+static void decide_raid0(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
+        _cleanup_(text_done) Text lost = {};
+        size_t members = 0;
+        _cleanup_(freep) bool *filled = roles_filled(s, ours);
+        for (size_t i = 0; i < s->n; i++) {
+                members += same_array(s->disks[i], ours);
+                if (!same_array(s->disks[i], ours))
+                        list_add(&lost, s->disks[i]->name);
+        }
+        if (running)    /* it cannot run without all of them, whatever lies on one by now */
+                f->state = STEP_KEEP;
+        else if (members < s->n) {
+                f->state = STEP_REMAKE;
+                f->why = xasprintf("%s %s blank: nothing of the raid0 is left, and it is made anew", lost.data, members + 1 == s->n ? "is" : "are");
+        } else if (roles_count(filled, ours) == s->n)
+                f->state = STEP_ASSEMBLE;
+        else {
+                _cleanup_(freep) char *text = members_text(s, ours);
+                stores_refuse(s, CAUSE_ARRAY, "the superblocks contradict each other: %s. `mdadm --zero-superblock` them all if the array is not needed", text);
+        }
+}
+
+/* An array of ours that is of another shape than what is asked for. */
+static bool refuse_shape(Stores *s, const Disk *ours, int level) {
+        const RaidMember *raid = &ours->content.raid;
+        _cleanup_(freep) char *text = members_text(s, ours), *missing = array_missing(s);
+        if (raid->level != level)
+                stores_refuse(s, CAUSE_ARRAY, "the instance stores carry an array of another level than %s, which the strategy asks for: %s. Set the strategy that it "
+                              "was made with, or stop it and `mdadm --zero-superblock` its members if it is not needed", level_text(level), text);
+        else if (raid->disks > s->n)
+                stores_refuse(s, CAUSE_DISKS, "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: %s. Stop and start the instance, which "
+                              "gives it new disks, or `mdadm --zero-superblock` these", raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
+        else if (raid->disks < s->n)
+                stores_refuse(s, CAUSE_ARRAY, "the array " RAID_NAME " has %u member%s, and %zu instance stores are here: %s. Stop it and `mdadm --zero-superblock` its "
+                              "members to have one over all", raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
+        else
+                return false;
+        return true;
+}
+
+static void refuse_held_blank(Stores *s, const Array *a) {
+        for (char **member = a->members; member && *member; member++) {
+                const Disk *d = store_by_name(s, *member);
+                _cleanup_(freep) char *label = disk_label(d);
+                stores_refuse(s, CAUSE_DISK_USED, "%s carries no superblock, and yet array %s holds it. It is left alone; if nothing of that is needed: "
+                              "`mdadm --stop /dev/%s`", label, a->name, a->name);
+        }
+}
+
+static bool array_is_free(Stores *s, const Array *a) {
+        char *const *users = a->holders ?: a->partitions;
+        if (users)
+                stores_refuse(s, CAUSE_DISK_USED, "%s is built on array %s, which is left alone; free the array if nothing of that is needed", *users, a->name);
+        return !users;
+}
+
+static char *why_simple(const Stores *s, const ArrayFound *f) {
+        switch (f->state) {
+        case STEP_KEEP:
+                return xasprintf("runs as %s%s", f->array->name, f->array->degraded ? ", some copies are missing or being made again" : "");
+        case STEP_ASSEMBLE:
+                return xasprintf("all %zu members are there; %s%s", s->n, f->array ? f->array->name : "it", f->array ? " holds them and does not run" : " does not run");
+        default:
+                return s->n == 1 ? xstrdup("the disk is blank") : xasprintf("all %zu disks are blank", s->n);
+        }
+}
+
+/* Running in part: a raid0 of which a member is gone while it runs shows fewer. */
+static bool refuse_partial(Stores *s, const Array *running, int level) {
+        size_t n = running ? stores_in(s, running) : 0;
+        if (!running || level != 0 || n == s->n)
+                return false;
+        stores_refuse(s, CAUSE_ARRAY, "array %s runs with %zu of its %zu members: reboot, or stop it (`mdadm --stop /dev/%s`)", running->name, n, s->n, running->name);
+        return true;
+}
+
+void array_find(Stores *s, int level, ArrayFound *ret) {
+        bool before = s->refused;
+        s->refused = false;
+        const Array *array = holding_array(s);
+        const Disk *ours = find_ours(s);
+        const Array *running = array && array->active ? array : NULL;
+        ArrayFound f = { .array = array, .uuid = ours ? ours->content.raid.uuid : NULL };
+        if (!s->refused && array && array_is_free(s, array) && !ours)
+                refuse_held_blank(s, array);
+        if (!s->refused && !ours)
+                f.state = STEP_MAKE;
+        else if (!s->refused && !refuse_shape(s, ours, level) && !refuse_partial(s, running, level)) {
+                if (level == 10)
+                        decide_raid10(s, ours, running, &f);
+                else
+                        decide_raid0(s, ours, running, &f);
+        }
+        if (!f.why && f.state != STEP_UNKNOWN)
+                f.why = why_simple(s, &f);
+        s->refused = s->refused || before;
+        *ret = f;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lies where something is to be mounted: never is anything hidden below a mount, nor moved away below somebody's feet. */
+#include "plan/storage.h"
+#include "base/str.h"
+
+/* "xfs of /dev/nvme0n1p1"; the source is what somebody wrote. */
+static char *mount_label(const Mount *m) {
+        Text t = {};
+        text_add(&t, "%s of ", m->type);
+        text_add_shown(&t, m->source, strlen(m->source), 80, 0);
+        return text_take(&t);
+}
+
+/* ---- where disks are mounted ---- */
+
+/* What is wrong with a place whatever is done there; NULL: nothing. */
+static char *why_unfit(const Directory *d) {
+        if (d->kind == DIRECTORY_NO_DIRECTORY)
+                return xstrdup("is no directory");
+        if (d->on)
+                return xasprintf("is on a file system that holds no data (%s)", d->on);
+        return NULL;
+}
+
+void place_check_top(Stores *s) {
+        const char *path = s->config->instance.storage.mount_path;
+        const Directory *d = storage_directory(s->seen, path);
+        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
+        if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, and instance stores are to be mounted below it: move it away, or set another mountPath", path, unfit);
+}
+
+void place_check(Stores *s, const char *path) {
+        const Directory *d = storage_directory(s->seen, path), *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
+        const Mount *m = storage_mount_at(s->seen, path);
+        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
+        if (top_unfit)          /* and was told */
+                return;
+        if (m) {
+                _cleanup_(freep) char *label = mount_label(m);
+                stores_refuse(s, CAUSE_MOUNT, "something else is mounted at %s (%s): unmount it, or set another mountPath", path, label);
+        } else if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, and an instance store is to be mounted there: move it away, or set another mountPath", path, unfit);
+        else if (d && !d->empty)
+                stores_refuse(s, CAUSE_MOUNT, "%s is not empty, and a mount would hide what lies there: move that away, or set another mountPath", path);
+        else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
+                stores_refuse(s, CAUSE_MOUNT, "%s cannot be made, its file system is read-only: make it in the image, or set another mountPath", path);
+}
+
+/* ---- what is bound ---- */
+
+static bool is_wanted(const LocalStorage *l, const char *word) {
+        const struct { const char *word; bool disabled; } words[] = {
+                { "Containerd", l->no_containerd }, { "PodLogs", l->no_pod_logs }, { "SOCI", l->no_soci }, { "Kubelet", l->no_kubelet },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (streq(words[i].word, word))
+                        return !words[i].disabled;
+        return true;
+}
+
+/* Pods run already, with their volumes below what would be moved away. */
+static bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
+        _cleanup_(freep) char *prefix = xasprintf("%s/", d && d->real ? d->real : path);
+        const Mount *first = NULL;
+        size_t n = 0;
+        for (size_t i = 0; i < s->seen->n_mounts; i++)
+                if (startswith(s->seen->mounts[i].target, prefix)) {
+                        first = first ?: &s->seen->mounts[i];
+                        n++;
+                }
+        if (n > 0)
+                stores_refuse(s, CAUSE_MOUNT, "%s is to move to the instance stores, but is in use: %zu mount%s below it, the first at %s. Reboot, so that it "
+                              "moves before pods run", path, n, n == 1 ? " is" : "s are", first->target);
+        return n > 0;
+}
+
+static void check_source(Stores *s, const StorageBind *bind, const Directory *d) {
+        _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
+        if (refuse_mounts_below(s, bind->path, d))
+                return;
+        if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, and is to be bound to the instance stores: move it away, or name %s in disabledMounts", bind->path, unfit, bind->word);
+        else if (d && d->read_only && (d->kind == DIRECTORY_MISSING || !d->empty))
+                stores_refuse(s, CAUSE_MOUNT, "%s is on a read-only file system, so that nothing can be made or moved there: name %s in disabledMounts",
+                              bind->path, bind->word);
+}
+
+/* Is the mount that is seen at the directory our bind of /NAME on the device with this number? */
+static bool is_bound(const Mount *m, const char *number, const char *name) {
+        return number && streq(m->number, number) && m->root[0] == '/' && streq(m->root + 1, name);
+}
+
+/* A place for disks that would be moved to itself, and hidden by its own bind. */
+static void check_nesting(Stores *s, const StorageBind *bind) {
+        const char *path = s->config->instance.storage.mount_path;
+        size_t n = strlen(bind->path);
+        if (startswith(path, bind->path) && (path[n] == 0 || path[n] == '/'))
+                stores_refuse(s, CAUSE_MOUNT, "it lies in %s, which is to move to the instance stores: set another mountPath, or name %s in disabledMounts",
+                              bind->path, bind->word);
+}
+
+size_t binds_find(Stores *s, Diag *warnings, const char *number, BindStep ret[static ARRAY_SIZE(storage_binds)]) {
+        size_t n = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
+                const StorageBind *bind = &storage_binds[i];
+                if (!is_wanted(&s->config->instance.storage, bind->word))
+                        continue;
+                check_nesting(s, bind);
+                BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };
+                const Mount *m = s->seen->looked ? storage_mount_at(s->seen, bind->path) : NULL;
+                if (m && !is_bound(m, number, bind->name)) {
+                        _cleanup_(freep) char *label = mount_label(m);
+                        diag_warn(warnings, "directory-mounted", NULL, "spec.instance.localStorage.disabledMounts",
+                                  "%s is a mount already (%s) and stays that: it does not move to the instance stores; name %s here if that is meant", bind->path, label, bind->word);
+                        continue;
+                }
+                if (s->seen->looked)
+                        step.state = m ? STEP_KEEP : STEP_MAKE;
+                if (step.state == STEP_MAKE)
+                        check_source(s, bind, step.directory);
+                ret[n++] = step;
+        }
+        return n;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from the disks: what they say is
+ * the state of a step, and what is asked for alone makes the plan's id. Order, and why it is so: daemons stop when the disks are
+ * there, their files move while they stand still, and only then do the binds hide the root disk's directories. */
+#include "plan/storage.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "host/content.h"
+#include <errno.h>
+
+#define GROUP "storage"
+
+/* What file systems lie on: the array, or a disk alone. */
+typedef struct Device {
+        bool array;
+        const Disk *const *disks; size_t n;
+        const char *place;              /* where it is mounted */
+        StepState made;                 /* of the array; STEP_KEEP for a disk, STEP_UNKNOWN where nobody looked */
+        const char *name, *number;      /* NULL while an array does not run */
+        const Content *content;         /* the same */
+        StepState filled;               /* with a file system */
+        const char *filesystem;         /* that lies there, or will */
+        char uuid[37];                  /* of a new one; empty where nobody looked */
+        bool mounted;                   /* at place */
+} Device;
+
+/* ---- text ---- */
+
+/* For the steps that depend on what lies on the disks. */
+static char *why_unknown(const Stores *s) {
+        return xasprintf("the disks were not looked at: %s", s->seen->not_looked ?: "the run phase does");
+}
+
+static char *plural(size_t n, const char *what) {
+        return xasprintf("%zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+/* A UUID of version 8 (RFC 9562), made before anything is touched. A file system must not be made with one that the disks have seen
+ * before: nothing is discarded, and xfs and ext4 tell by the UUID whether a block or a journal's record is their own or was left by
+ * the one before. With the old one, a power cut would bring old blocks back to life. */
+static void choose_uuid(const Stores *s, Device *d) {
+        _cleanup_(text_done) Text input = {};
+        char hex[65];
+        text_add(&input, "nodestrap %s %s", s->seen->chance ?: "", s->host->instance.id);
+        for (size_t i = 0; i < d->n; i++)
+                text_add(&input, " %s %s", d->disks[i]->serial ?: "", d->disks[i]->name);        /* namespaces of one controller share its serial */
+        sha256_hex(input.data, input.size, hex);
+        hex[12] = '8';
+        hex[16] = "89ab"[hex_digit(hex[16]) & 3];
+        snprintf(d->uuid, sizeof d->uuid, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+/* ---- file systems ---- */
+
+static const char *wanted_filesystem(const Stores *s) {
+        return filesystem_to_string(s->config->instance.storage.filesystem);
+}
+
+static char *device_label(const Device *d) {
+        return d->array ? xasprintf("array %s", d->name ?: RAID_NAME) : d->n > 0 ? disk_label(d->disks[0]) : xstrdup("the disk");
+}
+
+static void refuse_content(Stores *s, const Device *d) {
+        _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d);
+        if (d->content->kind == CONTENT_UNREADABLE)
+                stores_refuse(s, CAUSE_DISK_ERROR, "%s cannot be read: %s. Stop and start the instance, which gives it other disks", label,
+                              d->content->error ?: "no reason is given");
+        else
+                stores_refuse(s, CAUSE_DISK_USED, "%s holds: %s, and is to be mounted as xfs or ext4. It is left alone; if nothing of that is needed: "
+                              "`wipefs --all /dev/%s`", label, holds, d->name);
+}
+
+static bool is_mountable(const Content *c) {
+        return c->kind == CONTENT_FILESYSTEM && c->type && (streq(c->type, "xfs") || streq(c->type, "ext4"));
+}
+
+static StepState filesystem_state(Stores *s, const Device *d) {
+        if (d->made != STEP_KEEP && d->made != STEP_REPAIR)
+                return d->made;         /* unknown, make and remake as the array; assemble: seen when it runs */
+        if (!d->content)
+                return STEP_ASSEMBLE;
+        if (d->content->kind == CONTENT_BLANK)
+                return STEP_MAKE;
+        if (content_unfinished(d->content) && !d->mounted)
+                return STEP_REMAKE;
+        if (is_mountable(d->content))
+                return STEP_KEEP;
+        if (d->array || d->content->kind == CONTENT_FILESYSTEM)         /* of a disk's other contents stores_check_disk() told */
+                refuse_content(s, d);
+        return STEP_UNKNOWN;
+}
+
+static char *why_filled(const Stores *s, const Device *d) {
+        _cleanup_(freep) char *label = d->array ? xstrdup("the array") : device_label(d);
+        switch (d->filled) {
+        case STEP_KEEP:
+                return xasprintf("%s carries %s, which is kept", label, d->filesystem);
+        case STEP_REMAKE:
+                return d->made == STEP_REMAKE ? xstrdup("what lay on the old array is gone") : xasprintf("the making of the one on %s was cut off", label);
+        case STEP_ASSEMBLE:
+                return xstrdup("if there is none on it when it runs");
+        case STEP_UNKNOWN:
+                return why_unknown(s);
+        default:
+                return d->array ? xstrdup("the array is blank") : xasprintf("%s is blank", label);
+        }
+}
+
+static void device_filesystem(Stores *s, Diag *warnings, Device *d) {
+        d->filled = filesystem_state(s, d);
+        d->filesystem = d->content && d->filled == STEP_KEEP ? d->content->type : wanted_filesystem(s);
+        if (d->made != STEP_UNKNOWN)
+                choose_uuid(s, d);
+        if (!streq(d->filesystem, wanted_filesystem(s)))
+                diag_warn(warnings, "filesystem-kept", NULL, "spec.instance.localStorage.filesystem",
+                          "%s carries %s and is not made anew as %s: what lies on it may be needed", d->name, d->filesystem, wanted_filesystem(s));
+}
+
+/* ---- steps ---- */
+
+static Action *add_step(Plan *plan, ActionType type, const Device *d, const char *target, const char *why) {
+        Action *a = plan_add(plan, type, PHASE_RUN, GROUP, target, why);
+        a->storage.array = d->array;
+        for (size_t i = 0; i < d->n; i++) {
+                strv_add(&a->storage.disks, d->disks[i]->name);
+                strv_add(&a->storage.serials, d->disks[i]->serial ?: "");
+        }
+        return a;
+}
+
+static const char *device_target(const Device *d) {
+        return d->array ? RAID_DEVICE : d->place;
+}
+
+static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
+        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN ? why_unknown(s) : xstrdup(f->why), *disks = plural(s->count, "disk");
+        Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
+        a->with = xasprintf("raid%d %s", level, disks);
+        a->storage.state = f->state;
+        a->storage.level = xasprintf("raid%d", level);
+        a->storage.blank = strv_copy(f->blank);
+        a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
+        a->storage.array_uuid = f->uuid && f->state != STEP_MAKE && f->state != STEP_REMAKE ? xstrdup(f->uuid) : NULL;
+}
+
+static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
+        _cleanup_(freep) char *why = why_filled(s, d);
+        Action *a = add_step(plan, ACTION_MAKE_FILESYSTEM, d, device_target(d), why);
+        a->with = xstrdup(wanted_filesystem(s));
+        a->storage.state = d->filled;
+        a->storage.filesystem = xstrdup(d->filesystem);
+        a->storage.uuid = *d->uuid ? xstrdup(d->uuid) : NULL;
+        if (d->array)
+                action_after(a, "create-raid:" RAID_DEVICE);
+}
+
+/* One that is mounted while it is not marked as finished was cut off between both: only the mark is missing. */
+static StepState mount_state(const Device *d) {
+        if (d->content && d->mounted)
+                return content_unfinished(d->content) ? STEP_REPAIR : STEP_KEEP;
+        return d->filled == STEP_UNKNOWN || d->filled == STEP_ASSEMBLE ? d->filled : STEP_MAKE;
+}
+
+static const char *why_mounted(const Stores *s, StepState state, char **unknown) {
+        switch (state) {
+        case STEP_KEEP:
+                return "is mounted there";
+        case STEP_REPAIR:
+                return "is mounted there, and still has to be marked as finished";
+        case STEP_UNKNOWN:
+                return *unknown = why_unknown(s);
+        default:
+                return s->config->instance.storage.strategy == STORAGE_MOUNT ? "for pods that use local volumes" : "what the node writes lives here";
+        }
+}
+
+static void add_mount(Plan *plan, const Stores *s, const Device *d) {
+        _cleanup_(freep) char *unknown = NULL, *made = xasprintf("make-filesystem:%s", device_target(d));
+        StepState state = mount_state(d);
+        Action *a = add_step(plan, ACTION_MOUNT, d, d->place, why_mounted(s, state, &unknown));
+        a->with = xstrdup("noatime");
+        a->storage.state = state;
+        a->storage.filesystem = xstrdup(d->filesystem);
+        if (d->content && d->filled == STEP_KEEP)
+                a->storage.uuid = d->content->uuid ? xstrdup(d->content->uuid) : NULL;
+        else if (d->filled == STEP_MAKE || d->filled == STEP_REMAKE)
+                a->storage.uuid = xstrdup(d->uuid);
+        action_after(a, made);
+}
+
+/* ---- mounted already? ---- */
+
+static void device_mounted(Stores *s, Device *d) {
+        const Mount *here = storage_mount_at(s->seen, d->place), *elsewhere = mounted_elsewhere(s->seen, d->number, d->place);
+        if (elsewhere && d->array)      /* of a disk stores_check_disk() says so */
+                stores_refuse(s, CAUSE_DISK_USED, "the array runs as %s and is mounted at %s: unmount it there, or set mountPath so that it belongs there", d->name, elsewhere->target);
+        d->mounted = !elsewhere && here && d->number && streq(here->number, d->number) && streq(here->root, "/");
+        if (d->mounted && here->read_only)
+                stores_refuse(s, CAUSE_MOUNT, "%s is mounted read-only at %s: look for errors of the disk in the kernel's log, and reboot", d->name, d->place);
+        if (!d->mounted && !elsewhere)
+                place_check(s, d->place);
+}
+
+static Device disk_device(const Stores *s, size_t i, const char *place) {
+        if (i >= s->n)          /* it may be on its way */
+                return (Device) { .place = place };
+        const Disk *disk = s->disks[i];
+        bool looked = s->seen->looked;
+        return (Device) {
+                .disks = &s->disks[i], .n = 1, .place = place, .made = looked ? STEP_KEEP : STEP_UNKNOWN,
+                .name = disk->name, .number = looked ? disk->number : NULL, .content = looked ? &disk->content : NULL,
+        };
+}
+
+static Device array_device(const Stores *s, const ArrayFound *f, const char *place) {
+        const Array *running = f->array && f->array->active && (f->state == STEP_KEEP || f->state == STEP_REPAIR) ? f->array : NULL;
+        return (Device) {
+                .array = true, .disks = s->disks, .n = s->n, .place = place, .made = f->state,
+                .name = running ? running->name : NULL, .number = running ? running->number : NULL, .content = running ? &running->content : NULL,
+        };
+}
+
+/* ---- what lives there ---- */
+
+static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, size_t n, char ***ret_ids) {
+        static const char *const units[] = { "kubelet.service", "containerd.service", "soci-snapshotter.service" };     /* who uses whom */
+        _cleanup_(freep) char *before = xasprintf("mount:%s", mounted);
+        for (size_t u = 0; u < ARRAY_SIZE(units); u++) {
+                StepState state = STEP_KEEP;
+                bool found = false;
+                for (size_t i = 0; i < n; i++)
+                        if (streq(binds[i].bind->unit, units[u])) {
+                                found = true;
+                                state = binds[i].state == STEP_KEEP ? state : binds[i].state;
+                        }
+                if (!found)
+                        continue;
+                Action *a = plan_add(plan, ACTION_STOP_UNIT, PHASE_RUN, GROUP, units[u],
+                                     state == STEP_KEEP ? "what it writes lies there already: it is left running" : "while what it writes moves");
+                a->storage.state = state;
+                action_after(a, before);
+                strv_add(ret_ids, a->id);
+                free(before);
+                before = xstrdup(a->id);
+        }
+}
+
+/* Files of this plan that are written below path, and the removal of old ones, come before it moves. */
+static void after_files_below(Plan *plan, Action *a, const char *path) {
+        _cleanup_(freep) char *prefix = xasprintf("%s/", path);
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *file = &plan->actions[i];
+                if (file->type == ACTION_PRUNE_FILES || (file->type == ACTION_WRITE_FILE && startswith(file->target, prefix)))
+                        action_after(a, file->id);
+        }
+}
+
+static char *why_moved(StepState state, uint64_t bytes, bool full) {
+        _cleanup_(freep) char *size = size_text(bytes);
+        if (state == STEP_KEEP)
+                return xstrdup("what these directories held is there already");
+        if (state == STEP_MAKE && !full)
+                return xstrdup("the directories are empty");
+        return state == STEP_MAKE && bytes > 0 ? xasprintf("what these directories hold, %s", size) : xstrdup("what these directories hold");
+}
+
+static uint64_t room(const Stores *s) {
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < s->n; i++)
+                bytes += s->disks[i]->bytes;
+        if (s->config->instance.storage.strategy == STORAGE_RAID10)
+                bytes /= 2;
+        return bytes - bytes / 20;      /* what the file system itself takes */
+}
+
+static void check_moves(Stores *s, uint64_t bytes, bool full) {
+        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes);
+        if (bytes > room(s))
+                stores_refuse(s, CAUSE_MOVE, "%s are to move to the instance stores, which hold %s: remove what is not needed, or name what shall stay in disabledMounts", need, have);
+        if (full && !strv_contains(s->seen->programs, "cp"))
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "cp is not in this image, and files have to move to the instance stores: install coreutils");
+}
+
+static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n, char *const *stops) {
+        Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, place, "");
+        bool full = false;
+        uint64_t bytes = 0;
+        a->storage.state = s->seen->looked ? STEP_KEEP : STEP_UNKNOWN;
+        a->storage.moves = xcalloc(n + 1, sizeof(Move));
+        for (size_t i = 0; i < n; i++) {
+                const Directory *d = binds[i].directory;
+                after_files_below(plan, a, binds[i].bind->path);
+                if (binds[i].state == STEP_KEEP)
+                        continue;
+                a->storage.state = binds[i].state;
+                a->storage.moves[a->storage.n_moves++] = (Move) { xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
+                full = full || (d && !d->empty);
+                bytes += d ? d->bytes : 0;
+        }
+        for (; *stops; stops++)
+                action_after(a, *stops);
+        free(a->why);
+        a->why = why_moved(a->storage.state, bytes, full);
+        if (a->storage.state == STEP_MAKE)
+                check_moves(s, bytes, full);
+}
+
+static void add_binds(Plan *plan, const char *place, const BindStep *binds, size_t n) {
+        _cleanup_(freep) char *moved = xasprintf("move-files:%s", place);
+        for (size_t i = 0; i < n; i++) {
+                Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, binds[i].bind->path, binds[i].state == STEP_KEEP ? "is bound there" : "on the local disks from now on");
+                a->storage.source = xasprintf("%s/%s", place, binds[i].bind->name);
+                a->storage.state = binds[i].state;
+                a->with = xstrdup(a->storage.source);
+                action_after(a, moved);
+        }
+}
+
+static void add_state(Plan *plan, Stores *s, const Device *d) {
+        BindStep binds[ARRAY_SIZE(storage_binds)];
+        size_t n = binds_find(s, &plan->warnings, d->mounted ? d->number : NULL, binds);
+        _cleanup_(strv_freep) char **stops = NULL;
+        if (n == 0)
+                return;
+        add_stops(plan, d->place, binds, n, &stops);
+        add_moves(plan, s, d->place, binds, n, stops);
+        add_binds(plan, d->place, binds, n);
+}
+
+/* ---- programs ---- */
+
+static void need_program(Stores *s, const char *program, const char *package, const char *what) {
+        if (!strv_contains(s->seen->programs, program))
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program, what, package);
+}
+
+static void need_mkfs(Stores *s) {
+        bool xfs = s->config->instance.storage.filesystem == FILESYSTEM_XFS;
+        need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs", "a file system has to be made");
+}
+
+/* ---- strategies ---- */
+
+/* RAID0 of one disk is that disk; but an array of one member, as nodeadm makes it, is an array. */
+static bool is_array(const Stores *s) {
+        return s->count > 1 || s->config->instance.storage.strategy == STORAGE_RAID10 ||
+                (s->seen->looked && s->n == 1 && s->disks[0]->content.kind == CONTENT_RAID_MEMBER);
+}
+
+static Device one_array(Plan *plan, Stores *s, const char *place) {
+        int level = s->config->instance.storage.strategy == STORAGE_RAID10 ? 10 : 0;
+        _cleanup_(array_found_done) ArrayFound f = {};
+        for (size_t i = 0; s->seen->looked && i < s->n; i++)
+                stores_check_disk(s, s->disks[i], NULL);
+        if (s->seen->looked && s->n >= s->expected && !s->refused)
+                array_find(s, level, &f);
+        Device d = array_device(s, &f, place);
+        add_array(plan, s, &d, level, &f);
+        if (f.state != STEP_UNKNOWN && f.state != STEP_KEEP)
+                need_program(s, "mdadm", "mdadm", "an array has to be put together");
+        return d;
+}
+
+static Device one_disk(Stores *s, size_t i, const char *place) {
+        if (s->seen->looked && i < s->n)
+                stores_check_disk(s, s->disks[i], place);
+        return disk_device(s, i, place);
+}
+
+static void add_device(Plan *plan, Stores *s, Device *d) {
+        if (s->seen->looked)
+                device_mounted(s, d);
+        device_filesystem(s, &plan->warnings, d);
+        add_filesystem(plan, s, d);
+        add_mount(plan, s, d);
+}
+
+/* RAID0, RAID10: all disks make one place, and the node's state moves there. */
+static void plan_one(Plan *plan, Stores *s) {
+        _cleanup_(freep) char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
+        Device d = is_array(s) ? one_array(plan, s, place) : one_disk(s, 0, place);
+        add_device(plan, s, &d);
+        if (d.filled == STEP_MAKE || d.filled == STEP_REMAKE)
+                need_mkfs(s);
+        add_state(plan, s, &d);
+}
+
+/* Mount: each disk is a place of its own, counted from one in the order of serials. */
+static void plan_each(Plan *plan, Stores *s) {
+        bool make = false;
+        for (size_t i = 0; i < s->count; i++) {
+                _cleanup_(freep) char *place = xasprintf("%s/%zu", s->config->instance.storage.mount_path, i + 1);
+                Device d = one_disk(s, i, place);
+                add_device(plan, s, &d);
+                make = make || d.filled == STEP_MAKE || d.filled == STEP_REMAKE;
+        }
+        if (make)
+                need_mkfs(s);
+}
+
+/* Where the table of types knows better than the configuration, before an instance is paid for. */
+static void warn_of_promise(Plan *plan, const Stores *s) {
+        const InstanceType *type = s->host->type;
+        unsigned said = s->config->instance.storage.expected_disks;
+        if (said > 0 && type && type->disks >= 0 && (unsigned)type->disks < said)
+                diag_warn(&plan->warnings, "expected-disks", NULL, "spec.instance.localStorage.expectedDisks",
+                          "%u instance stores are asked for, and a %s is known to have %d: it would fail", said, type->name, type->disks);
+}
+
+int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        _cleanup_(stores_done) Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
+        if (config->instance.storage.strategy == STORAGE_NONE)
+                return 0;
+        stores_find(&s);
+        warn_of_promise(plan, &s);
+        stores_check_number(&s);
+        if (s.count > 0 && s.seen->looked)
+                place_check_top(&s);
+        if (config->instance.storage.strategy == STORAGE_MOUNT)
+                plan_each(plan, &s);
+        else if (s.count > 0)
+                plan_one(plan, &s);
+        return s.refused ? -EINVAL : 0;
+}

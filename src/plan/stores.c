@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which instance stores there are, whether they are as many as were promised, and whether each of them may be used. */
+#include "plan/storage.h"
+#include "base/str.h"
+#include "host/content.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define STRATEGY "spec.instance.localStorage.strategy"
+
+void stores_done(Stores *s) {
+        free(s->disks);
+}
+
+void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = xstrdup("out of memory");
+        va_end(ap);
+        diag_error(s->diag, -EINVAL, cause, NULL, cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath" : STRATEGY, "%s", text);
+        free(text);
+        s->refused = true;
+}
+
+/* ---- text ---- */
+
+/* As disks are sold: 600 GB, 3.84 TB. */
+char *size_text(uint64_t bytes) {
+        static const struct { uint64_t size; const char *name; } units[] = { { 1000000000000, "TB" }, { 1000000000, "GB" }, { 1000000, "MB" } };
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+                if (bytes >= units[i].size)
+                        return xasprintf("%.3g %s", (double)bytes / (double)units[i].size, units[i].name);
+        return xasprintf("%llu B", (unsigned long long)bytes);
+}
+
+char *disk_label(const Disk *d) {
+        _cleanup_(freep) char *size = size_text(d->bytes);
+        const char *serial = d->serial ?: "no serial number";
+        Text t = {};
+        text_add(&t, "%s (", d->name);
+        text_add_shown(&t, serial, strlen(serial), 40, 0);
+        text_add(&t, "%s%s)", d->bytes > 0 ? ", " : "", d->bytes > 0 ? size : "");
+        return text_take(&t);
+}
+
+void list_add(Text *t, const char *item) {
+        text_add(t, "%s%s", t->size > 0 ? ", " : "", item);
+}
+
+/* ---- which ---- */
+
+static int compare_disks(const void *a, const void *b) {
+        const Disk *x = *(const Disk *const *)a, *y = *(const Disk *const *)b;
+        int by_serial = strcmp(x->serial ?: "", y->serial ?: "");
+        return by_serial ?: strcmp(x->name, y->name);
+}
+
+void stores_find(Stores *s) {
+        s->disks = xcalloc(s->host->n_disks + 1, sizeof(Disk *));
+        for (size_t i = 0; i < s->host->n_disks; i++)
+                if (s->host->disks[i].kind == DISK_INSTANCE_STORE)
+                        s->disks[s->n++] = &s->host->disks[i];
+        qsort(s->disks, s->n, sizeof(Disk *), compare_disks);
+        s->expected = host_expected_stores(s->config, s->host);
+        s->count = s->seen->looked ? s->n : MAX(s->n, (size_t)s->expected);     /* early in a boot some may be on their way */
+}
+
+/* ---- how many ---- */
+
+static void refuse_missing(Stores *s) {
+        _cleanup_(text_done) Text here = {};
+        _cleanup_(freep) char *roles = array_missing(s);
+        for (size_t i = 0; i < s->n; i++) {
+                _cleanup_(freep) char *label = disk_label(s->disks[i]);
+                list_add(&here, label);
+        }
+        size_t missing = s->expected - s->n;
+        stores_refuse(s, CAUSE_DISKS, "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s. Stop and start the instance, which "
+                      "moves it to other hardware, or set expectedDisks to what it has", missing, s->expected, missing == 1 ? "is" : "are", roles,
+                      s->config->instance.storage.expected_disks > 0 ? "expectedDisks" : "the table of instance types", s->expected,
+                      s->n == 1 ? "is" : "are", here.data ?: "none");
+}
+
+/* Where nobody looked yet and nobody says how many there will be, the run phase will know. */
+static bool number_is_known(const Stores *s) {
+        return s->seen->looked || s->expected > 0 || s->seen->not_looked;
+}
+
+void stores_check_number(Stores *s) {
+        bool enough = s->config->instance.storage.strategy != STORAGE_RAID10 || s->count >= 4 || s->count == 0;
+        if (s->count < s->expected)
+                refuse_missing(s);
+        if (!enough && number_is_known(s))
+                stores_refuse(s, CAUSE_DISKS, "RAID10 needs at least four instance stores, and here %s %zu: choose RAID0, or an instance type with more disks",
+                              s->count == 1 ? "is" : "are", s->count);
+}
+
+/* ---- each ---- */
+
+const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place) {
+        const Mount *here = place ? storage_mount_at(seen, place) : NULL, *first = NULL;
+        if (here && number && streq(here->number, number) && streq(here->root, "/"))
+                return NULL;
+        for (size_t i = 0; number && !first && i < seen->n_mounts; i++)
+                if (streq(seen->mounts[i].number, number))
+                        first = &seen->mounts[i];
+        return first;
+}
+
+static bool is_array(const Storage *seen, const char *name) {
+        for (size_t i = 0; i < seen->n_arrays; i++)
+                if (streq(seen->arrays[i].name, name))
+                        return true;
+        return false;
+}
+
+/* Somebody else than md that holds the disk; NULL: nobody. */
+static const char *foreign_holder(const Storage *seen, const Disk *d, bool md_too) {
+        for (char **holder = d->holders; holder && *holder; holder++)
+                if (md_too || !is_array(seen, *holder))
+                        return *holder;
+        return NULL;
+}
+
+/* Why this disk is not to be touched: one clause, or NULL. */
+static char *why_used(const Stores *s, const Disk *d, const char *place) {
+        const Mount *mount = mounted_elsewhere(s->seen, d->number, place);
+        const char *holder = foreign_holder(s->seen, d, place != NULL);
+        if (mount)
+                return xasprintf("is mounted at %s", mount->target);
+        if (d->partitions) {
+                _cleanup_(freep) char *list = strv_join(d->partitions, ", ");
+                return xasprintf("has partitions (%s)", list);
+        }
+        if (holder)
+                return xasprintf("is held by %s", holder);
+        if ((d->content.kind == CONTENT_OTHER && !(place && content_unfinished(&d->content))) || (d->content.kind == CONTENT_RAID_MEMBER && place) || (d->content.kind == CONTENT_FILESYSTEM && !place))
+                return xstrdup("is not blank");
+        return NULL;
+}
+
+void stores_check_disk(Stores *s, const Disk *d, const char *place) {
+        _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place), *holds = content_describe(&d->content);
+        if (!d->serial)
+                stores_refuse(s, CAUSE_DISK_ERROR, "instance store %s cannot be told from others: stop and start the instance, which gives it other disks", label);
+        else if (d->content.kind == CONTENT_UNREADABLE)
+                stores_refuse(s, CAUSE_DISK_ERROR, "%s cannot be read: %s. Stop and start the instance, which gives it other disks", label,
+                              d->content.error ?: "no reason is given");
+        else if (d->content.kind == CONTENT_UNKNOWN)
+                stores_refuse(s, CAUSE_DISK_ERROR, "what is on %s could not be found out", label);
+        else if (d->read_only)
+                stores_refuse(s, CAUSE_DISK_ERROR, "%s is read-only. Stop and start the instance, which gives it other disks", label);
+        else if (used)
+                stores_refuse(s, CAUSE_DISK_USED, "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it and `wipefs --all /dev/%s`",
+                              label, used, holds, d->name);
+}
