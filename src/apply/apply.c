@@ -3,6 +3,8 @@
  * synced and published together; the rest works through one sd-event loop, each task under its own deadline. A plan of files
  * alone needs no loop and no bus and gets none. */
 #include "apply/executor.h"
+#include "apply/image.h"
+#include "apply/storage.h"
 
 #include "base/log.h"
 #include "base/stop.h"
@@ -27,6 +29,20 @@ static const Executor executors[_ACTION_MAX] = {
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
+        [ACTION_STOP_UNIT]      = { "stop-unit",      true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_CREATE_RAID]    = { "create-raid",    true, .check = storage_check, .start = raid_start, .waiting = storage_waiting,
+                                    .cancel = work_cancel, .release = work_release },
+        [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", true, .check = storage_check, .start = filesystem_start, .waiting = storage_waiting,
+                                    .cancel = work_cancel, .release = work_release },
+        [ACTION_MOUNT]          = { "mount",          true, .check = storage_check, .start = mount_start, .waiting = storage_waiting,
+                                    .cancel = work_cancel, .release = work_release },
+        [ACTION_MOVE_FILES]     = { "move-files",     true, .check = storage_check, .start = move_start, .waiting = storage_waiting,
+                                    .cancel = work_cancel, .release = work_release },
+        [ACTION_IMPORT_IMAGE]   = { "import-image",   true, .check = image_check, .start = image_start, .waiting = work_waiting,
+                                    .cancel = work_cancel, .release = work_release },
+        [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
+                                    .cancel = work_cancel, .release = work_release },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
@@ -450,6 +466,7 @@ static void apply_done(Apply *a) {
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
                 free(a->tasks[i].after);
         }
+        work_wait(a);
         free(a->tasks);
         root_tmp_release(&a->announcement.tmp);
         a->bus = bus_free(a->bus);

@@ -23,7 +23,7 @@ struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
 
 static bool task_is_unit(const Task *t) {
         ActionType type = t->action->type;
-        return t->data && (type == ACTION_START_UNIT || type == ACTION_RESTART_UNIT || type == ACTION_RELOAD_MANAGER);
+        return t->data && (type == ACTION_START_UNIT || type == ACTION_STOP_UNIT || type == ACTION_RESTART_UNIT || type == ACTION_RELOAD_MANAGER);
 }
 
 static void bus_broken(Apply *a, const char *why) {
@@ -360,7 +360,7 @@ void unit_fail(Unit *u) {
         size_t n = strv_length(lines);
         _cleanup_(freep) char *why = failure_text(u);
         Text t = {};
-        text_add(&t, "%s did not stay up: %s", u->name, why);
+        text_add(&t, "%s %s: %s", u->name, u->task->action->type == ACTION_STOP_UNIT ? "did not stop" : "did not stay up", why);
         if (u->state.restarts > 0)
                 text_add(&t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c) of this folder share; nobody else includes it. */
+/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c, storage.h's) of this folder share; nobody else includes it. */
 #include "apply/apply.h"
+#include "base/journal.h"
 
 #include <systemd/sd-event.h>
 
 typedef struct Apply Apply;
 typedef struct Task Task;
 typedef struct Bus Bus;
+typedef struct Job Job;
 
 typedef enum TaskState {
         TASK_PENDING,           /* waits for others */
@@ -40,6 +42,8 @@ struct Apply {
         int interrupted;        /* the signal, or 0 */
         sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
         Bus *bus;               /* unit.c's */
+        Job *jobs;              /* work.c's: of tasks that were given up */
+        int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
 };
 
 enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };     /* LATER: task_checked() will be called */
@@ -99,7 +103,3 @@ _malloc_ _nonnull_ char *unit_waiting(Task *t);
 _nonnull_ void unit_cancel(Task *t);
 _nonnull_ void unit_release(Task *t);
 Bus *bus_free(Bus *b);
-
-/* journal.c: the last max lines the unit left since that instant (CLOCK_MONOTONIC), oldest first, one printable line each; what
- * systemd said about it where it said nothing itself; NULL where there are none. */
-_nonnull_ char **journal_tail(const char *unit, uint64_t since_usec, size_t max);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reload-manager, restart-unit, start-unit → calls to systemd (org.freedesktop.systemd1(5)), all of them asynchronous. A start
+ * reload-manager, restart-unit, start-unit, stop-unit → calls to systemd (org.freedesktop.systemd1(5)), all of them asynchronous. A start
  * is over when the unit's own job is: JobRemoved is matched before the call, nothing is polled.
  *
  * With Type=notify, dbus, forking and oneshot the job ends when the service is ready. With simple, exec and idle it ends when
  * the process was begun, and a program that exits at once has "started": such a unit is looked at for one more second. What
  * waits for it does not wait for that second; only the end of the run does, when nothing else takes as long. */
 #include "apply/unit.h"
+#include "apply/storage.h"
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -114,15 +115,30 @@ static int start_needed(Unit *u) {
         return 1;
 }
 
+/* "failed" is stopped as well. A start that is queued does not count: it waits for this run, or reads what the run has left. */
+static int stop_needed(Unit *u) {
+        u->method = "StopUnit";
+        return !streq(u->state.active, "inactive") && !streq(u->state.active, "failed");
+}
+
+static int needed(Unit *u) {
+        ActionType type = u->task->action->type;
+        return type == ACTION_STOP_UNIT ? stop_needed(u) : type == ACTION_RESTART_UNIT ? restart_needed(u) : start_needed(u);
+}
+
 static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         int r = unit_read_all(u, m);
         if (r < 0)
                 return 0;
-        r = u->task->action->type == ACTION_RESTART_UNIT ? restart_needed(u) : start_needed(u);
+        r = needed(u);
         if (r >= 0)
                 task_checked(u->task, r > 0);
         return 0;
+}
+
+static bool is_stop(const Unit *u) {
+        return u->task->action->type == ACTION_STOP_UNIT;
 }
 
 static Unit *unit_new(Task *t) {
@@ -133,6 +149,9 @@ static Unit *unit_new(Task *t) {
 }
 
 int unit_check(Task *t) {
+        int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;     /* does anything of it move? */
+        if (looked != CHECK_NEEDED)
+                return looked;
         Unit *u = unit_new(t);
         if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
@@ -145,6 +164,13 @@ int unit_check(Task *t) {
 
 /* ---- the job ---- */
 
+static void stop_ended(Unit *u) {
+        if (streq(u->job_result, "done") && !stop_needed(u))
+                task_end(u->task, OUTCOME_DONE);
+        else
+                unit_fail(u);
+}
+
 /* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its
  * dbus-job.c), so what stands in u->state now is what became of it. Asking again could be too late: a unit that ended is
  * unloaded, and what is loaded anew has never run. */
@@ -153,6 +179,10 @@ void unit_job_removed(Unit *u, const char *result) {
         const UnitState *s = &u->state;
         u->job = (free(u->job), NULL);
         u->job_result = (free(u->job_result), xstrdup(result));
+        if (is_stop(u)) {
+                stop_ended(u);
+                return;
+        }
         bool up = state_runs(s) || (state_ended_well(s) && s->condition);
         if (!streq(result, "done") || !up || s->restarts > u->restarts_before) {
                 unit_fail(u);
@@ -196,6 +226,8 @@ int unit_start(Task *t) {
         Unit *u = t->data;
         /* systemd counts anew after a start by hand, except where it is about to restart the unit by itself. */
         u->restarts_before = streq(u->state.active, "activating") && streq(u->method, "StartUnit") ? u->state.restarts : 0;
+        if (is_stop(u))         /* what it was last started with remains true */
+                return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_queued, "ss", u->name, "replace");
         if (streq(u->state.active, "failed"))   /* or the failures before us would count against its start limit */
                 unit_tell(u, "ResetFailedUnit", u->name);
         record_remove(u);       /* from here until the end of the job nobody knows which settings it has, should we not see that end */
@@ -210,7 +242,7 @@ char *unit_waiting(Task *t) {
                 return xstrdup("systemd had not finished reloading; look at its messages with journalctl _PID=1");
         if (!u->job)
                 return xasprintf("systemd did not answer about %s", u->name);
-        const char *type = streq(u->method, "RestartUnit") ? "restart" : "start";
+        const char *type = is_stop(u) ? "stop" : streq(u->method, "RestartUnit") ? "restart" : "start";
         _cleanup_(freep) char *others = job_blockers(u);
         if (others)
                 return xasprintf("the %s job of %s was waiting for %s; systemctl list-jobs shows more", type, u->name, others);

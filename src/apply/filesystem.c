@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * make-filesystem → mkfs.xfs(8), mkfs.ext4(8), on a device that carries nothing, or a file system whose making was cut off: one is
+ * made under a label that says so, and the mount step takes that label away when all is on the disks. Nothing is discarded:
+ * instance stores come trimmed, and discarding terabytes takes minutes (facts: S36). */
+#include "apply/storage.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* ext4's lazy_journal_init leaves an old journal's blocks in place, which jbd2 tells from its own by their checksums, that begin with
+ * the UUID; inode tables are cleared after the mount, by the kernel, at its leisure. */
+static int mkfs(Work *w, const char *device) {
+        const Action *a = w->action;
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w), *uuid = xasprintf("uuid=%s", a->storage.uuid);
+        _cleanup_(freep) char *what = xasprintf("no %s file system can be made on %s, of %s",
+                                                a->storage.filesystem, device, disks);
+        _cleanup_(strv_freep) char **argv = streq(a->storage.filesystem, "xfs")
+                ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m", uuid, path, NULL)
+                : command("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", "-L", LABEL_UNFINISHED, "-U",
+                          a->storage.uuid, path, NULL);
+        return work_run(w, CAUSE_FILESYSTEM, what, argv);
+}
+
+static int disks_are(Work *w, const char *array) {
+        char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
+        int r = 0;
+        for (size_t i = 0; disks[i] && r >= 0; i++)
+                r = disk_still(w, disks[i], serials[i], array);
+        return r;
+}
+
+/* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner would notice, and
+ * again when it is ours. */
+static int device_take(Work *w, const char *device) {
+        const Action *a = w->action;
+        int r = 0;
+        for (size_t i = 0; a->storage.disks[i] && r >= 0; i++)
+                r = disk_same(w, a->storage.disks[i], a->storage.serials[i]);
+        if (r < 0)
+                return r;
+        work_at(w, "waiting for udev to let go of %s", device);
+        int fd = disk_lock(w->root, device);
+        if (fd < 0)
+                return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened for writing: %s; dmesg shows whether it failed", device, strerror(-fd));
+        r = disks_are(w, a->storage.array ? device : NULL);
+        if (r >= 0)
+                return fd;
+        close(fd);
+        return r;
+}
+
+/* 1: make one; 0: there is one already, which the plan could not see while the array did not run. */
+static int wanted(Work *w, const char *device) {
+        _cleanup_(content_done) Content c = {};
+        int r = device_content(w, device, &c);
+        if (r < 0)
+                return r;
+        if (c.kind == CONTENT_BLANK || content_unfinished(&c))
+                return 1;
+        if (w->action->storage.state == STEP_ASSEMBLE && c.kind == CONTENT_FILESYSTEM && (streq(c.type, "xfs") || streq(c.type, "ext4")))
+                return 0;
+        return refuse_content(w, device, &c);
+}
+
+static int filesystem_work(Work *w) {
+        _cleanup_(freep) char *device = NULL;
+        _cleanup_(close_fd) int fd = -1;
+        const Action *a = w->action;
+        if (!a->storage.uuid || !a->storage.filesystem || !(streq(a->storage.filesystem, "xfs") || streq(a->storage.filesystem, "ext4")))
+                return work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan does not say what file system is made");
+        int r = step_device(w, &device);
+        if (r < 0)
+                return r;
+        r = fd = device_take(w, device);
+        if (r >= 0)
+                r = wanted(w, device);
+        if (r <= 0)
+                return r;
+        r = mkfs(w, device);
+        if (r < 0)
+                return r;
+        work_at(w, "writing the file system on %s down to the disks", device);
+        return fsync(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR, "%s cannot be written: %s; dmesg shows which disk fails", device, strerror(errno)) : 1;
+}
+
+int filesystem_start(Task *t) {
+        return work_start(t, filesystem_work);
+}

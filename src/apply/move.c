@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * move-files: what daemons have written on the root disk → the disks, before the binds cover it. One cp copies all of it to a
+ * directory of its own; when that is on disk it is renamed into place, or merged into what an earlier boot left there, and only then
+ * the originals go. Cut off anywhere, the next run does it again from the start: until the last step the originals are whole. What
+ * lies on the root disk was written since the disks were last bound over it, so it wins. */
+#include "apply/mounts.h"
+#include "apply/storage.h"
+#include "apply/tree.h"
+
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define INCOMING ".nodestrap-incoming"
+
+typedef struct Source {
+        const Move *move;
+        int fd;
+        char *path;             /* without links */
+        bool wanted;            /* it is to be copied */
+} Source;
+typedef struct Moving {
+        Work *work;
+        const char *target;
+        int fd;                 /* of the target */
+        char *incoming;         /* its path for cp */
+        Source *sources; size_t n, n_wanted;
+        uint64_t room;          /* bytes free before the copy */
+} Moving;
+
+static void moving_done(Moving *m) {
+        for (size_t i = 0; i < m->n; i++) {
+                close_fd(&m->sources[i].fd);
+                free(m->sources[i].path);
+        }
+        free(m->sources);
+        free(m->incoming);
+        close_fd(&m->fd);
+}
+
+static int move_fail(const Moving *m, int r, const char *what, const char *path) {
+        (void)work_fail(m->work, r, CAUSE_MOVE, "%s %s: %s", path, what, strerror(-r));
+        return r;
+}
+
+/* ---- the directories ---- */
+
+static const char *base_name(const char *path) {
+        const char *slash = strrchr(path, '/');
+        return slash ? slash + 1 : path;
+}
+
+/* The modes that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. */
+static mode_t source_mode(const char *path) {
+        static const struct { const char *path; mode_t mode; } modes[] = {
+                { "/var/lib/containerd", 0711 }, { "/var/lib/kubelet", 0750 }, { "/var/lib/soci-snapshotter-grpc", 0700 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+                if (streq(path, modes[i].path))
+                        return modes[i].mode;
+        return 0755;
+}
+
+static int source_make(const Root *root, const char *path) {
+        _cleanup_(freep) char *parent = xstrndup(path, (size_t)(base_name(path) - path));
+        int r = root_make_dirs(root, parent, 0755);
+        return r < 0 ? r : root_make_dirs(root, path, source_mode(path));
+}
+
+static int source_open(const Moving *m, Source *s) {
+        const char *path = s->move->from;
+        s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
+        if (s->fd == -ENOENT) {
+                int r = source_make(m->work->root, path);
+                if (r < 0)
+                        return move_fail(m, r, "cannot be made", path);
+                s->fd = root_open(m->work->root, path, O_RDONLY | O_DIRECTORY);
+        }
+        if (s->fd < 0)
+                return move_fail(m, s->fd, "cannot be opened as a directory", path);
+        s->path = place_path(s->fd);
+        return s->path ? 0 : move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", path);
+}
+
+/* Its content is that of the disks already: it is bound, or is a link to there. */
+static bool is_there(const Moving *m, const Source *s, Place place) {
+        _cleanup_(close_fd) int fd = openat(m->fd, s->move->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        Place there;
+        return fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
+}
+
+static bool is_directory(int dir, const char *name) {
+        struct stat st;
+        return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
+static int source_want(const Moving *m, Source *s) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = tree_list(s->fd, &names);
+        s->wanted = names || !is_directory(m->fd, s->move->name);
+        return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
+}
+
+static int source_look(const Moving *m, Source *s) {
+        _cleanup_(freep) char *below = NULL;
+        Place place;
+        int r = source_open(m, s);
+        if (r < 0)
+                return r;
+        r = place_look(s->fd, &place);
+        if (r < 0)
+                return move_fail(m, r, "cannot be looked at", s->move->from);
+        if (is_there(m, s, place))
+                return 0;
+        if (place.mount)
+                return work_fail(m->work, -EBUSY, CAUSE_MOVE, "%s has a file system of its own mounted on it, whose content nobody may take "
+                                 "away; unmount it, or name it in spec.instance.localStorage.disabledMounts", s->move->from);
+        r = mount_below(m->work, s->path, &below);
+        if (r > 0)
+                r = work_fail(m->work, -EBUSY, CAUSE_MOVE, "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
+                              "that run from there have to end)", below, s->move->from);
+        return r < 0 ? r : source_want(m, s);
+}
+
+static bool lies_in(const char *path, const char *directory) {
+        size_t n = strlen(directory);
+        return strncmp(path, directory, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+static int refuse_nested(const Moving *m) {
+        for (size_t i = 0; i < m->n; i++)
+                for (size_t k = 0; k < m->n; k++)
+                        if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
+                                return work_fail(m->work, -ELOOP, CAUSE_MOVE, "%s leads into %s (%s); give each a directory of its own",
+                                                 m->sources[i].move->from, m->sources[k].move->from, m->sources[i].path);
+        return 0;
+}
+
+static int target_open(Moving *m) {
+        struct statvfs room;
+        Place place;
+        m->fd = root_open(m->work->root, m->target, O_RDONLY | O_DIRECTORY);
+        if (m->fd < 0)
+                return move_fail(m, m->fd, "cannot be opened", m->target);
+        int r = place_look(m->fd, &place);
+        if (r >= 0 && fstatvfs(m->fd, &room) < 0)
+                r = -errno;
+        if (r < 0)
+                return move_fail(m, r, "cannot be looked at", m->target);
+        if (!place.mount)
+                return work_fail(m->work, -ENODEV, CAUSE_MOVE, "nothing is mounted on %s, so it would be moved to the root disk", m->target);
+        _cleanup_(freep) char *path = place_path(m->fd);
+        if (!path)
+                return move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", m->target);
+        m->incoming = xasprintf("%s/" INCOMING, path);
+        m->room = (uint64_t)room.f_bavail * room.f_frsize;
+        return 0;
+}
+
+static int look(Moving *m) {
+        const Action *a = m->work->action;
+        int r = target_open(m);
+        m->sources = xcalloc(a->storage.n_moves, sizeof *m->sources);
+        for (; r >= 0 && m->n < a->storage.n_moves; m->n++) {
+                Source *s = &m->sources[m->n];
+                *s = (Source){ .move = &a->storage.moves[m->n], .fd = -1 };
+                r = source_look(m, s);
+                m->n_wanted += s->wanted;
+        }
+        return r < 0 ? r : refuse_nested(m);
+}
+
+/* ---- copy, take over, remove ---- */
+
+static int incoming_remove(const Moving *m) {
+        _cleanup_(freep) char *where = NULL;
+        int r = tree_remove(m->fd, INCOMING, &where);
+        _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: "");
+        return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
+}
+
+/* A slash behind each source: where it is a link, what it leads to is copied, under the link's name. --preserve=xattr: -a alone goes
+ * on in silence where an attribute is lost, and with it an overlay's whiteout or a program's capability. */
+static char **cp_arguments(const Moving *m) {
+        static const char *const options[] = { "cp", "-a", "--preserve=xattr", "--" };
+        const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
+        char **argv = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                strv_add(&argv, options[i]);
+        for (size_t i = 0; i < m->n; i++)
+                if (m->sources[i].wanted)
+                        strv_push(&argv, xasprintf("%s%s/", root, m->sources[i].move->from));
+        strv_add(&argv, m->incoming);
+        return argv;
+}
+
+static int sync_target(const Moving *m) {
+        work_at(m->work, "writing what was copied down to the disks");
+        return syncfs(m->fd) < 0 ? move_fail(m, -errno, "cannot be written to the disks", m->target) : 0;
+}
+
+static int copy(const Moving *m) {
+        _cleanup_(strv_freep) char **argv = cp_arguments(m);
+        _cleanup_(freep) char *what = xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)", m->target,
+                                                (unsigned long long)(m->room >> 20));
+        if (mkdirat(m->fd, INCOMING, 0700) < 0 || fchmodat(m->fd, INCOMING, 0700, 0) < 0)      /* without a setgid bit for cp to inherit */
+                return move_fail(m, -errno, "cannot be made", m->incoming);
+        int r = work_run(m->work, CAUSE_MOVE, what, argv);
+        return r < 0 ? r : sync_target(m);
+}
+
+static int take_over(const Moving *m) {
+        _cleanup_(close_fd) int incoming = openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(freep) char *where = NULL;
+        int r = incoming < 0 ? -errno : 0;
+        for (size_t i = 0; r >= 0 && i < m->n; i++)
+                if (m->sources[i].wanted)
+                        r = tree_merge(incoming, base_name(m->sources[i].move->from), m->fd, m->sources[i].move->name, &where);
+        _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
+        return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
+}
+
+/* When the directory is synced all that was removed below it is gone for good (ext4 and xfs write their journals in order): an
+ * old file that came back after a power cut would win over the disks' newer one. */
+static int original_remove(const Moving *m, const Source *s) {
+        _cleanup_(close_fd) int there = openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(freep) char *where = NULL;
+        int r = there < 0 ? -errno : tree_remove_copied(s->fd, there, &where);
+        if (r >= 0 && fsync(s->fd) < 0)
+                r = -errno;
+        if (r == -ESTALE)
+                return work_fail(m->work, r, CAUSE_MOVE, "%s/%s has changed while it was copied, so it was not removed; find out who writes "
+                                 "there, stop it, and run init again", s->move->from, where);
+        _cleanup_(freep) char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
+        return r < 0 ? move_fail(m, r, "is on the disks now, and cannot be removed here", path) : 0;
+}
+
+static int move(const Moving *m) {
+        int r = copy(m);
+        if (r >= 0)
+                r = take_over(m);
+        for (size_t i = 0; r >= 0 && i < m->n; i++)
+                if (m->sources[i].wanted)
+                        r = original_remove(m, &m->sources[i]);
+        return r;
+}
+
+int move_work(Work *w) {
+        _cleanup_(moving_done) Moving m = { .work = w, .target = w->action->target, .fd = -1 };
+        int r = look(&m);
+        if (r >= 0)
+                r = incoming_remove(&m);
+        if (r < 0 || m.n_wanted == 0)
+                return r;
+        r = move(&m);
+        if (r < 0) {
+                _cleanup_(freep) char *where = NULL;
+                if (tree_remove(m.fd, INCOMING, &where) < 0)    /* the next run tries again, and says why it cannot */
+                        log_debug("%s/%s is left", m.target, where ?: INCOMING);
+                return r;
+        }
+        r = incoming_remove(&m);
+        return r < 0 ? r : 1;
+}
+
+int move_start(Task *t) {
+        return work_start(t, move_work);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Removes, merges and compares trees. Each level holds its directories open and works on names in them, so that nobody who swaps
+ * a directory for a link can lead it elsewhere; openat2(2), RESOLVE_NO_XDEV, keeps it on its mount. */
+#include "apply/tree.h"
+
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_directory(int dir, const char *name) {
+        struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
+        long fd = syscall(SYS_openat2, dir, name, &how, sizeof how);
+        return fd < 0 ? -errno : (int)fd;
+}
+
+int tree_list(int dir, char ***ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        size_t n = 0;
+        int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  /* with a position of its own */
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        if (!d) {
+                int r = -errno;
+                close_fd(&fd);
+                return r;
+        }
+        for (const struct dirent *e; (errno = 0, e = readdir(d));)
+                if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+                        strv_push_at(&names, n++, xstrdup(e->d_name));
+        int r = -errno;
+        closedir(d);
+        strv_sort(names);
+        if (r == 0)
+                *ret = TAKE_PTR(names);
+        return r;
+}
+
+/* Puts the name of one more level before the path of what failed. */
+static int failed_in(const char *name, int r, char **where) {
+        if (r < 0) {
+                char *path = *where ? xasprintf("%s/%s", name, *where) : xstrdup(name);
+                free(*where);
+                *where = path;
+        }
+        return r;
+}
+
+static int remove_all(int dir, char **where) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = tree_list(dir, &names);
+        for (char **name = names; r >= 0 && name && *name; name++)
+                r = tree_remove(dir, *name, where);
+        return r;
+}
+
+int tree_remove(int dir, const char *name, char **where) {
+        if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+                return 0;
+        if (errno != EISDIR)
+                return failed_in(name, -errno, where);
+        _cleanup_(close_fd) int fd = open_directory(dir, name);
+        int r = fd < 0 ? fd : remove_all(fd, where);
+        if (r >= 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+                r = -errno;
+        return failed_in(name, r, where);
+}
+
+/* ---- merging ---- */
+
+static int set_aside(int dir, const char *name) {
+        for (unsigned n = 1; n < 1000; n++) {
+                _cleanup_(freep) char *old = n == 1 ? xasprintf("%s.nodestrap-old", name) : xasprintf("%s.nodestrap-old.%u", name, n);
+                if (renameat2(dir, name, dir, old, RENAME_NOREPLACE) == 0)
+                        return 0;
+                if (errno != EEXIST)
+                        return -errno;
+        }
+        return -EEXIST;
+}
+
+static int merge_directories(int from, const char *name, int to, const char *as, char **where) {
+        _cleanup_(close_fd) int source = open_directory(from, name), target = open_directory(to, as);
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = source < 0 ? source : target < 0 ? target : tree_list(source, &names);
+        for (char **entry = names; r >= 0 && entry && *entry; entry++)
+                r = tree_merge(source, *entry, target, *entry, where);
+        if (r >= 0 && unlinkat(from, name, AT_REMOVEDIR) < 0)
+                r = -errno;
+        return r;
+}
+
+int tree_merge(int from, const char *name, int to, const char *as, char **where) {
+        struct stat new = {}, old = {};
+        if (renameat2(from, name, to, as, RENAME_NOREPLACE) == 0)
+                return 0;
+        int r = errno != EEXIST ? -errno : 0;
+        if (r == 0 && (fstatat(from, name, &new, AT_SYMLINK_NOFOLLOW) < 0 || fstatat(to, as, &old, AT_SYMLINK_NOFOLLOW) < 0))
+                r = -errno;
+        if (r == 0 && S_ISDIR(new.st_mode) && S_ISDIR(old.st_mode))
+                return failed_in(as, merge_directories(from, name, to, as, where), where);
+        if (r == 0 && S_ISDIR(new.st_mode) != S_ISDIR(old.st_mode))
+                r = set_aside(to, as);
+        if (r == 0 && renameat(from, name, to, as) < 0)
+                r = -errno;
+        return failed_in(as, r, where);
+}
+
+/* ---- originals ---- */
+
+/* A file system may hold coarser times than the other, or none after 2038 (xfs without bigtime). */
+static bool same_time(const struct stat *a, const struct stat *b) {
+        return a->st_mtim.tv_sec > INT32_MAX ||
+               (a->st_mtim.tv_sec == b->st_mtim.tv_sec && (a->st_mtim.tv_nsec == b->st_mtim.tv_nsec || b->st_mtim.tv_nsec == 0));
+}
+
+static bool is_copy(const struct stat *a, const struct stat *b) {
+        return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!S_ISREG(a->st_mode) || (a->st_size == b->st_size && same_time(a, b)));
+}
+
+static int remove_if_copied(int dir, int copy, const char *name, char **where) {
+        struct stat a, b;
+        if (fstatat(dir, name, &a, AT_SYMLINK_NOFOLLOW) < 0)
+                return failed_in(name, -errno, where);
+        if (fstatat(copy, name, &b, AT_SYMLINK_NOFOLLOW) < 0)
+                return failed_in(name, errno == ENOENT ? -ESTALE : -errno, where);
+        if (!is_copy(&a, &b))
+                return failed_in(name, -ESTALE, where);
+        if (S_ISDIR(a.st_mode)) {
+                _cleanup_(close_fd) int inner = open_directory(dir, name), copied = open_directory(copy, name);
+                int r = inner < 0 ? inner : copied < 0 ? copied : tree_remove_copied(inner, copied, where);
+                if (r < 0)
+                        return failed_in(name, r, where);
+        }
+        return failed_in(name, unlinkat(dir, name, S_ISDIR(a.st_mode) ? AT_REMOVEDIR : 0) < 0 ? -errno : 0, where);
+}
+
+int tree_remove_copied(int dir, int copy, char **where) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = tree_list(dir, &names);
+        for (char **name = names; r >= 0 && name && *name; name++)
+                r = remove_if_copied(dir, copy, *name, where);
+        return r;
+}

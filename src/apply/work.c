@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Task → thread → end of the task. The thread ends by writing to an eventfd that the loop watches, and is told to end by another.
+ *
+ * A task that was given up is over at once, its thread is not: it may be in a system call that no signal interrupts (mount(2) of
+ * a disk that no longer answers). The run waits a moment for such threads and then ends without them: the report matters more.
+ * Therefore a thread looks at a copy of its action and a Root of its own, which it frees should it come back after all. */
+#include "apply/work.h"
+
+#include "base/log.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given up, at the end of the run */
+#define WORDS_MAX 400                           /* of a program's last line, in characters */
+
+struct Job {
+        Work work;
+        Action action;
+        Root *root;
+        int (*function)(Work *w);
+        int result;                     /* the thread's, read after it was joined */
+        pthread_mutex_t lock;
+        char *at;                       /* under the lock, */
+        bool orphan;                    /* as this: the loop has left it to the thread */
+        int ended_fd;
+        int *kept; size_t n_kept;       /* the thread's until it has ended */
+        /* The loop's alone: */
+        pthread_t thread;
+        bool running;
+        sd_event_source *source;
+        Job *next;
+};
+
+static char *copy(const char *s) {
+        return s ? xstrdup(s) : NULL;
+}
+
+static Action step_copy(const Action *a) {
+        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with) };
+        c.storage.state = a->storage.state;
+        c.storage.disks = strv_copy(a->storage.disks);
+        c.storage.serials = strv_copy(a->storage.serials);
+        c.storage.blank = strv_copy(a->storage.blank);
+        c.storage.running = copy(a->storage.running);
+        c.storage.array_uuid = copy(a->storage.array_uuid);
+        c.storage.array = a->storage.array;
+        c.storage.level = copy(a->storage.level);
+        c.storage.filesystem = copy(a->storage.filesystem);
+        c.storage.uuid = copy(a->storage.uuid);
+        c.storage.source = copy(a->storage.source);
+        c.storage.moves = xcalloc(a->storage.n_moves, sizeof *c.storage.moves);
+        for (; c.storage.n_moves < a->storage.n_moves; c.storage.n_moves++)
+                c.storage.moves[c.storage.n_moves] = (Move){ .from = xstrdup(a->storage.moves[c.storage.n_moves].from),
+                                                             .name = xstrdup(a->storage.moves[c.storage.n_moves].name) };
+        return c;
+}
+
+static void close_all(int *fds, size_t n) {
+        while (n > 0)
+                close(fds[--n]);
+        free(fds);
+}
+
+static void job_free(Job *j) {
+        close_all(j->kept, j->n_kept);
+        if (j->ended_fd >= 0)
+                close(j->ended_fd);
+        if (j->work.cancel_fd >= 0)
+                close(j->work.cancel_fd);
+        sd_event_source_disable_unref(j->source);
+        pthread_mutex_destroy(&j->lock);
+        action_done(&j->action);
+        root_free(j->root);
+        free(j->work.text);
+        free(j->at);
+        free(j);
+}
+
+static void flag_raise(int fd) {
+        (void)!eventfd_write(fd, 1);
+}
+
+static void *job_run(void *userdata) {
+        Job *j = userdata;
+        j->result = j->function(&j->work);
+        pthread_mutex_lock(&j->lock);
+        bool orphan = j->orphan;
+        if (!orphan)
+                flag_raise(j->ended_fd);
+        pthread_mutex_unlock(&j->lock);
+        if (orphan)
+                job_free(j);
+        return NULL;
+}
+
+static void job_join(Job *j) {
+        pthread_join(j->thread, NULL);
+        j->running = false;
+}
+
+static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t events, void *userdata) {
+        Task *t = userdata;
+        Job *j = t->data;
+        job_join(j);
+        if (j->result < 0)
+                (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
+        else
+                task_end(t, j->result > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+        return 0;
+}
+
+static int flag_open(int *ret) {
+        *ret = eventfd(0, EFD_CLOEXEC);
+        return *ret < 0 ? -errno : 0;
+}
+
+static int job_prepare(Job *j, Task *t) {
+        sd_event *event = NULL;
+        int r = apply_event(t->apply, &event);
+        if (r >= 0)
+                r = root_new(root_path(t->apply->root), &j->root);
+        if (r >= 0)
+                r = flag_open(&j->ended_fd);
+        if (r >= 0)
+                r = flag_open(&j->work.cancel_fd);
+        if (r >= 0)
+                r = sd_event_source_get_time(t->deadline, &j->work.deadline_usec);
+        if (r < 0)
+                return r;
+        j->work.root = j->root;
+        j->work.action = &j->action;
+        return sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, t);
+}
+
+int work_start(Task *t, int (*function)(Work *w)) {
+        Job *j = xcalloc(1, sizeof *j);
+        *j = (Job){ .work = { .cancel_fd = -1, .job = j }, .action = step_copy(t->action), .function = function, .ended_fd = -1 };
+        pthread_mutex_init(&j->lock, NULL);
+        t->data = j;
+        int r = job_prepare(j, t);
+        if (r >= 0)
+                r = -pthread_create(&j->thread, NULL, job_run, j);
+        if (r < 0)
+                return task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r));
+        j->running = true;
+        return 0;
+}
+
+char *work_waiting(Task *t) {
+        Job *j = t->data;
+        if (!j)
+                return xstrdup(t->action->target);
+        pthread_mutex_lock(&j->lock);
+        char *at = xstrdup(j->at ?: t->action->target);
+        pthread_mutex_unlock(&j->lock);
+        return at;
+}
+
+void work_cancel(Task *t) {
+        Job *j = t->data;
+        if (j && j->running)
+                flag_raise(j->work.cancel_fd);
+}
+
+static void kept_take(Apply *a, Job *j) {
+        for (; j->n_kept > 0; a->n_kept++) {
+                a->kept = xrealloc(a->kept, a->n_kept + 1, sizeof *a->kept);
+                a->kept[a->n_kept] = j->kept[--j->n_kept];
+        }
+}
+
+static bool steps_left(const Apply *a) {
+        for (size_t i = 0; i < a->n; i++)
+                if (a->tasks[i].state != TASK_ENDED && a->tasks[i].action->type >= ACTION_CREATE_RAID && a->tasks[i].action->type <= ACTION_BIND)
+                        return true;
+        return false;
+}
+
+static void kept_close(Apply *a) {
+        close_all(a->kept, a->n_kept);
+        a->kept = NULL;
+        a->n_kept = 0;
+}
+
+void work_release(Task *t) {
+        Apply *a = t->apply;
+        Job *j = t->data;
+        if (j && j->running) {
+                j->source = sd_event_source_disable_unref(j->source);
+                j->next = a->jobs;
+                a->jobs = j;
+        } else if (j) {
+                kept_take(a, j);
+                job_free(j);
+        }
+        if (a->n_kept > 0 && !steps_left(a))
+                kept_close(a);
+}
+
+static bool job_ended(const Job *j, uint64_t instant) {
+        struct pollfd ended = { .fd = j->ended_fd, .events = POLLIN };
+        for (uint64_t now; (now = now_usec()) < instant;)
+                if (poll(&ended, 1, (int)((instant - now + 999) / 1000)) > 0)
+                        return true;
+        return poll(&ended, 1, 0) > 0;
+}
+
+/* From here on it is the thread's, unless that has ended just now. */
+static void job_leave(Job *j) {
+        pthread_t thread = j->thread;
+        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it", j->action.id);
+        pthread_mutex_lock(&j->lock);
+        bool ended = job_ended(j, 0);
+        j->orphan = !ended;
+        pthread_mutex_unlock(&j->lock);
+        if (!ended) {
+                pthread_detach(thread);
+                return;
+        }
+        job_join(j);
+        job_free(j);
+}
+
+void work_wait(Apply *a) {
+        uint64_t instant = now_usec() + PATIENCE_USEC;
+        for (Job *j; (j = a->jobs);) {
+                a->jobs = j->next;
+                if (!job_ended(j, instant)) {
+                        job_leave(j);
+                        continue;
+                }
+                job_join(j);
+                job_free(j);
+        }
+}
+
+/* ---- in the thread ---- */
+
+void work_keep(Work *w, int fd) {
+        Job *j = w->job;
+        j->kept = xrealloc(j->kept, j->n_kept + 1, sizeof *j->kept);
+        j->kept[j->n_kept++] = fd;
+}
+
+int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
+        va_list ap;
+        free(w->text);
+        va_start(ap, format);
+        if (vasprintf(&w->text, format, ap) < 0)
+                w->text = NULL;
+        va_end(ap);
+        w->cause = cause;
+        return r;
+}
+
+void work_at(Work *w, const char *format, ...) {
+        Job *j = w->job;
+        char *text = NULL;
+        va_list ap;
+        if (!j)
+                return;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        pthread_mutex_lock(&j->lock);
+        free(j->at);
+        j->at = text;
+        pthread_mutex_unlock(&j->lock);
+}
+
+static const char *package_of(const char *program) {
+        static const struct { const char *program, *package; } packages[] = {
+                { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
+                if (streq(packages[i].program, program))
+                        return packages[i].package;
+        return program;
+}
+
+static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
+        if (r == -ENOENT || r == -EACCES)
+                return work_fail(w, r, CAUSE_STORAGE_TOOL, "%s: %s %s; the image needs the package %s", what, program,
+                                 r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
+        return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
+}
+
+static const char *hint_for(Cause cause) {
+        return cause == CAUSE_ARRAY || cause == CAUSE_FILESYSTEM ? "; dmesg shows whether a disk fails, and an instance with one is to be replaced" : "";
+}
+
+/* The last line says most often why; all of them stand behind the sentence. */
+static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program, const ChildResult *c) {
+        const char *last = strrchr(c->errors, '\n');
+        Text t = {};
+        last = last ? last + 1 : c->errors;
+        if (*last) {
+                text_add(&t, ", last said \"");
+                text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');
+                text_add(&t, "\"");
+        }
+        text_add(&t, "%s", hint_for(cause));
+        if (last != c->errors)
+                text_add(&t, "\n%s", c->errors);
+        if (c->status > 128)
+                (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program, c->status - 128, t.data);
+        else
+                (void)work_fail(w, -EIO, cause, "%s: %s exited with status %d%s", what, program, c->status, t.data);
+        text_done(&t);
+        return -EIO;
+}
+
+int work_run(Work *w, Cause cause, const char *what, char *const *argv) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        work_at(w, "%s was running", argv[0]);
+        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, 0, &c);     /* the loop alone says when the time is up */
+        work_at(w, "%s had ended", argv[0]);
+        if (r < 0)
+                return fail_to_start(w, r, cause, what, argv[0]);
+        if (c.timed_out)
+                return work_fail(w, -ECANCELED, cause, "%s: %s was stopped", what, argv[0]);
+        return c.status != 0 ? fail_to_succeed(w, cause, what, argv[0], &c) : 0;
+}
