@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include "base/str.h"
+#include "base/time.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -14,6 +15,8 @@
 #define PLANS   (BIT(COMMAND_INIT) | BIT(COMMAND_PLAN))
 #define PRINTS  (PLANS | BIT(COMMAND_STATUS))
 #define ALL     (~0u)
+#define TIMEOUT_USEC (300 * USEC_PER_SEC)
+#define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
 
 /* The names that the program may be called by, each with the commands that it has there. */
 static const char *const program_names[] = { "nodestrap", "nodeadm", "nodeadm-internal" };
@@ -27,11 +30,14 @@ static const struct { const char *words, *help; unsigned names; } commands[_COMM
         [COMMAND_CONFIG_CHECK]  = { "config check",  "validate the configuration", BOTH },
         [COMMAND_CONFIG_DUMP]   = { "config dump",   "print the merged NodeConfig as JSON", BOTH },
         [COMMAND_CONFIG_SCHEMA] = { "config schema", "print the JSON Schema of a NodeConfig", OURS },
+        [COMMAND_TOKEN]         = { "token",         "a token for the API server of an EKS cluster, for kubelet and kubectl", OURS },
+        [COMMAND_WAIT]          = { "wait",          "wait until this node has joined its cluster, or say why it does not", OURS },
         [COMMAND_STATUS]        = { "status",        "what the last boot did", OURS },
 };
 
 enum { OPT_ROOT = 256, OPT_STRICT, OPT_DRY_RUN, OPT_DEVELOPMENT, OPT_OUTPUT, OPT_CACHE, OPT_WRITE_TO, OPT_INSTANCE_TYPE,
-       OPT_KUBELET, OPT_CONTAINERD, OPT_DRIVER, OPT_PLUGIN, OPT_VERSION };
+       OPT_KUBELET, OPT_CONTAINERD, OPT_DRIVER, OPT_PLUGIN,
+       OPT_CLUSTER_NAME, OPT_CLUSTER_ID, OPT_REGION, OPT_ROLE, OPT_FOR, OPT_TIMEOUT, OPT_VERSION };
 
 static const struct Flag { const char *name; int value; unsigned commands; const char *argument, *help; } flags[] = {
         { "config-source",      'c',               LOADS,  "URI",   "imds://user-data (default), file://PATH or a directory; repeatable" },
@@ -40,7 +46,7 @@ static const struct Flag { const char *name; int value; unsigned commands; const
         { "daemon",             'd',               PLANS,  "NAME",  "only containerd or kubelet; repeatable" },
         { "dry-run",            OPT_DRY_RUN,       BIT(COMMAND_INIT), NULL, "the same as plan" },
         { "strict",             OPT_STRICT,        LOADS,  NULL,    "warnings about the input are errors" },
-        { "credential-plugin",  OPT_PLUGIN,        PLANS,  "NAME",  "kubeconfig's exec plugin: aws" },
+        { "credential-plugin",  OPT_PLUGIN,        PLANS,  "NAME",  "kubeconfig's exec plugin: nodestrap (default) or aws" },
         { "output",             OPT_OUTPUT,        PRINTS, "FORMAT", "text (default) or json" },
         { "write-to",           OPT_WRITE_TO,      BIT(COMMAND_PLAN), "DIR", "also write every planned file below DIR" },
         { "instance-type",      OPT_INSTANCE_TYPE, BIT(COMMAND_PLAN), "TYPE", "plan for such a machine instead of this one" },
@@ -48,7 +54,13 @@ static const struct Flag { const char *name; int value; unsigned commands; const
         { "containerd-version", OPT_CONTAINERD,    BIT(COMMAND_PLAN), "VERSION", "plan for this containerd" },
         { "driver-version",     OPT_DRIVER,        BIT(COMMAND_PLAN), "VERSION", "plan for this NVIDIA driver" },
         { "config-output",      'o',               BIT(COMMAND_CONFIG_DUMP) | BIT(COMMAND_CONFIG_SCHEMA), "FILE", "write there instead of stdout" },
-        { "root",               OPT_ROOT,          ALL,    "DIR",   "every path read or written lies below DIR, /proc and /sys too" },
+        { "cluster-name",       OPT_CLUSTER_NAME,  BIT(COMMAND_TOKEN), "NAME", "the cluster that the token is for" },
+        { "cluster-id",         OPT_CLUSTER_ID,    BIT(COMMAND_TOKEN), "ID", "the same for a local cluster on an Outpost" },
+        { "region",             OPT_REGION,        BIT(COMMAND_TOKEN), "REGION", "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
+        { "role-arn",           OPT_ROLE,          BIT(COMMAND_TOKEN), "ARN", "assume this role first" },
+        { "for",                OPT_FOR,           BIT(COMMAND_WAIT), "GOAL", "registered or ready (default)" },
+        { "timeout",            OPT_TIMEOUT,       BIT(COMMAND_WAIT), "TIME", "how long to wait; default: 5m" },
+        { "root",               OPT_ROOT,          ALL & ~BIT(COMMAND_TOKEN),    "DIR",   "every path read or written lies below DIR, /proc and /sys too" },
         { "development",        OPT_DEVELOPMENT,   ALL,    NULL,    "debug log" },
         { "help",               'h',               ALL,    NULL,    "this text; COMMAND --help for one command" },
         { "version",            OPT_VERSION,       ALL,    NULL,    "print the version" },
@@ -85,10 +97,29 @@ static int set_output(Options *o, const char *format, Diag *diag) {
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
-        /* The other plugin, `nodestrap token`, is not built yet: a kubeconfig that names it would keep the node from joining. */
-        if (!streq(name, "aws"))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--credential-plugin takes aws, not \"%s\"", name);
-        o->plugin = PLUGIN_AWS;
+        CredentialPlugin plugin = credential_plugin_from_string(name);
+        if (plugin < 0)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
+        if (plugin != PLUGIN_AWS && o->name != NAME_NODESTRAP)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "called as %s, the program writes nodeadm's kubeconfig, which names "
+                                  "aws; only under its own name it takes --credential-plugin %s", program_names[o->name], name);
+        o->plugin = plugin;
+        return 0;
+}
+
+static int set_goal(Options *o, const char *name, Diag *diag) {
+        int goal = kube_goal_from_string(name);
+        if (goal < 0)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--for takes registered or ready, not \"%s\"", name);
+        o->goal = (KubeGoal)goal;
+        return 0;
+}
+
+static int set_timeout(Options *o, const char *text, Diag *diag) {
+        uint64_t usec = 0;
+        if (parse_timespan(text, &usec) < 0 || usec == 0 || usec > TIMEOUT_MAX)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"", text);
+        o->timeout_usec = usec;
         return 0;
 }
 
@@ -110,6 +141,12 @@ static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
         case OPT_KUBELET: o->kubelet_version = argument; return 0;
         case OPT_CONTAINERD: o->containerd_version = argument; return 0;
         case OPT_DRIVER: o->driver_version = argument; return 0;
+        case OPT_CLUSTER_NAME: o->cluster_name = argument; return 0;
+        case OPT_CLUSTER_ID: o->cluster_id = argument; return 0;
+        case OPT_REGION: o->region = argument; return 0;
+        case OPT_ROLE: o->role_arn = argument; return 0;
+        case OPT_FOR: return set_goal(o, argument, diag);
+        case OPT_TIMEOUT: return set_timeout(o, argument, diag);
         default: return diag_error(diag, -EINVAL, CAUSE_INTERNAL, NULL, NULL, "option %d has no meaning", value);
         }
 }
@@ -172,6 +209,25 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 if (seen[i] && !(flags[i].commands & BIT(o->command)))
                         return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s does not take --%s; see nodestrap %s --help",
                                           commands[o->command].words, flags[i].name, commands[o->command].words);
+        return 0;
+}
+
+/* What goes into a header of the presigned URL. */
+static bool is_cluster(const char *name) {
+        for (const char *c = name; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        return false;
+        return *name;
+}
+
+static int check_cluster(const Options *o, Diag *diag) {
+        const char *cluster = o->cluster_id ?: o->cluster_name;
+        if (!cluster || (o->cluster_id && o->cluster_name))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "token takes one of --cluster-name NAME and --cluster-id ID");
+        if (!is_cluster(cluster))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "the name of the cluster is empty, or has characters that none has");
+        if (o->role_arn && !*o->role_arn)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--role-arn is empty; without it the token is that of this instance");
         return 0;
 }
 
@@ -280,7 +336,8 @@ int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         _cleanup_(parsed_done) Parsed p = {};
 
         *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""), .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/",
-                        .plugin = PLUGIN_AWS };
+                        .goal = KUBE_READY, .timeout_usec = TIMEOUT_USEC };
+        o->plugin = o->name == NAME_NODESTRAP ? PLUGIN_NODESTRAP : PLUGIN_AWS;
         if (o->name == NAME_INTERNAL && argc > 1 && argv[1][0] != '-')
                 return unknown_command(argv[1], NAME_INTERNAL, diag);   /* before its options are found strange */
         if (o->name != NAME_NODESTRAP) {
@@ -303,6 +360,8 @@ int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         if (!o->sources)
                 strv_add(&o->sources, "imds://user-data");
         r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->command == COMMAND_TOKEN)
+                r = check_cluster(o, diag);
         if (r >= 0 && o->dry_run)
                 o->command = COMMAND_PLAN;      /* the same, also in what it asks */
         return r;

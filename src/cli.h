@@ -3,10 +3,11 @@
 /* Command line → Options. One table of commands, one of options; help is printed from them. A command is a place to stop on
  * the road that main.c walks. Called as nodeadm or nodeadm-internal, the program takes their commands and flags. */
 #include "base/macro.h"
+#include "kube/kube.h"
 #include "plan/plan.h"
 
 typedef enum Command {
-        COMMAND_INIT, COMMAND_PLAN, COMMAND_CONFIG_CHECK, COMMAND_CONFIG_DUMP, COMMAND_CONFIG_SCHEMA, COMMAND_STATUS,
+        COMMAND_INIT, COMMAND_PLAN, COMMAND_CONFIG_CHECK, COMMAND_CONFIG_DUMP, COMMAND_CONFIG_SCHEMA, COMMAND_TOKEN, COMMAND_WAIT, COMMAND_STATUS,
         COMMAND_VERSION, COMMAND_HELP,
         _COMMAND_MAX, _COMMAND_INVALID = -22,
 } Command;
@@ -24,7 +25,10 @@ typedef struct Options {
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
-        CredentialPlugin plugin;
+        CredentialPlugin plugin;        /* ours, but nodeadm's names keep to nodeadm's */
+        const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token; one of the first two */
+        KubeGoal goal;                  /* of wait: for what, and for how long */
+        uint64_t timeout_usec;
         char **argv;                    /* respelled; what the strings above may point into */
 } Options;
 void options_done(Options *o);

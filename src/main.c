@@ -7,10 +7,13 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "cli.h"
+#include "join.h"
 #include "keep.h"
 #include "report.h"
+#include "report-join.h"
 #include "show.h"
 #include "source.h"
+#include "token.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #define LOCK_FILE APPLY_RUN_DIR "/lock"
+#define DISKS_TIMEOUT (30 * USEC_PER_SEC)       /* for instance stores that come late; a plan shows what is there */
 
 /* Everything that the stages hand to each other, and what ends up in the report. */
 typedef struct Run {
@@ -37,6 +41,7 @@ typedef struct Run {
         Plan *plan;
         Results results;
         bool applied;
+        Join join;                      /* of wait */
         const char *stage;              /* where on the road: what the report calls the step */
         int lock_fd;
         uint64_t begin_usec;
@@ -44,6 +49,7 @@ typedef struct Run {
 } Run;
 
 static void run_done(Run *run) {
+        join_done(&run->join);
         results_done(&run->results);
         plan_free(run->plan);
         host_free(run->host);
@@ -164,7 +170,10 @@ static int make_plan(Run *run) {
         spec_digest(json_object_get(run->config->document, "spec"), spec);
         if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
                 run->cached_status = json_incref(run->kept.status);
-        HostOptions host = { o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status };
+        HostOptions host = {
+                o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status,
+                .storage = !o->skip_run, .disks_timeout_usec = changes_machine(o) && !o->skip_run ? DISKS_TIMEOUT : 0,
+        };
         adopt_proxy(run->config);
         int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
         if (r < 0 || (r = enter(run, "plan")) < 0)
@@ -216,9 +225,6 @@ static int carry_out(Run *run) {
         if (r < 0 || (r = enter(run, "apply")) < 0)
                 return r;
         log_info("Applying plan %s.", run->plan->id);
-        r = take_lock(run);
-        if (r < 0)
-                return r;
         keep_facts(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
@@ -240,6 +246,11 @@ static int walk(Run *run) {
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (o->command == COMMAND_STATUS)
                 return show_status(o, run->root, &run->diag);
+        if (o->command == COMMAND_WAIT) {
+                stop_catch();
+                join_wait(o, run->root, run->begin_usec, &run->join);
+                return 0;
+        }
         if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
                 return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; plan, which shows what it would do, does not");
         if (changes_machine(o))
@@ -253,6 +264,8 @@ static int walk(Run *run) {
         if (o->command == COMMAND_CONFIG_CHECK)
                 return config_check_expression(run->config, &run->diag);
         r = enter(run, "detect");
+        if (r >= 0 && changes_machine(o))       /* before anything is looked at: another init may be changing just that */
+                r = take_lock(run);
         if (r >= 0)
                 r = make_plan(run);
         if (r < 0)
@@ -269,6 +282,8 @@ static int walk(Run *run) {
 /* The last line on stderr carries the first root cause (contract, section 7). */
 static ExitCode conclude(Run *run, int r) {
         const Options *o = &run->options;
+        if (run->join.done)
+                return report_join(run->root, &run->join);
         if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
         Report report = {
@@ -312,6 +327,9 @@ static int obey(int argc, char **argv, Run *run) {
                 return show_about(o, &run->diag);
         case COMMAND_CONFIG_SCHEMA:
                 return show_schema(o, &run->diag);
+        case COMMAND_TOKEN:
+                run->stage = "token";
+                return token_print(o, &run->diag);
         default:
                 return walk(run);
         }

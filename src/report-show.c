@@ -2,6 +2,7 @@
  * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
 #include "report.h"
+#include "report-join.h"
 
 #include "base/str.h"
 #include "base/time.h"
@@ -112,13 +113,15 @@ static void status_show(json_t *status) {
                 lines_show("  ", text_of(status, "text"));
         }
         counts_show(runs);
+        if (json_object_get(status, "joined"))
+                joined_show(json_object_get(status, "joined"));
         printf("plan %s, nodestrap %s\n", *text_of(status, "planId") ? text_of(status, "planId") : "(none was made)", text_of(status, "version"));
         for (size_t i = 0; i < ARRAY_SIZE(order); i++)
                 if (json_object_get(runs, order[i]))
                         run_show(order[i], json_object_get(runs, order[i]));
 }
 
-int report_show(const Root *root, bool as_json) {
+static int status_read(const Root *root, json_t **ret) {
         _cleanup_(freep) char *text = NULL;
         size_t size = 0;
         int r = root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size);
@@ -129,6 +132,25 @@ int report_show(const Root *root, bool as_json) {
                 json_decref(status);
                 return -EBADMSG;
         }
+        *ret = status;
+        return 0;
+}
+
+char *report_plan_id(const Root *root) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        if (status_read(root, &status) < 0 || !*text_of(status, "planId"))
+                return NULL;
+        return xstrdup(text_of(status, "planId"));
+}
+
+int report_show(const Root *root, bool as_json) {
+        json_t *status = NULL, *joined;
+        int r = status_read(root, &status);
+        if (r < 0)
+                return r;
+        joined = joined_read(root);
+        if (joined)
+                json_object_set_new(status, "joined", joined);
         if (as_json) {
                 json_dumpf(status, stdout, JSON_INDENT(2));
                 putchar('\n');

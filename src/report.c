@@ -7,26 +7,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "verdict.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
-#include <systemd/sd-journal.h>
-#include <time.h>
-#include <unistd.h>
 
-#define CONSOLE_USEC (2 * USEC_PER_SEC)
 #define STATUS_MAX (16 << 20)
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
-#define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* of the verdict: journalctl MESSAGE_ID=… */
-
-typedef struct Verdict {
-        const char *word, *code;
-        ExitCode exit_code;
-        const char *step;               /* NULL where all went well, */
-        char *text;                     /* and this; owned */
-} Verdict;
 
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
@@ -39,21 +26,6 @@ static Verdict verdict_make(const Report *report) {
 }
 
 /* ---- status.json ---- */
-
-/* Texts may quote a unit's words; JSON bears only UTF-8. */
-static json_t *text_json(const char *text) {
-        json_t *json = text ? json_string(text) : json_null();
-        return json ?: json_string("(not UTF-8)");
-}
-
-static void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
-        json_object_set_new(object, "verdict", json_string(v->word));
-        json_object_set_new(object, "code", json_string(v->code));
-        json_object_set_new(object, "exit", json_integer(v->exit_code));
-        json_object_set_new(object, "step", text_json(v->step));
-        json_object_set_new(object, "text", text_json(v->text));
-        json_object_set_new(object, "planId", text_json(plan_id));
-}
 
 static json_t *result_json(const Result *r) {
         json_t *action = json_object();
@@ -83,15 +55,12 @@ static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings
 static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
         json_t *run = json_object(), *actions = json_array(), *warnings = json_array(), *errors = json_array();
         _cleanup_(json_decrefp) json_t *seen = json_object();
-        char when[32];
-        time_t now = time(NULL);
-        struct tm utc;
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+        _cleanup_(freep) char *when = verdict_time();
 
         json_object_set_new(run, "command", text_json(report->command));
         json_object_set_new(run, "phases", text_json(report->phases));
         verdict_put(run, v, report->plan ? report->plan->id : NULL);
-        json_object_set_new(run, "endedAt", json_string(when));         /* by a clock that may not be set yet */
+        json_object_set_new(run, "endedAt", json_string(when));
         json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
         json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));
         json_object_set_new(run, "requests", json_pack("{si si}", "imds", (int)report->imds_requests, "ec2", (int)report->ec2_requests));
@@ -242,51 +211,7 @@ static char *metrics_make(json_t *status) {
         return text_take(&t);
 }
 
-/* ---- for people: journal, console, stderr ---- */
-
-static void journal_send(const Verdict *v, const Report *report, const char *line, double seconds) {
-        char *fields[] = {
-                xasprintf("MESSAGE=%s", line),
-                xstrdup("MESSAGE_ID=" MESSAGE_ID),
-                xasprintf("PRIORITY=%d", v->exit_code == EXIT_DONE ? LOG_NOTICE : LOG_ERR),
-                xstrdup("SYSLOG_IDENTIFIER=nodestrap"),
-                xasprintf("NODESTRAP_VERDICT=%s", v->word),
-                xasprintf("NODESTRAP_CODE=%s", v->code),
-                xasprintf("NODESTRAP_EXIT=%d", (int)v->exit_code),
-                xasprintf("NODESTRAP_STEP=%s", v->step ?: ""),
-                xasprintf("NODESTRAP_TEXT=%s", v->text ?: ""),
-                xasprintf("NODESTRAP_PHASES=%s", report->phases),
-                xasprintf("NODESTRAP_SECONDS=%.3f", seconds),
-                xasprintf("NODESTRAP_PLAN=%s", report->plan ? report->plan->id : ""),
-        };
-        struct iovec parts[ARRAY_SIZE(fields)];
-        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-                parts[i] = (struct iovec){ fields[i], strlen(fields[i]) };
-        (void)sd_journal_sendv(parts, (int)ARRAY_SIZE(parts));          /* no journal, no entry */
-        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-                free(fields[i]);
-}
-
-/* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
-static void console_write(const char *line) {
-        int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-        size_t left = strlen(line);
-        if (fd < 0)
-                return;
-        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that nobody drains
-         * must not hold up the boot. */
-        for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
-                struct pollfd ready = { .fd = fd, .events = POLLOUT };
-                ssize_t n = write(fd, line, left);
-                if (n < 0 && errno != EAGAIN && errno != EINTR)
-                        break;
-                line += MAX(n, 0);
-                left -= (size_t)MAX(n, 0);
-                if (left > 0)
-                        (void)poll(&ready, 1, (int)((end - now) / USEC_PER_MSEC) + 1);
-        }
-        close(fd);
-}
+/* ---- for people ---- */
 
 static char *console_line(const Verdict *v, const Report *report, double seconds) {
         return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code, v->step ?: "-", seconds,
@@ -316,12 +241,6 @@ static void tell_details(const char *text) {
                 log_error("  | %.*s", (int)strcspn(p + 1, "\n"), p + 1);
 }
 
-static void tell_last(const char *line, bool good) {
-        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
-        _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
-        (void)!write(STDERR_FILENO, all, strlen(all));
-}
-
 /* ---- all of it ---- */
 
 static void files_write(const Root *root, const char *status, const char *metrics) {
@@ -345,7 +264,7 @@ void report_tell(const Diag *diag) {
 ExitCode report_tell_failure(const Report *report) {
         Verdict v = verdict_make(report);
         _cleanup_(freep) char *last = last_line(&v, report, 0);
-        tell_last(last, false);
+        verdict_tell(last, false);
         free(v.text);
         return v.exit_code;
 }
@@ -365,13 +284,10 @@ ExitCode report_write(const Root *root, const Report *given) {
                 report_tell(&report.plan->warnings);
         report_tell(report.diag);
         files_write(root, text, metrics);
-        if (root_is_host(root)) {
-                _cleanup_(freep) char *line = xasprintf("%s\n", console);
-                journal_send(&v, &report, console, seconds);
-                console_write(line);
-        }
+        if (root_is_host(root))
+                verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
         tell_details(v.text);
-        tell_last(last, v.exit_code == EXIT_DONE);
+        verdict_tell(last, v.exit_code == EXIT_DONE);
         free(v.text);
         return v.exit_code;
 }

@@ -23,5 +23,7 @@ _nonnull_ void report_tell(const Diag *diag);
 _nonnull_ ExitCode report_tell_failure(const Report *report);
 /* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
+/* Of the plan that this boot has applied last; NULL where none was. The caller frees it. */
+_nonnull_ char *report_plan_id(const Root *root);
 /* `nodestrap status`: what the last boot did, from status.json. -ENOENT where there was none. */
 _must_check_ _nonnull_ int report_show(const Root *root, bool as_json);

@@ -32,6 +32,12 @@ static int write_output(const char *path, const char *text) {
         return r;
 }
 
+int show_text(const char *text, Diag *diag) {
+        begin_output();
+        fputs(text, stdout);
+        return end_output(diag);
+}
+
 int show_json(const Options *o, const json_t *json, Diag *diag) {
         _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
         if (!o->output_file) {
@@ -71,9 +77,7 @@ int show_plan(const Options *o, const Plan *plan, Diag *diag) {
                 return show_json(o, json, diag);
         }
         _cleanup_(freep) char *text = plan_to_text(plan);
-        begin_output();
-        fputs(text, stdout);
-        return end_output(diag);
+        return show_text(text, diag);
 }
 
 int show_status(const Options *o, const Root *root, Diag *diag) {

@@ -9,5 +9,7 @@ _must_check_ _nonnull_ int show_json(const Options *o, const json_t *json, Diag 
 _must_check_ _nonnull_ int show_plan(const Options *o, const Plan *plan, Diag *diag);
 _must_check_ _nonnull_ int show_status(const Options *o, const Root *root, Diag *diag);
 _must_check_ _nonnull_ int show_schema(const Options *o, Diag *diag);
+/* A text as it is. */
+_must_check_ _nonnull_ int show_text(const char *text, Diag *diag);
 /* Help or the version. */
 _must_check_ _nonnull_ int show_about(const Options *o, Diag *diag);
