@@ -11,15 +11,17 @@ suite_valgrind() { tests/run.sh tests/valgrind.sh; }
 suite_lint()     { tests/run.sh tests/lint.sh; }
 suite_package()  { make --no-print-directory package; }
 suite_boot()     { make --no-print-directory check-boot; }
+suite_vm()       { make --no-print-directory check-vm; }
 
 # What several suites share is made before the first of them, or that one would have to do without. What cannot be made here is told
 # by each test that wants it.
 echo "== images"
 for suite in bookworm trixie; do tests/tools/vmboot.sh --build -S $suite; done
+tests/tools/vmboot.sh --build -S trixie -a "$(sed -n 's/^# run: .* -a \([^ ]*\).*/\1/p' tests/boot/token-equality.sh)"
 (. tests/tools/lib.sh; [ -e "$BASE/containerd2/usr/bin/containerd" ] || tests/tools/peers.sh sid "$BASE/containerd2" containerd)
 
 log=$(mktemp); trap 'rm -f "$log"' EXIT
-for suite in ${SUITES:-gcc clang san valgrind lint package boot}; do
+for suite in ${SUITES:-gcc clang san valgrind lint package boot}; do   # vm: half an hour of machines, make check-vm
         echo "== $suite"; begin=$SECONDS
         "suite_$suite" 2>&1 | tee "$log"; rc=${PIPESTATUS[0]}
         if [[ $(tail -1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then

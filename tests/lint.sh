@@ -5,7 +5,7 @@ set -u; cd "$(dirname "$0")/.." || exit 1; count=0 bad=0
 result() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; head -60 "$3" | sed 's/^/# /'; fi; }
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 FLAGS=(-std=gnu17 -D_GNU_SOURCE '-DVERSION="0"' -Isrc -Itests)
-read -ra MORE <<<"$(${PKG_CONFIG:-pkg-config} --cflags jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl)"; FLAGS+=("${MORE[@]}")
+read -ra MORE <<<"$(${PKG_CONFIG:-pkg-config} --cflags jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount)"; FLAGS+=("${MORE[@]}")
 mapfile -t sources < <(find src tests -name '*.c' | sort); 
 mapfile -t scripts < <(find tests .ci debian \( -path 'debian/nodestrap' -o -path 'debian/.debhelper' \) -prune -o -type f -print0 | xargs -0 awk 'FNR == 1 && (/^#!.*\/(ba)?sh/ || FILENAME ~ /\.sh$/) { print FILENAME } FNR > 1 { nextfile }' | sort -u)
 

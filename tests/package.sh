@@ -28,11 +28,11 @@ try "dpkg -i: nothing else is needed" in_root dpkg -i /tmp/p.deb
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "nodeadm-internal is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
-try "the units are not enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run | xargs)" "disabled disabled"
-try "they can be enabled" in_root systemctl enable nodestrap-config nodestrap-run
-try "they are enabled then" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run | xargs)" "enabled enabled"
+try "the units are not enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "disabled disabled disabled"
+try "they can be enabled" in_root systemctl enable nodestrap-config nodestrap-run nodestrap-joined
+try "they are enabled then" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "enabled enabled enabled"
 try "an upgrade succeeds" in_root dpkg -i /tmp/p.deb
-try "an upgrade leaves them enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run | xargs)" "enabled enabled"
+try "an upgrade leaves them enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "enabled enabled enabled"
 mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
 try "dpkg --remove" in_root dpkg --remove nodestrap
 try "nodeadm is gone" test ! -e "$m/usr/bin/nodeadm" -a ! -L "$m/usr/bin/nodeadm"

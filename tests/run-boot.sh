@@ -7,7 +7,7 @@
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
-#   # console: REGEX                one more TAP line: the console shows a line that matches
+#   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
 # The program is installed by `make install`, or is $NODESTRAP. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
 set -u; here=$(dirname "$(realpath "$0")"); top=$(dirname "$here"); script=$(realpath "$1"); name=${script#"$here"/}
 head_of() { sed -n "s/^# $1: //p" "$script"; }
@@ -37,6 +37,7 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
         printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"
 }
+tree_helpers() { cp "${HELPERS:-$top/build/tests/helpers}"/*-tool "$tree/vmtest/"; }       # built by make test-programs
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
 tree_edits() {                          # what shell scripts of user data do between the phases
         printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target containerd.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nExecStart=/bin/sed -i s/ARGS=/ARGS=--edited=1@/;s/@/\\x20/ /etc/eks/kubelet/environment\nExecStart=/bin/systemctl restart containerd\nExecStart=/bin/systemctl restart kubelet\n' \
@@ -48,16 +49,62 @@ tree_read_only_etc() {
                 >"$tree/etc/systemd/system/read-only-etc.service"
         mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; ln -s ../read-only-etc.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }
+tree_apply_tool() {                     # plans as a test writes them
+        local o; o=$(dirname "${NODESTRAP:-$top/build/nodestrap}")
+        [ -x "$o/tests/helpers/apply-tool" ] || { o=$top/build; make -s -C "$top" build/tests/helpers/apply-tool >&2; } || return
+        mkdir -p "$tree/opt" && cp "$o/tests/helpers/apply-tool" "$tree/opt/"
+}
+tree_storage() {                        # the library of tests/vm, and daemons that note what disk they find when they start
+        local d name; cp "$here"/vm/lib/* "$here/tools/imds.py" "$tree/vmtest/"; cp -a "$here/fixtures/imds-m5" "$tree/vmtest/imds"
+        mkdir -p "$tree/vmtest/bin"; for name in mdadm mkfs.xfs mkfs.ext4 cp; do ln -s ../tool "$tree/vmtest/bin/$name"; done
+        for name in kubelet containerd; do
+                d=$tree/etc/systemd/system/$name.service.d; mkdir -p "$d"
+                printf '[Service]\nExecStartPre=/vmtest/started %s /var/lib/%s\n' $name $name >"$d/started.conf"
+        done
+}
+tree_storage_units() {                  # what the image brings, and what the run phase finds (tests/vm/lib/natural.py)
+        local d word
+        for word in config.bake run.before; do
+                d=$tree/etc/systemd/system/nodestrap-${word%.*}.service.d; mkdir -p "$d"
+                printf '[Service]\nExecStartPre=/usr/bin/python3 /vmtest/natural.py %s\n' "${word#*.}" >"$d/natural.conf"
+        done
+        mkdir -p "$tree/etc/systemd/system.conf.d"      # a device that never comes is given up soon
+        printf '[Manager]\nDefaultDeviceTimeoutSec=3s\n' >"$tree/etc/systemd/system.conf.d/timeout.conf"
+}
+tree_storage_stubs() {                  # for hundreds of runs: daemons that start in no time
+        local name
+        for name in kubelet containerd; do
+                printf '[Unit]\nDescription=Stub of %s\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n' $name >"$tree/etc/systemd/system/$name.service"
+        done
+        mkdir -p "$tree/etc/eks"; echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"    # asking the program takes half a second there
+}
 tree_ec2() {                            # the EC2 API on loopback
         mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants" "$tree/etc/systemd/system/nodestrap-config.service.d"
-        cp "$here/mock/aws.py" "$tree/vmtest/"; ln -s ../mock-ec2.service "$tree/etc/systemd/system/sysinit.target.wants/"
+        cp "$here/mock/aws.py" "$here/mock/sigv4.py" "$tree/vmtest/"; ln -s ../mock-ec2.service "$tree/etc/systemd/system/sysinit.target.wants/"
         printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/aws.py --imds /vmtest/imds --ec2-listen 127.0.0.1:8101 --ec2-name ip-10-11-12-13.us-west-2.compute.internal --key ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token --log /vmtest/out/ec2.log\n' \
                 >"$tree/etc/systemd/system/mock-ec2.service"
         printf '[Service]\nEnvironment=AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/ec2.conf"
 }
+tree_cluster() {                        # an API server's certificates, and the NodeConfig of its cluster
+        command -v openssl >/dev/null && mkdir -p "$tree/vmtest" && cp "$here"/mock/*.py "$tree/vmtest/" && python3 "$here/mock/kube.py" pki "$tree/vmtest/pki" || return
+        printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: training, apiServerEndpoint: "https://127.0.0.1:6443", certificateAuthority: %s, cidr: 10.100.0.0/16}\n  featureGates: {InstanceIdNodeName: true}\n' \
+                "$(base64 -w0 "$tree/vmtest/pki/ca.crt")" >"$tree/vmtest/cluster.yaml"
+}
 
-cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here/boot/lib/guest.sh" "$here/boot/lib/compare.py" "$tree/vmtest/" || exit 1
+tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
+tree_joined() {                         # the unit, that cluster on loopback, and a kubelet that registers
+        tree_cluster && tree_joined_enabled || return
+        mkdir -p "$tree/etc/eks/nodeadm.d" "$tree/etc/systemd/system/sysinit.target.wants" "$tree/usr/bin"
+        cp "$tree/vmtest/cluster.yaml" "$tree/etc/eks/nodeadm.d/"; cp "$here/boot/lib/joining-kubelet" "$tree/usr/bin/kubelet"
+        ln -s ../mock-kube.service "$tree/etc/systemd/system/sysinit.target.wants/"
+        printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/kube.py serve /vmtest/pki --listen 127.0.0.1:6443 --key ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token --log /vmtest/out/kube.log\n' \
+                >"$tree/etc/systemd/system/mock-kube.service"
+}
+
+cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
 make -s -C "$top" install DESTDIR="$tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >"$W/install" 2>&1 || { cat "$W/install" >&2; printf '1..1\nnot ok 1 - %s: make install failed\n' "$name"; exit 1; }
+mkdir -p "$tree/usr/lib/x86_64-linux-gnu"      # of a build with SAN=1
+ldd "$tree/usr/bin/nodestrap" | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"
 for word in $(head_of tree); do "tree_$word" || { printf '1..0 # SKIP %s: no %s\n' "$name" "$word"; exit; }; done
 read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"
 if [ -n "$imds" ]; then
@@ -80,11 +127,15 @@ elif [ $rc != 0 ] && ! grep -q '^not ok' <<<"$report"; then
         planned=$((planned + 1)) report+=$'\n'"not ok $planned - $name: exit $rc"$'\n'$(tail -20 "$W/stderr" | sed 's/^/# /')
 fi
 grep -v '^1\.\.' <<<"$report"
-regex=$(head_of console)
-if [ -n "$regex" ]; then
+while read -r regex; do
         planned=$((planned + 1))
         if cat "$out"/console* | tr -d '\r' | grep -qE -- "$regex"; then echo "ok $planned - the console shows $regex"
         else bad=1; echo "not ok $planned - the console shows $regex"; cat "$out"/console* | tr -d '\r' | tail -15 | sed 's/^/# /'; fi
+done < <(head_of console)
+if [[ " $options " = *" -e "* ]]; then
+        planned=$((planned + 1))
+        if [ "$(cat "$out/ebs" 2>&1)" = untouched ]; then echo "ok $planned - nobody wrote to the EBS volume"
+        else bad=1; echo "not ok $planned - nobody wrote to the EBS volume"; sed 's/^/# /' "$out/ebs"; fi
 fi
 echo "1..$planned"
 [ "$bad" = 0 ] || { k=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}/failed.$$; mkdir -p "$k" && cp -a "$out/." "$k/" && echo "# results kept in $k"; }

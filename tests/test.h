@@ -8,6 +8,7 @@
 
 typedef struct Test { const char *name; void (*run)(void); } Test;
 static const char *test_name;
+_unused_ static const char *test_skipped;
 static int test_number;
 
 #define TEST(n)                                                                                \
@@ -19,6 +20,8 @@ static int test_number;
 #define FAIL(format, ...) ({                                                                   \
         printf("not ok %d - %s\n# %s:%d: " format "\n", test_number, test_name, __FILE__, __LINE__, ##__VA_ARGS__); \
         exit(1); })
+/* Ends the test here: what it needs is not on this machine. */
+#define SKIP(reason) ({ test_skipped = (reason); return; })
 #define ASSERT_TRUE(x)     ({ if (!(x)) FAIL("%s", #x); })
 #define ASSERT_OK(x)       ({ int _r = (x); if (_r < 0) FAIL("%s: %s", #x, strerror(-_r)); _r; })
 #define ASSERT_ERROR(x, e) ({ int _r = (x); if (_r != -(e)) FAIL("%s is %d, want -%s", #x, _r, #e); })
@@ -36,8 +39,9 @@ static int test_number;
                 for (const Test *t = __start_tests; t < __stop_tests; t++) {                   \
                         test_name = t->name;                                                   \
                         test_number++;                                                         \
+                        test_skipped = NULL;                                                   \
                         t->run();                                                              \
-                        printf("ok %d - %s\n", test_number, t->name);                          \
+                        printf("ok %d - %s%s%s\n", test_number, t->name, test_skipped ? " # SKIP " : "", test_skipped ?: ""); \
                 }                                                                              \
                 return 0;                                                                      \
         }

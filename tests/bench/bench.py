@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `nodestrap init --skip run` costs, beside the floor: the same libraries, the same requests, nothing else.
+"""What `nodestrap init --skip run` and `nodestrap token` cost, beside the floor: the same libraries, the same requests, nothing else.
 
 usage: bench.py --nodestrap FILE --build DIR [--runs N] [--budgets]
 
@@ -8,7 +8,7 @@ Both run alternately against one mock of the metadata service and EC2 on loopbac
 and measure (make bench). The files of the node are written in memory (/dev/shm), since what a disk adds is the disk's; one row
 shows it. As root the page cache is dropped before some runs, for the bytes read from disk. The budgets are those of a node that
 asks EC2 for its name; with InstanceIdNodeName neither program loads libcurl and its thirty libraries, so the ratios are shown
-without a verdict. --budgets exits 1 when something is over budget; without it the table is all.
+without a verdict. Beside the token stands what `aws eks get-token` costs, where that is installed. --budgets exits 1 when something is over budget; without it the table is all.
 """
 import argparse
 import json
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
@@ -67,7 +68,7 @@ class Bench:
                 f.write(content)
 
     def run(self, command, mock=None, cold=False, expect=0):
-        environment = {"PATH": "/usr/bin:/bin"}
+        environment = {"PATH": os.environ["PATH"], "HOME": self.work}   # for the AWS CLI, which may lie anywhere
         if mock:
             environment |= {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{mock.imds}", "AWS_ENDPOINT_URL_EC2": f"http://{mock.ec2}"}
         if cold:
@@ -122,6 +123,31 @@ class Bench:
         # bytes of the last cold run; everything else is the median of the warm ones
         median = lambda runs: {f: runs[0][f] if f == "read_bytes" else statistics.median(r[f] for r in runs) for f in FIELDS}
         return median(ours) | {"disk": statistics.median(disk)}, median(theirs), count
+
+    def token(self):
+        """Medians of nodestrap, of the floor and, where it is installed, of the AWS CLI; then the seconds for 1 000, twenty at a time."""
+        mock = Mock(f"{TESTS}/fixtures/imds-m5", "/dev/null", f"{self.work}/token.log")
+        options = ["--cluster-name", "example", "--region", "us-west-2"]
+        roles = "/latest/meta-data/iam/security-credentials/"
+        commands = {"nodestrap": [self.nodestrap, "token", *options],
+                    "floor": [self.floor, *mock.imds.rsplit(":", 1), roles, roles + "example-node-role"]}
+        if shutil.which("aws"):
+            commands["aws"] = [shutil.which("aws"), "eks", "get-token", *options]
+        try:
+            runs = {name: [] for name in commands}
+            for _ in range(self.options.runs):
+                for name, command in commands.items():
+                    runs[name].append(self.run(command, mock))
+            median = {name: {f: statistics.median(r[f] for r in all_runs) for f in FIELDS} for name, all_runs in runs.items()}
+            for name, command in commands.items() if os.geteuid() == 0 else ():
+                median[name]["read_bytes"] = [self.run(command, mock, cold=True)["read_bytes"] for _ in range(2)][-1]
+            begin = time.monotonic()
+            crowd = f"seq 1000 | xargs -P 20 -I@ {self.nodestrap} token {' '.join(options)} | grep -c k8s-aws-v1"
+            got = subprocess.run(crowd, shell=True, env={"PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{mock.imds}"},
+                                 stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+            return median, time.monotonic() - begin, int(got)
+        finally:
+            mock.stop()
 
     def decode(self, path, expect=0):
         runs = [self.run([self.nodestrap, "config", "check", "-c", f"file://{path}"], expect=expect) for _ in range(self.options.runs)]
@@ -202,6 +228,16 @@ def main():
             rows.append(("requests of both phases", f"{requests['imds']} IMDS + {requests['ec2']} EC2", "", "", f"7 IMDS + {ec2} EC2",
                          budget(f"{name} requests", requests["imds"] > 7 or requests["ec2"] > ec2, False)))
             show(rows)
+        cost, seconds, got = bench.token()
+        ours, floor, cli = cost["nodestrap"], cost["floor"], cost.get("aws")
+        rows = [("token, from the instance's role", "nodestrap", "floor", "aws", "budget", "")]
+        for name, field, show_as, most in (("wall", "wall", milliseconds, 0.010), ("cpu", "cpu", milliseconds, 0.008),
+                                           ("peak memory", "rss_kib", lambda k: mib(k * 1024), 12 << 10), ("read from disk, cold", "read_bytes", mib, None)):
+            if field != "read_bytes" or os.geteuid() == 0:
+                rows.append((name, show_as(ours[field]), show_as(floor[field]), show_as(cli[field]) if cli else "not here",
+                             show_as(most) if most else "", budget(f"token {name}", ours[field], most) if most else ""))
+        rows.append(("1000 tokens, 20 at a time", f"{seconds:.1f} s", "", "", f"{got} of 1000", budget("1000 tokens", got < 1000, False)))
+        show(rows)
         size = os.path.getsize(bench.nodestrap)
         show([("binary, stripped", f"{size / 1000:.0f} kB", "budget 600 kB", budget("binary", size, 600_000))])
 

@@ -74,7 +74,7 @@ ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
 init --strict --config-cache "$cache"
 ok 'a misspelt key with --strict' fails 11 ESTRICT validate
 ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; is kubelet meant?'
-bad 'settings that are for later' 11 EUNSUPPORTED plan 'user-data, line 8: spec.instance.localStorage.strategy: is understood, but this version cannot carry it out' < <(set_to '^  instance:' '  instance:\n    sysctl: {vm.max_map_count: "1"}\n    localStorage: {strategy: RAID0}')
+bad 'settings that are for later' 11 EUNSUPPORTED plan 'user-data, line 8: spec.instance.hugePages.mode: is understood, but this version cannot carry it out' < <(set_to '^  instance:' '  instance:\n    sysctl: {vm.max_map_count: "1"}\n    hugePages: {mode: auto}')
 ok 'settings that are for later: all are told' says 'user-data, line 7: spec.instance.sysctl: is understood'
 ok 'settings that are for later: no plan is said to be applied' lacks 'Applying plan'
 for skip in config run; do

@@ -35,7 +35,7 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         init
         ok 'a read-only /run' same_word "$code" 40
         ok 'a read-only /run: nothing is begun' unchanged
-        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at apply: /run/nodestrap/lock cannot be made: Read-only file system. The lock and the status'
+        ok 'a read-only /run: the last line says what it is for' says_last '(40 EFILE) at detect: /run/nodestrap/lock cannot be made: Read-only file system. The lock and the status'
         ok 'a read-only /run: one warning that the status is old' same_word "$(grep -c 'status.json and metrics.prom beside it are not up to date' "$tmp/err")" 1
         umount "$root/run"
 else
@@ -101,17 +101,18 @@ mock --imds "$fixtures/imds-m5" --user-data "$tmp/changed"
 exec 7<"$root/run/nodestrap/lock"
 flock 7
 interrupted 'Another nodestrap is at work on this machine; waiting for it to end.'
-ok 'SIGTERM while another init is waited for' fails 1 EINTERRUPTED apply
+ok 'SIGTERM while another init is waited for' fails 1 EINTERRUPTED detect
 ok 'is told' says_last 'stopped by SIGTERM; nothing was changed'
 
-# Two at once: both wait for us, then one after the other does it all.
+# Two at once: both wait for us, then one after the other does it all. The second plans when the first has ended.
 listing >"$tmp/before"
 for i in 1 2; do
         mkfifo "$tmp/said$i"
         "$nodestrap" init --root "$root" 2>"$tmp/said$i" 7<&- & pids[i]=$!
 done
 exec 5<"$tmp/said1" 6<"$tmp/said2"
-for fd in 5 6; do while read -r line <&$fd && [[ $line != *waiting* ]]; do :; done; done
+for fd in 5 6; do while read -r line <&$fd && [[ $line != *waiting* ]]; do [[ $line != *'Applying plan'* ]] || early=1; done; done
+ok 'neither plans before it is alone' same_word "${early:-0}" 0
 exec 7<&-
 for fd in 5 6; do cat <&$fd >"$tmp/end$fd"; done
 for i in 1 2; do wait "${pids[i]}"; ok "the init that is number $i of two succeeds" same_word $? 0; done

@@ -11,7 +11,7 @@ causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(s
 manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z]+\|/ { print $2, $1 }' "$manual" | sort; }
 flags() { sed -n 's/^ *{ "\([a-z-]*\)", .*\(BIT\|LOADS\|PLANS\|PRINTS\|ALL\).*/\1/p' "$top/src/cli.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
-commands_in() { local c; for c in init plan config status check dump schema; do grep -qw "$c" "$1" || { echo "lacks $c"; return 1; }; done; }
+commands_in() { local c; for c in init plan config status check dump schema token wait; do grep -qw "$c" "$1" || { echo "lacks $c"; return 1; }; done; }
 
 try "there are causes to compare" test "$(causes | wc -l)" -gt 15
 try "the manual's table of causes is the program's" diff <(causes) <(manual_causes)
@@ -32,5 +32,6 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
         try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
         try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config run)
+        try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready)
 else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi
 echo "1..$count"; exit $bad

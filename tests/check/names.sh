@@ -43,7 +43,7 @@ ok "also into a file" called nodeadm 0 config dump -c file://node.yaml -o dumped
 ok "the same" cmp "$tmp/dump" "$tmp/dumped.json"
 ok "and nothing on stdout then" test ! -s "$tmp/out"
 ok "an invalid one is not" eval 'echo "kind: NodeConfig" >"$tmp/bad.yaml"; called nodeadm 11 config check -c file://bad.yaml || called nodeadm 10 config check -c file://bad.yaml'
-for word in plan status 'config schema' boot-hook token; do ok "nodeadm has no $word" called nodeadm 2 "$word"; done
+for word in plan status 'config schema' boot-hook token wait; do ok "nodeadm has no $word" called nodeadm 2 "$word"; done
 ok "nodeadm alone tells what to type" called nodeadm 2
 ok "help is no failure" called nodeadm 0 --help
 ok "and tells of nodeadm's commands alone" eval '! grep -qE "^  (plan|status|config schema) " "$tmp/out" && grep -q "^  init " "$tmp/out"'
@@ -107,6 +107,11 @@ fresh
 ok "a cache that says the same is used" init --skip run
 ok "for the facts of the instance" grep -q -- --hostname-override=ip-10-1-1-1.cached.internal "$tmp/root/$environment"
 ok "so that EC2 is not asked" sent 0 ' ec2 '
+ok "nodeadm's kubeconfig names aws" grep -qx '        command: aws' "$tmp/root/var/lib/kubelet/kubeconfig"
+ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root" --credential-plugin nodestrap && says "writes nodeadm'"'"'s kubeconfig, which names aws"'
+ok "nodestrap's own can, and does" eval 'called nodestrap 0 init --skip run --root "$tmp/root" && grep -qx "        command: /usr/bin/nodestrap" "$tmp/root/var/lib/kubelet/kubeconfig"'
+ok "but aws where it is told" eval 'called nodestrap 0 init --skip run --root "$tmp/root" --credential-plugin aws && grep -qx "        command: aws" "$tmp/root/var/lib/kubelet/kubeconfig"'
+ok "of other plugins it has not heard" eval 'called nodestrap 2 plan --credential-plugin gcp && says "takes nodestrap or aws, not \"gcp\""'
 fresh
 ok "with it the config phase can be skipped" init --skip config --skip run
 ok "and is" eval '! written'

@@ -45,6 +45,11 @@ every_type() {
 }
 ok "there are types to plan for" test "$(wc -w <<<"$types")" -gt 90
 ok "every type of the table can be planned" every_type
+cp "$tmp/node.yaml" "$tmp/no-disks.yaml"
+sed -i 's/^  instance:/&\n    localStorage: {strategy: RAID0}/' "$tmp/node.yaml"
+ok "also with its instance stores used" every_type
+planned >"$tmp/disks"; planned --skip run >"$tmp/disks-config"; planned --skip config >"$tmp/disks-run"
+cp "$tmp/no-disks.yaml" "$tmp/node.yaml"
 
 # ---- the same anywhere ----
 planned >"$tmp/first"
@@ -122,6 +127,10 @@ ok "the JSON is as promised" shape "$tmp/first"
 planned --skip run >"$tmp/config"; planned --skip config >"$tmp/run"
 ok "also of one phase" shape "$tmp/config"
 ok "and of the other" shape "$tmp/run"
+ok "and with instance stores" shape "$tmp/disks"
+ok "whose whole road is there" same "['create-raid raid0 8 disks', 'make-filesystem xfs', 'mount noatime']" \
+        "$(of '[a["type"] + " " + a["with"] for a in plan["actions"] if a["type"] in ("create-raid", "make-filesystem", "mount")]' <"$tmp/disks")"
+ok "under one id in both phases" same "$(id <"$tmp/disks")$(id <"$tmp/disks")" "$(id <"$tmp/disks-config")$(id <"$tmp/disks-run")"
 
 sed 's/cidr:/sider: x\n    cidr:/' "$tmp/other.yaml" >"$tmp/node.yaml"
 ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.sider']" \

@@ -160,6 +160,42 @@ guest() {
         holds "SIGTERM in the middle ends it with a report" grep -q 'failed start-unit:never.service: stopped by SIGTERM' /run/out
         holds "and the rest is not begun" grep -q 'skipped start-unit:waits.service' /run/out
 
+        # stop-unit
+        unit stops Type=notify NotifyAccess=all "ExecStart=$ready" 'ExecStop=/bin/sh -c "[ ! -p /run/stopping ] || read x </run/stopping"'
+        unit stops-badly "ExecStart=/bin/sleep inf" "ExecStopPost=/bin/false"
+        unit returns Type=notify Restart=always RestartSec=1h 'ExecStart=/bin/sh -c "exit 1"'
+        systemctl daemon-reload
+        q="start-unit stops.service inputs=1 deadline=10s"
+        ended() { ! grep -sq '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }    # systemd says so before it reaps the zombie
+        try "a unit that is to be stopped runs" 0 '^done' <<<"$q"
+        p=$(pid stops)
+        try "stop-unit where nothing moves" 0 '^unchanged stop-unit:stops.service' <<<"stop-unit stops.service state=keep deadline=10s"
+        holds "leaves it running" same "$p" "$(pid stops)"
+        try "stop-unit where nobody knows" 30 '^failed stop-unit:stops.service: the disks were not looked at' <<<"stop-unit stops.service deadline=10s"
+        holds "too" same "$p" "$(pid stops)"
+        try "stop-unit" 0 '^done stop-unit:stops.service' <<<"stop-unit stops.service state=make deadline=10s"
+        holds "stops it, and its process has ended by then" ended "$p"
+        try "stop-unit again" 0 '^unchanged stop-unit:stops.service' <<<"stop-unit stops.service state=make deadline=10s"
+        try "stop-unit of a unit that does not exist" 0 '^unchanged stop-unit:missing.service' <<<"stop-unit missing.service state=make deadline=10s"
+        systemctl start stops-badly
+        try "stop-unit of one whose last command fails" 0 '^done stop-unit:stops-badly.service' <<<"stop-unit stops-badly.service state=make deadline=10s"
+        holds "so that it has failed" test "$(systemctl show -P ActiveState stops-badly)" = failed
+        try "stop-unit of one that failed" 0 '^unchanged stop-unit:stops-badly.service' <<<"stop-unit stops-badly.service state=make deadline=10s"
+        systemctl start returns 2>/dev/null
+        holds "a unit waits to be started again" test "$(systemctl show -P SubState returns)" = auto-restart
+        try "stop-unit of one that systemd is about to restart" 0 '^done stop-unit:returns.service' <<<"stop-unit returns.service state=make deadline=10s"
+        holds "which it does not then" grep -qE '^(failed|inactive)$' < <(systemctl show -P ActiveState returns)
+        mkfifo /run/stopping; systemctl start stops
+        try "a unit that does not stop in time" 51 '^failed stop-unit:stops.service: not done after 0.5 s; the stop job of stops.service was running, the unit deactivating \(stop\)' \
+                <<<"stop-unit stops.service state=make deadline=500ms"
+        echo >/run/stopping; rm /run/stopping; systemctl stop stops
+        try "stopped and started by one plan" 0 '^unchanged stop-unit:stops.service' '^done start-unit:stops.service' < <(printf '%s\n' \
+                "stop-unit stops.service state=make deadline=10s" "$q after=stop-unit:stops.service")
+        p=$(pid stops)
+        try "a unit that was started with the same is started anew all the same" 0 '^done stop-unit:stops.service' '^done start-unit:stops.service' \
+                < <(printf '%s\n' "stop-unit stops.service state=make deadline=10s" "$q after=stop-unit:stops.service")
+        holds "as another process" differ "$p" "$(pid stops)"
+
         mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s
         try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9"
         mv /run/dbus/s /run/dbus/system_bus_socket

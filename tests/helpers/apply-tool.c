@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
  *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
+ * and for storage
+ *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127] [array-uuid=UUID] [array=yes] [level=raid0]
+ *     [filesystem=xfs] [uuid=UUID] [with=noatime] [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
  * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, then "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
 #include "report.h"
@@ -21,7 +24,28 @@ static void content_set(Action *a, const char *text) {
         a->file.size = strlen(a->file.content);
 }
 
+static void list_read(char ***list, char *value) {
+        for (char *word; (word = strsep(&value, ","));)
+                strv_add(list, word);
+}
+
+static void moves_read(Action *a, char *value) {
+        for (char *word; (word = strsep(&value, ","));) {
+                char *from = strsep(&word, ":");
+                a->storage.moves = xrealloc(a->storage.moves, a->storage.n_moves + 1, sizeof(Move));
+                a->storage.moves[a->storage.n_moves++] = (Move){ .from = xstrdup(from), .name = xstrdup(word) };
+        }
+}
+
 static void option_set(Action *a, char *word) {
+        const struct { const char *name; char **text; } texts[] = {
+                { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid }, { "level", &a->storage.level },
+                { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid }, { "source", &a->storage.source }, { "with", &a->with },
+        };
+        const struct { const char *name; char ***list; } lists[] = {
+                { "after", &a->after }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks }, { "serials", &a->storage.serials },
+                { "blank", &a->storage.blank },
+        };
         char *value = strchr(word, '=');
         if (!value)
                 return;
@@ -32,15 +56,21 @@ static void option_set(Action *a, char *word) {
                 abort();
         else if (streq(word, "mode"))
                 a->file.mode = (mode_t)strtoul(value, NULL, 8);
-        else if (streq(word, "after"))
-                for (char *id; (id = strsep(&value, ","));)
-                        strv_add(&a->after, id);
-        else if (streq(word, "reads"))
-                strv_add(&a->unit.reads, value);
+        else if (streq(word, "state"))
+                a->storage.state = (StepState)step_state_from_string(value);
+        else if (streq(word, "array"))
+                a->storage.array = streq(value, "yes");
+        else if (streq(word, "moves"))
+                moves_read(a, value);
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (streq(word, texts[i].name))
+                        *texts[i].text = xstrdup(value);
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                if (streq(word, lists[i].name))
+                        list_read(lists[i].list, value);
 }
 
 static void line_read(Plan *p, char *line) {
-        static const char *const types[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", NULL };
         char *content = strstr(line, " content="), *type, *target, *word;
         if (content) {
                 *content = 0;
@@ -51,21 +81,17 @@ static void line_read(Plan *p, char *line) {
         p->actions = xrealloc(p->actions, p->n + 1, sizeof *p->actions);
         Action *a = &p->actions[p->n++];
         *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target), .file.mode = 0644 };
-        while (types[a->type] && !streq(types[a->type], type))
-                a->type++;
+        a->type = (ActionType)action_type_from_string(type);
+        if ((int)a->type < 0)
+                abort();
         while ((word = strsep(&line, " ")))
                 option_set(a, word);
         content_set(a, content ?: "");
 }
 
 static void plan_done(Plan *p) {
-        for (size_t i = 0; i < p->n; i++) {
-                free(p->actions[i].id);
-                free(p->actions[i].target);
-                free(p->actions[i].file.content);
-                strv_free(p->actions[i].unit.reads);
-                strv_free(p->actions[i].after);
-        }
+        for (size_t i = 0; i < p->n; i++)
+                action_done(&p->actions[i]);
         free(p->actions);
 }
 

@@ -1,38 +1,41 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The two services that nodestrap asks, on addresses of our choice: instance metadata (version 2 only) and the EC2 Query API.
+"""The services that nodestrap asks, on addresses of our choice: instance metadata (version 2 only), the Query APIs of EC2 and STS, and
+the credential endpoint of a container.
 
 usage: aws.py [--imds DIR] [--listen ADDRESS:PORT] [--ec2-listen ADDRESS:PORT] [OPTION]...
 
-Prints "imds ADDRESS:PORT" and "ec2 ADDRESS:PORT" (one line each, port 0 resolved) when it listens, then serves until killed.
+Prints "imds ADDRESS:PORT", then "ec2 …", "sts …" and "container …" for those that there are (one line each, port 0 resolved) when it
+listens, then serves until killed.
   --imds DIR            answer /latest/X from DIR/latest/X; a directory is answered by its listing, as IMDS does. What DIR lacks
                         is 404, but for the role's credentials, which are made up unless DIR has meta-data/iam or --no-role is
                         given. Without --imds: an ordinary p5.48xlarge without user data
   --user-data FILE      serve FILE as the user data, whatever DIR says
   --listen A:P          of the metadata service (127.0.0.1:0); "[::1]:0" for IPv6
   --ec2-listen A:P      of the EC2 API; without it there is none
+  --sts-listen A:P      of STS: AssumeRole, AssumeRoleWithWebIdentity (token: "identity") and presigned GetCallerIdentity
+  --container-listen A:P   of a container's endpoint: /v1/credentials, for who sends --container-token TOKEN, if that is given
   --ec2-name NAME       PrivateDnsName of every instance (default: meta-data/local-hostname, or made from local-ipv4)
   --eni TYPE=ENIS,ADDRESSES   what DescribeInstanceTypes says of TYPE (any other type: InvalidInstanceType)
   --no-role             no instance profile
   --tls CERT:KEY        the EC2 API speaks TLS with these PEM files
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
-  --fault [imds:|ec2:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH
+  --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH
                         (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
-    both:  delay=SECONDS   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
+    all:   delay=SECONDS   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
            close (half an answer, then closed)   refuse (closed without an answer)   garbage (no HTTP)
            short / long (Content-Length says less / more than is sent)   chunked   until-close (no length, then closed)
            no-keepalive (Connection: close)   drop (closed after the answer without saying so)   surplus (bytes behind the answer)
     imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
            skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE
-The EC2 API checks the signature (Version 4) of each request with the credentials that the metadata service hands out, or those
-of --key ID:SECRET[:TOKEN], and the date against its clock: 300 s either way, as EC2 does.
+    sts:   not-xml   error=CODE        container: body=TEXT
+EC2 and STS check the signature (Version 4) of each request with the credentials that the metadata service hands out, or those
+of --key ID:SECRET[:TOKEN], and the date against their clock: 300 s either way, as AWS does. Who assumes the role of
+--role-arn ARN:ID:SECRET:TOKEN gets those.
 """
 import argparse
-import calendar
 import email.utils
-import hashlib
-import hmac
 import json
 import os
 import socket
@@ -42,13 +45,15 @@ import threading
 import time
 import urllib.parse
 
+import sigv4
+
 TTL = 'x-aws-ec2-metadata-token-ttl-seconds'
 lock = threading.Lock()
 
 
 class Fault:
     def __init__(self, text):
-        self.service, rest = (text.split(':', 1) if text.split(':')[0] in ('imds', 'ec2') else ('imds', text))
+        self.service, rest = (text.split(':', 1) if text.split(':')[0] in ('imds', 'ec2', 'sts', 'container') else ('imds', text))
         rest, _, self.path = rest.partition('@')
         rest, _, count = rest.partition('*')
         self.kind, _, self.value = rest.partition('=')
@@ -223,37 +228,14 @@ def ec2_answer(name, inner):
     return 200, text.encode(), [('Content-Type', 'text/xml;charset=UTF-8')]
 
 
-def signature_error(path, headers, body, clock):
-    """None, or the code of the error that EC2 would answer with."""
-    try:
-        kind, rest = headers['authorization'].split(' ', 1)
-        fields = dict(f.strip().split('=', 1) for f in rest.split(','))
-        key_id, day, region, service, end = fields['Credential'].split('/')
-        stamp = headers['x-amz-date']
-        sent = calendar.timegm(time.strptime(stamp, '%Y%m%dT%H%M%SZ'))
-    except (KeyError, ValueError):
-        return 'MissingAuthenticationToken'
+def known_keys():
+    """All credentials that were handed out, or may be."""
     known = tree_keys()
     for n in range(1, keys_made + 1 + bool(options.key)):
         known[keys(n)[0]] = keys(n)
-    if key_id not in known:
-        return 'AuthFailure'
-    if abs(sent - clock) > 300:
-        return 'RequestExpired' if sent < clock else 'SignatureDoesNotMatch'
-    names = fields['SignedHeaders'].split(';')
-    if kind != 'AWS4-HMAC-SHA256' or end != 'aws4_request' or service != 'ec2' or day != stamp[:8] or names != sorted(names) \
-            or 'host' not in names or 'x-amz-date' not in names:
-        return 'IncompleteSignature'
-    if headers.get('x-amz-security-token', '') != known[key_id][2]:
-        return 'AuthFailure'
-    canonical = '\n'.join(['POST', path, '', *(f'{n}:{" ".join(headers.get(n, "").split())}' for n in names), '', ';'.join(names),
-                           hashlib.sha256(body).hexdigest()])
-    k = b'AWS4' + known[key_id][1].encode()
-    for part in (day, region, service, 'aws4_request'):
-        k = hmac.new(k, part.encode(), hashlib.sha256).digest()
-    to_sign = '\n'.join([kind, stamp, f'{day}/{region}/{service}/aws4_request', hashlib.sha256(canonical.encode()).hexdigest()])
-    good = hmac.new(k, to_sign.encode(), hashlib.sha256).hexdigest()
-    return None if hmac.compare_digest(good, fields['Signature']) else 'AuthFailure'
+    if options.role:
+        known[options.role[1]] = options.role[1:]
+    return known
 
 
 def private_name():
@@ -303,12 +285,66 @@ def ec2(method, path, headers, body, fault):
         return ec2_error('RequestExpired')
     if fault and fault.kind in ANSWERS:
         return ec2_error(ANSWERS[fault.kind])
-    wrong = signature_error(path, headers, body, now())
+    wrong = sigv4.check_header(path, headers, body, known_keys(), now(), 'ec2')
     if wrong:
         return ec2_error(wrong)
     if method != 'POST' or form.get('Version') != '2016-11-15' or form.get('Action') not in ACTIONS:
         return ec2_error('InvalidAction')
     return ACTIONS[form['Action']](form, fault)
+
+
+# ---- STS ----
+def sts_error(code):
+    status = 403 if code in ('AccessDenied', 'ExpiredToken', 'SignatureDoesNotMatch', 'InvalidClientTokenId', 'RegionDisabledException') else 400
+    text = f'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>{code}</Code>' \
+           '<Message>The mock says no, secret session+token.</Message></Error><RequestId>4d5c1e2a-mock</RequestId></ErrorResponse>'
+    return status, text.encode(), [('Content-Type', 'text/xml')]
+
+
+def sts_credentials(action):
+    key, secret, token = options.role[1:]
+    return 200, f'''<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result>
+  <AssumedRoleUser><Arn>arn:aws:sts::123456789012:assumed-role/mock/session</Arn></AssumedRoleUser>
+  <Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>{token}</SessionToken>
+  <Expiration>2036-01-01T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>'''.encode(), [('Content-Type', 'text/xml')]
+
+
+def sts(method, path, headers, body, fault):
+    if fault and fault.kind == 'status':
+        return int(fault.value), b'', []
+    if fault and fault.kind == 'not-xml':
+        return 200, b'<html>welcome', []
+    if fault and fault.kind == 'error':
+        return sts_error(fault.value)
+    if method == 'GET':
+        wrong = sigv4.check_presigned(f'http://{headers["host"]}{path}', headers, known_keys(), now())
+        return sts_error(wrong) if wrong else (200, b'<GetCallerIdentityResponse/>', [('Content-Type', 'text/xml')])
+    form = dict(urllib.parse.parse_qsl(body.decode(), strict_parsing=True))
+    action = form.get('Action')
+    if not options.role or form.get('RoleArn') != options.role[0] or form.get('Version') != '2011-06-15' or not form.get('RoleSessionName'):
+        return sts_error('AccessDenied')
+    if action == 'AssumeRoleWithWebIdentity' and 'authorization' not in headers:
+        return sts_credentials(action) if form.get('WebIdentityToken') == 'identity' else sts_error('InvalidIdentityToken')
+    if action != 'AssumeRole' or form['RoleSessionName'] != 'EKSGetTokenAuth':
+        return sts_error('InvalidAction')
+    wrong = sigv4.check_header(path, headers, body, known_keys(), now(), 'sts')
+    return sts_error(wrong) if wrong else sts_credentials(action)
+
+
+# ---- a container's endpoint ----
+def container(method, path, headers, body, fault):
+    if fault and fault.kind == 'status':
+        return int(fault.value), b'{"code": "mock", "message": "secret session+token"}', []
+    if fault and fault.kind == 'body':
+        return 200, fault.value.encode(), []
+    if method != 'GET' or path.split('?')[0] != '/v1/credentials':
+        return 404, b'{}', []
+    if options.container_token and headers.get('authorization') != options.container_token:
+        return 401, b'{}', []
+    return 200, role_credentials(), [('Content-Type', 'application/json')]
+
+
+SERVICES = {'imds': imds, 'ec2': ec2, 'sts': sts, 'container': container}
 
 
 # ---- the server ----
@@ -342,11 +378,12 @@ def serve_connection(conn, service, number):
         conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while (request := read_request(conn, buffer)):
             (method, path), headers, body, buffer = request
-            what = path if service == 'imds' else dict(urllib.parse.parse_qsl(body.decode('latin-1'))).get('Action', '-')
+            query = urllib.parse.urlsplit(path).query if method == 'GET' else body.decode('latin-1')
+            what = path if service in ('imds', 'container') else dict(urllib.parse.parse_qsl(query)).get('Action', '-')
             found = faults_for(service, what)
             if 'delay' in found:
                 time.sleep(float(found['delay'].value))
-            code, text, more = (imds if service == 'imds' else ec2)(method, path, headers, body, found.get('answer'))
+            code, text, more = SERVICES[service](method, path, headers, body, found.get('answer'))
             framing = found['framing'].kind if 'framing' in found else None
             note(service, number, method, what, framing if framing in ('silent', 'hang', 'close', 'refuse', 'garbage') else code)
             if not send(conn, code, text, more, framing):
@@ -355,7 +392,7 @@ def serve_connection(conn, service, number):
 
 def guarded(conn, service, number):
     try:
-        if tls and service == 'ec2':
+        if tls and service in ('ec2', 'sts'):
             conn = tls.wrap_socket(conn, server_side=True)
         serve_connection(conn, service, number)
     except OSError:
@@ -387,6 +424,10 @@ def main():
     p.add_argument('--user-data')
     p.add_argument('--listen', default='127.0.0.1:0')
     p.add_argument('--ec2-listen')
+    p.add_argument('--sts-listen')
+    p.add_argument('--container-listen')
+    p.add_argument('--container-token')
+    p.add_argument('--role-arn')
     p.add_argument('--ec2-name')
     p.add_argument('--eni', action='append', default=[])
     p.add_argument('--no-role', action='store_true')
@@ -398,13 +439,15 @@ def main():
     options = p.parse_args()
     if options.help:
         sys.exit(__doc__)
+    options.role = options.role_arn and options.role_arn.rsplit(':', 3)
     options.clock = sum(float(f.value) for f in options.fault if f.kind == 'skew')
     tls = options.tls and ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     if tls:
         tls.load_cert_chain(*options.tls.split(':'))
     listen(options.listen, 'imds')
-    if options.ec2_listen:
-        listen(options.ec2_listen, 'ec2')
+    for service in 'ec2', 'sts', 'container':
+        if getattr(options, service + '_listen'):
+            listen(getattr(options, service + '_listen'), service)
     threading.Event().wait()
 
 

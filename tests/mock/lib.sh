@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by the shell tests that need the two services: one mock at a time, TAP lines, and nothing left behind.
-#   mock OPTION...          starts aws.py with these options; afterwards $imds, $ec2 (ADDRESS:PORT) and the log in $tmp/log
+#   mock OPTION...          starts aws.py with these options; afterwards $imds, $ec2, $sts, $container (ADDRESS:PORT) and the log in $tmp/log
 #   requests PATTERN        how many lines of the log match
 #   ok DESCRIPTION COMMAND...   one TAP line; what the command printed is shown when it failed
 #   done_testing            the plan
@@ -19,6 +19,9 @@ mock() {
         read -r _ imds <&9 || { echo "Bail out! the mock does not start"; exit 1; }
         export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://$imds
         case " $* " in *" --ec2-listen "*) read -r _ ec2 <&9; export AWS_ENDPOINT_URL_EC2=http://$ec2;; esac
+        case " $* " in *" --sts-listen "*) read -r _ sts <&9; export AWS_ENDPOINT_URL_STS=http://$sts;; esac
+        # shellcheck disable=SC2034  # for the scripts that ask for one
+        case " $* " in *" --container-listen "*) read -r _ container <&9;; esac
         exec 9<&-
 }
 requests() { grep -cE -- "$1" "$tmp/log"; }

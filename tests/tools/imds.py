@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instance metadata mock, version 2 only, over a directory of files.
 
-usage: imds.py serve ADDRESS PORT [DIR]     listen (ADDRESS must be up, e.g. 169.254.169.254 on lo of a network namespace)
+usage: imds.py serve ADDRESS PORT [DIR]     listen (ADDRESS must be up, e.g. 169.254.169.254 on lo of a network namespace);
+                                            prints "listening" when it does
        imds.py stdio [DIR]                  one connection on stdin/stdout, for QEMU's guestfwd
 
 DIR/latest/user-data, DIR/latest/meta-data/..., DIR/latest/dynamic/...; a directory is answered by its listing, as IMDS does.
@@ -95,6 +96,8 @@ class Stdio:
 if mode == 'serve':
     socketserver.ThreadingTCPServer.allow_reuse_address = True
     socketserver.ThreadingTCPServer.daemon_threads = True
-    socketserver.ThreadingTCPServer((listen[0], int(listen[1])), Handler).serve_forever()
+    server = socketserver.ThreadingTCPServer((listen[0], int(listen[1])), Handler)
+    print('listening', flush=True)
+    server.serve_forever()
 else:
     Handler(Stdio(), ('guest', 0), None)

@@ -5,13 +5,14 @@
 # Boots a Debian guest under QEMU without a network (TCG: no KVM wanted), runs SCRIPT in it as root, returns its exit status.
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
 #   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
-#   -e          one more NVMe drive that looks like an EBS volume
+#   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" if nobody wrote to it
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
 #   -n NODES    NUMA nodes (default 1)   -c CPUS (default 2)   -m MEMORY (default 2G)
 #   -k SECONDS  power cut: kill QEMU that long after power-on, boot again with the same disks, run SCRIPT again (VMTEST_BOOT=2)
-#   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0)
+#   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0), in each boot that
+#               shows it
 #   -o OUT      results: stdout, stderr, rc, journal, console.N, and all that SCRIPT leaves in /vmtest/out
 #               (without -o a temporary directory, kept only after a failure)
 #   -t SECONDS  time limit of each boot (default 300)
@@ -22,6 +23,7 @@
 # "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does).
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
 # Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
+# NODESTRAP_TEST_NO_BUILD=1 (skip where the image is not made yet),
 # NODESTRAP_TEST_ACCEL (default tcg; kvm where it is real), NODESTRAP_TEST_QEMU_ARGS, NODESTRAP_TEST_APPEND (kernel arguments),
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
@@ -43,8 +45,8 @@ root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
 need mmdebstrap mkfs.ext4 busybox cpio xz modprobe; [ -n "$BUILD" ] || need qemu-system-x86_64 qemu-img socat python3
 
 # ---- the image: made once for each suite, package list and text of this section --------------------------------------------------
-PKGS=systemd,systemd-sysv,dbus,udev,mdadm,xfsprogs,containerd,runc,kmod,iproute2,python3,libjansson4,libyaml-0-2,libexpat1,zlib1g
-PKGS+=,libcurl4,libsystemd0,libblkid1,libmount1,curl,nvme-cli,iptables,procps$EXTRA
+PKGS=systemd,systemd-sysv,dbus,udev,mdadm,xfsprogs,e2fsprogs,containerd,runc,kmod,iproute2,python3,libjansson4,libyaml-0-2,libexpat1,zlib1g
+PKGS+=,libcurl4,libsystemd0,libblkid1,libmount1,curl,nvme-cli,iptables,procps,strace$EXTRA
 MODS="nvme ext4 virtio_blk virtio_pci virtio_net raid0 raid1 raid10 md_mod xfs dummy veth bridge br_netfilter overlay loop nvme_tcp nvmet
  nvmet_tcp fuse autofs4 configfs dm_mod tun ip_tables iptable_nat iptable_filter nf_tables nft_compat nft_chain_nat xt_MASQUERADE
  xt_conntrack xt_comment xt_tcpudp xt_mark crc32c_generic crc32c_intel libcrc32c binfmt_misc efi_pstore"
@@ -128,6 +130,7 @@ mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
 key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE-$key
 exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
+        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE here yet (make check-vm makes it)"
         say "making the $SUITE image in $CACHE"; mkdir "$W/image"
         ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { rc=$?; tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no image"; exit 99; }
         mv "$W/image" "$CACHE"; say "made in $(elapsed $T) s"
@@ -185,12 +188,12 @@ drives() {      # BOOT: -> $W/drives, lines "device|file"; instance stores keep 
         if [ -n "$EBS" ]; then truncate -s 1G "$W/ebs.raw"; echo "nvme,serial=vol0123456789abcdef0$(model 'Amazon Elastic Block Store')|$W/ebs.raw"; fi
         for i in RESULTS PAYLOAD; do echo "virtio-blk-pci,serial=$i,disable-legacy=on|$W/${i,,}"; done
 }
-drives 1 > "$W/drives"
+drives 1 > "$W/drives"; [ -z "$EBS" ] || cksum < "$W/ebs.raw" > "$W/ebs.before"
 if [ -n "$SNAP" ]; then cp --reflink=auto "$SNAPFILE" "$W/root"; else qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/root"; fi
 
 # ---- one or more boots -----------------------------------------------------------------------------------------------------------
-T=$EPOCHREALTIME; DONE=
-for ((BOOT = 1; BOOT <= 8; BOOT++)); do
+T=$EPOCHREALTIME; DONE= CUTS=0
+for ((BOOT = 1; BOOT <= 20; BOOT++)); do
         C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME; : > "$C"; rm -f "$W/mon"
         while IFS='|' read -r dev file; do n=$((n + 1))
                 d="if=none,id=x$n,format=raw,cache=$CACHING,file=$file"; A+=(-drive "$d" -device "$dev,drive=x$n")
@@ -200,8 +203,8 @@ for ((BOOT = 1; BOOT <= 8; BOOT++)); do
         cut=
         while kill -0 $P 2>/dev/null; do
                 up=$(((${EPOCHREALTIME/./} - ${t/./}) / 1000))
-                if [ $BOOT = 1 ] && { [ -n "$CUT" -a "$up" -ge "$(awk -v s="${CUT:-0}" 'BEGIN { print int(s * 1000) }')" ] ||
-                                [ -n "$CUTTEXT" ] && grep -aqF -- "$CUTTEXT" "$C"; }; then cut=1; kill -KILL $P; say "power cut after $(elapsed $t) s"; break; fi
+                if [ $BOOT = 1 -a -n "$CUT" -a "$up" -ge "$(awk -v s="${CUT:-0}" 'BEGIN { print int(s * 1000) }')" ] ||
+                                { [ -n "$CUTTEXT" ] && grep -aqF -- "$CUTTEXT" "$C"; }; then cut=1 CUTS=$((CUTS + 1)); kill -KILL $P; say "power cut after $(elapsed $t) s"; break; fi
                 [ $up -lt $((LIMIT * 1000)) ] || { say "boot $BOOT passed $LIMIT s; end of its console:"; tail -5 "$C" >&2; DONE=98; kill -KILL $P; break; }
                 sleep 0.05
         done
@@ -212,12 +215,16 @@ for ((BOOT = 1; BOOT <= 8; BOOT++)); do
         [ $q = 0 ] || { say "QEMU ended with $q"; DONE=98; break; }
         ! grep -aq 'Kernel panic' "$C" || { grep -a -A8 'Kernel panic' "$C" >&2; DONE=98; break; }
         if [ -n "$(head -c 1 "$W/results" | tr -d '\0')" ]; then
-                [ -z "$CUT$CUTTEXT" ] || [ $BOOT -gt 1 ] || { say "the guest ended before the power cut"; DONE=96; }
+                [ -z "$CUT$CUTTEXT" ] || [ $CUTS -gt 0 ] || { say "the guest ended before the power cut"; DONE=96; }
                 tar -C "$OUT" -xf "$W/results" || DONE=97
                 break
         fi
         ! grep -aq 'VMTEST blank-drives' "$C" || { rm -f "$W"/d*.raw; drives $((BOOT + 1)) > "$W/drives"; say "instance stores blanked"; }
 done
+if [ -n "$EBS" ]; then          # as it was, and not one block of the sparse file was ever needed
+        if cksum < "$W/ebs.raw" | cmp -s - "$W/ebs.before" && [ "$(stat -c %b "$W/ebs.raw")" = 0 ]; then echo untouched
+        else echo "written: $(stat -c %b "$W/ebs.raw") blocks, $(cksum < "$W/ebs.raw")"; fi > "$OUT/ebs"
+fi
 [ -f "$OUT/rc" ] || DONE=${DONE:-97}; RC=${DONE:-$(cat "$OUT/rc" 2>/dev/null)}; RC=${RC:-97}
 say "exit $RC after $(elapsed $T) s${KEEP:+, results in $OUT}"
 cat "$OUT/stdout" 2>/dev/null; cat "$OUT/stderr" >&2 2>/dev/null

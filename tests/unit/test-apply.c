@@ -52,10 +52,9 @@ static void box_init(Box *b) {
 #define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
 
 static Action *add(Box *b, ActionType type, const char *target, const char *content) {
-        static const char *const names[] = { "write-file", "write-block", "prune-files", "reload-manager", "restart-unit", "start-unit", "unsupported" };
         b->plan.actions = xrealloc(b->plan.actions, b->plan.n + 1, sizeof(Action));
         Action *a = &b->plan.actions[b->plan.n++];
-        *a = (Action){ .id = xasprintf("%s:%s", names[type], target), .type = type, .target = xstrdup(target),
+        *a = (Action){ .id = xasprintf("%s:%s", action_type_to_string(type), target), .type = type, .target = xstrdup(target),
                        .file = { .content = content ? xstrdup(content) : NULL, .size = content ? strlen(content) : 0, .mode = 0644 } };
         return a;
 }

@@ -180,8 +180,7 @@ TEST(binds_every_field) {
                 "spec.accelerator.nvidia.fabric.timeout spec.accelerator.nvidia.imex.channels spec.accelerator.nvidia.imex.createChannel0 "
                 "spec.accelerator.nvidia.imex.mode spec.accelerator.nvidia.imex.nodes spec.accelerator.nvidia.memoryMode "
                 "spec.accelerator.nvidia.mig spec.accelerator.nvidia.mode spec.failurePolicy spec.instance.hugePages.mode "
-                "spec.instance.localStorage.disabledMounts spec.instance.localStorage.expectedDisks spec.instance.localStorage.filesystem "
-                "spec.instance.localStorage.mountPath spec.instance.localStorage.strategy spec.instance.network.efa.expectedDevices "
+                "spec.instance.network.efa.expectedDevices "
                 "spec.instance.network.efa.mode spec.instance.sysctl");
 }
 
@@ -393,6 +392,18 @@ TEST(mount_paths) {
                 _cleanup_(loaded_done) Loaded l = load_with(more);
                 if ((l.r == 0) != cases[i].good || (!cases[i].good && !strstr(l.messages, "spec.instance.localStorage.mountPath: ")))
                         FAIL("%s: %d %s", cases[i].path, l.r, l.messages);
+        }
+}
+
+TEST(mount_paths_are_written_as_the_kernel_does) {
+        const struct { const char *given, *bound; } cases[] = {
+                { "", "/mnt/k8s-disks" }, { "/data", "/data" }, { "/data/", "/data" }, { "//mnt///a b/./c/.", "/mnt/a b/c" }, { "/./.x/..y", "/.x/..y" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *more = xasprintf("  instance: {localStorage: {mountPath: \"%s\"}}\n", cases[i].given);
+                _cleanup_(loaded_done) Loaded l = load_with(more);
+                ASSERT_EQ(l.r, 0);
+                ASSERT_STREQ(l.config->instance.storage.mount_path, cases[i].bound);
         }
 }
 

@@ -182,7 +182,8 @@ TEST(kubeconfig) {
         ASSERT_CONTAINS(text, "      server: \"https://ABC123.gr7.us-west-2.eks.amazonaws.com\"\n");
         s.options.plugin = PLUGIN_NODESTRAP;
         sample_plan(&s);
-        ASSERT_CONTAINS(sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content, "command: /usr/bin/nodestrap\n        args:\n          - token\n");
+        ASSERT_CONTAINS(sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content,
+                        "command: /usr/bin/nodestrap\n        args:\n          - token\n          - --cluster-name\n          - \"a\\\"b: c\"\n          - --region\n");
         ASSERT_EQ(sample_file(&s, "/etc/kubernetes/pki/ca.crt")->file.size, s.config.cluster.certificate_authority_size);
 }
 

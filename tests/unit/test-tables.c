@@ -103,6 +103,8 @@ TEST(partitions) {
         ASSERT_STREQ(partition_domain("us-isof-south-1"), "csp.hci.ic.gov");
         ASSERT_STREQ(partition_domain("eusc-de-east-1"), "amazonaws.eu");
         ASSERT_STREQ(partition_domain(""), "amazonaws.com");
+        ASSERT_STREQ(partition_find("us-gov-west-1")->name, "aws-us-gov");
+        ASSERT_STREQ(partition_find("us-west-2")->dual_stack, "api.aws");
 }
 
 TEST_MAIN

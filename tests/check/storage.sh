@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Plans for instance stores, from disks that are images below --root to what a person reads: what lies on them decides, what cannot be
+# is refused with exit code 30, the disk and what it holds. The whole matrix is tests/unit/test-storage-plan.c.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2317  # tmp and here are its; functions are handed to ok
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+
+machine() { # FIXTURE DISK...: with blank disks of 16 MiB, and all programs
+        local disk program
+        rm -rf "$tmp/root"; mkdir "$tmp/root"; root=$tmp/root
+        "$here/../fixtures/expand.sh" "$1" "$root"
+        mkdir -p "$root/dev" "$root/proc/self" "$root/usr/sbin" "$root/usr/bin" "$root/var/lib/kubelet/pki" "$root/mnt"
+        echo "22 1 259:0 / / rw,noatime - ext4 /dev/root rw" >"$root/proc/self/mountinfo"
+        for program in usr/bin/cp usr/sbin/mdadm usr/sbin/mkfs.xfs usr/sbin/mkfs.ext4; do install -m 755 /bin/true "$root/$program"; done
+        shift
+        for disk; do truncate -s 16M "$root/dev/$disk"; done
+}
+plan() { # LOCALSTORAGE OPTION...: exit code in $code
+        cat >"$root/node.yaml" <<END_OF_CONFIG
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: training, apiServerEndpoint: "https://example.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+  instance: {localStorage: $1}
+END_OF_CONFIG
+        shift
+        "$nodestrap" plan --root "$root" -c file:///node.yaml "$@" >"$tmp/out" 2>"$tmp/err"; code=$?
+}
+planned() { # CONFIG STATE...: of the steps that have one, without those that move what lives on the disks
+        plan "$1" --output json; shift
+        local states
+        [ "$code" = 0 ] || { echo "exit $code"; cat "$tmp/err"; return 1; }
+        states=$(python3 -c 'import json, sys
+print(*[a["state"] for a in json.load(sys.stdin)["actions"] if a["type"] in ("create-raid", "make-filesystem", "mount")])' <"$tmp/out")
+        [ "$states" = "$*" ] || { echo "$states"; false; }
+}
+refused() { # CONFIG CAUSE WORD...: with code 30
+        local word
+        plan "$1"
+        [ "$code" = 30 ] && says "failed (30 $2) at plan" || { echo "exit $code"; cat "$tmp/err"; return 1; }
+        shift 2
+        for word; do says "$word" || { echo "lacks $word"; return 1; }; done
+}
+secret_on() { printf 'LUKS\xba\xbe\0\1' | dd of="$root/dev/$1" conv=notrunc status=none; }    # as cryptsetup begins it
+member_of() { # DISK NAME UUID ROLE DISKS [LEVEL [EVENTS]]: md's superblock, version 1.2
+        python3 - "$root/dev/$1" "$2" "$3" "$4" "$5" "${6:-0}" "${7:-9}" <<'PY'
+import struct, sys
+path, name, uuid, role, disks, level, events = sys.argv[1], sys.argv[2].encode(), bytes([int(sys.argv[3])] * 16), *map(int, sys.argv[4:])
+sb = struct.pack('<IIII16s32sQiIQIIi', 0xa92b4efc, 1, 0, 0, uuid, name, 0, level, 0x102 if level == 10 else 0, 16384, 512, disks, 0)
+sb += struct.pack('<IQIIIi', 0, 0, 0, 0, 0, 0) + struct.pack('<QQQQ', 16384, 16384, 8, 0)
+sb += struct.pack('<II16sBBHi', role, 0, bytes([role + 1] * 16), 0, 0, 0, 0) + struct.pack('<QQQII', 0, events, 0, 0, disks) + bytes(32)
+sb += b''.join(struct.pack('<H', i) for i in range(disks))
+words = sb + bytes(-len(sb) % 4)
+total = sum(struct.unpack(f'<{len(words) // 4}I', words))
+sb = sb[:216] + struct.pack('<I', (total & 0xffffffff) + (total >> 32) & 0xffffffff) + sb[220:]
+with open(path, 'r+b') as f:
+    f.seek(4096)
+    f.write(sb)
+PY
+}
+eight() { local i; for i in 1 2 3 4 5 6 7 8; do "$@" "$i"; done; }
+ours() { member_of "nvme$1n1" "${host:-}kubernetes" 7 $(($1 - 1)) 8 "${level:-0}"; }
+eight_disks() { machine p5-48xlarge nvme{1..8}n1; rm -rf "$root/sys/block/nvme8n1/holders/"*; }      # which the fixture has in use
+
+# ---- one disk ----
+machine g6-xlarge nvme0n1
+ok "a blank disk is given a file system" planned '{strategy: RAID0}' make make
+ok "whose text names it" eval 'plan "{strategy: RAID0}" && grep -q "nvme0n1 (AWS47F206C2DE5276E70, 250 GB) is blank" "$tmp/out"'
+ok "as Mount does" planned '{strategy: Mount}' make make
+cp -r "$root" "$tmp/before"
+ok "nothing is written by a plan" diff -r --no-dereference "$tmp/before" "$root"
+ok "RAID10 needs four" refused '{strategy: RAID10}' EDISKS 'at least four' 'here is 1'
+ok "a second one is missed" refused '{strategy: RAID0, expectedDisks: 2}' EDISKS '1 of 2 instance stores is missing' 'nvme0n1 (AWS47F206C2DE5276E70'
+ok "the first phase does not look" eval 'plan "{strategy: RAID0}" --skip run; planned_id=$(tail -1 "$tmp/out" | cut -d" " -f4-); plan "{strategy: RAID0}" --skip config; [ "$planned_id" = "$(tail -1 "$tmp/out" | cut -d" " -f4-)" ]'
+secret_on nvme0n1
+ok "what somebody enciphered is left alone" refused '{strategy: RAID0}' EDISKUSED 'nvme0n1 (AWS47F206C2DE5276E70, 250 GB)' LUKS 'wipefs --all /dev/nvme0n1'
+ok "by Mount, too" refused '{strategy: Mount}' EDISKUSED nvme0n1 LUKS
+if command -v mkfs.xfs >/dev/null && truncate -s 512M "$root/dev/nvme0n1" && mkfs.xfs -qf -L data "$root/dev/nvme0n1"; then
+        ok "a file system that is there is kept" planned '{strategy: RAID0}' keep make
+        ok "also another one than asked for" planned '{strategy: RAID0, filesystem: ext4}' keep make
+        ok "which is told" eval 'plan "{strategy: RAID0, filesystem: ext4}" && tr -s "\n " " " <"$tmp/out" | grep -q "carries xfs and is not made anew as ext4"'
+        mkfs.xfs -qf -L nodestrap-mk "$root/dev/nvme0n1"
+        ok "one whose making was cut off is made anew" planned '{strategy: RAID0}' remake make
+fi
+
+# ---- places and programs ----
+machine g6-xlarge nvme0n1
+mkdir -p "$root/mnt/full/0/x" "$root/mnt/files"; touch "$root/mnt/file" "$root/mnt/files/0"
+ok "a mountPath that is a file" refused '{strategy: RAID0, mountPath: /mnt/file}' EMOUNT '/mnt/file is no directory'
+ok "a place that is a file" refused '{strategy: RAID0, mountPath: /mnt/files}' EMOUNT '/mnt/files/0 is no directory'
+ok "a place that is not empty" refused '{strategy: RAID0, mountPath: /mnt/full}' EMOUNT '/mnt/full/0 is not empty'
+ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /var/lib/kubelet/disks}' EMOUNT 'lies in /var/lib/kubelet'
+echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
+ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made, its file system is read-only'
+ok "below /proc nobody gets so far" eval 'plan "{strategy: RAID0, mountPath: /proc/x}"; [ $code = 11 ] && says "no folder of the system"'
+echo "31 22 0:41 / /var/lib/kubelet/pods/x rw - tmpfs tmpfs rw" >>"$root/proc/self/mountinfo"
+ok "a kubelet that runs pods" refused '{strategy: RAID0}' EMOUNT 'first at /var/lib/kubelet/pods/x' Reboot
+ok "is in nobody's way where it stays" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make
+for program in mkfs.xfs cp; do
+        machine g6-xlarge nvme0n1; rm "$root"/usr/*bin/$program
+        ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is not in this image"
+done
+
+# ---- eight disks ----
+eight_disks
+ok "blank disks make an array" planned '{strategy: RAID0}' make make make
+ok "also RAID10" planned '{strategy: RAID10}' make make make
+rm "$root/usr/sbin/mdadm"
+ok "no mdadm" refused '{strategy: RAID0}' ESTORAGETOOL 'mdadm is not in this image'
+eight_disks
+eight ours
+ok "the array of an earlier boot is assembled" planned '{strategy: RAID0}' assemble assemble assemble
+ok "but not as another level" refused '{strategy: RAID10}' EARRAY 'another level than raid10' nvme1n1 nvme8n1
+host=ip-10-0-0-9: eight ours
+ok "made under whatever host name" planned '{strategy: RAID0}' assemble assemble assemble
+truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
+ok "with a blank member it is made anew" planned '{strategy: RAID0}' remake remake make
+ok "which says why" eval 'plan "{strategy: RAID0}" && grep -q "nvme3n1 is blank: nothing of the raid0 is left" "$tmp/out"'
+secret_on nvme3n1
+ok "but not where something else lies there" refused '{strategy: RAID0}' EDISKUSED nvme3n1 LUKS
+eight_disks
+level=10 eight ours
+truncate -s 0 "$root/dev/nvme3n1"; truncate -s 16M "$root/dev/nvme3n1"
+ok "a raid10 is repaired" planned '{strategy: RAID10}' repair assemble assemble
+ok "with the blank disk" eval 'plan "{strategy: RAID10}" --output json && python3 -c "import json, sys
+print([a for a in json.load(sys.stdin)[\"actions\"] if a.get(\"blank\") == [\"nvme3n1\"]][0])" <"$tmp/out"'
+truncate -s 0 "$root/dev/nvme4n1"; truncate -s 16M "$root/dev/nvme4n1"
+ok "unless both copies are gone" planned '{strategy: RAID10}' remake remake make
+eight_disks
+eight ours
+member_of nvme1n1 kubernetes 5 0 2; member_of nvme2n1 old:kubernetes 5 1 2
+ok "two arrays named kubernetes" refused '{strategy: RAID0}' EARRAY 'two arrays are named kubernetes' nvme1n1 nvme2n1 nvme8n1
+member_of nvme1n1 scratch 5 0 2; member_of nvme2n1 scratch 5 1 2
+ok "an array of another name" refused '{strategy: RAID0}' EDISKUSED nvme1n1 nvme2n1 scratch
+eight_disks
+rm -r "$root/sys/block/nvme5n1"
+ok "one that is missing" refused '{strategy: RAID0}' EDISKS '1 of 8 instance stores is missing' 'the table of instance types promises 8' nvme8n1
+eight ours
+ok "is told by its place in the array" refused '{strategy: RAID0}' EDISKS 'of the raid0 array kubernetes of 8 the member 4'
+done_testing

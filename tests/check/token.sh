@@ -1,0 +1,299 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodestrap token`: every source of credentials, every endpoint, every sentence of a failure; judged by credential.py as the cluster would.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016  # tmp, here and the addresses are lib.sh's; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+ROLE=arn:aws:iam::123456789012:role/a+b@c
+ROLE_KEY='ASIAROLE:role/secret+1:role//token+=='
+IMDS_KEY='ASIAMOCK00000001:mock/secret+1:mock//session+token==1'
+ENV_KEY='AKIDENV:env/secret:env-token'
+mock4() { mock --sts-listen 127.0.0.1:0 --container-listen 127.0.0.1:0 --role-arn "$ROLE:$ROLE_KEY" "$@"; }
+
+# Nothing of the caller's environment but what a test sets, and none of the usual: no HOME, no PATH.
+vars=()
+run() { env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "${vars[@]}" "$nodestrap" token "$@" >"$tmp/out" 2>"$tmp/err"; }
+judge() { python3 "$here/credential.py" "$@" <"$tmp/out" >"$tmp/host"; }
+quiet() { [ ! -s "$tmp/err" ] || { cat "$tmp/err"; false; }; }
+# good KEY OPTION...: a credential for the cluster demo, signed with KEY, and not a word besides
+good() { local key=$1; shift; run --cluster-name demo "$@" && quiet && judge demo "$key"; }
+host() { [ "$(cat "$tmp/host")" = "$1" ] || { cat "$tmp/host"; false; }; }
+# fails EXIT CAUSE WORDS OPTION...: one line on stderr, nothing on stdout, no secret in either
+fails() {
+        local code=$1 cause=$2 words=$3 rc; shift 3
+        run "$@"; rc=$?
+        [ "$rc" = "$code" ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" = 1 ] && says "$words" && grep -qE "^nodestrap: failed \($code $cause\) at (token|start): " "$tmp/err" &&
+                ! grep -E 'secret|session\+|env-token|role//' "$tmp/err" || { echo "exit $rc"; cat "$tmp/out" "$tmp/err"; false; }
+}
+fails_demo() { fails "$1" "$2" "$3" --cluster-name demo --region us-west-2; }
+
+# ---- the instance's role ----
+mock4
+ok 'with hardly any environment, the role of the instance signs' good "$IMDS_KEY"
+ok 'in the region of the instance' host sts.us-west-2.amazonaws.com
+ok 'for four requests' sent 4 imds
+ok 'on one connection' sent 4 'imds c1'
+mock4
+ok 'with a region' good "$IMDS_KEY" --region eu-north-1
+ok 'there' host sts.eu-north-1.amazonaws.com
+ok 'for three' sent 3 imds
+ok 'another cluster does not take it' eval '! judge other "$IMDS_KEY"'
+run --cluster-id 0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0
+ok 'the id of a cluster on an Outpost' judge 0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0 ASIAMOCK00000002:mock/secret+2:mock//session+token==2
+for fault in 'status=500*2' 'status=503*1' 'close*1' 'refuse*1' 'garbage*1' 'delay=0.2' 'status=404*1@/latest/meta-data/iam' 'status=401*1'; do
+        mock4 --fault "imds:$fault"
+        ok "gets over $fault of the metadata service, without a word" good "$IMDS_KEY"
+done
+mock4 --fault 'imds:status=404@/latest/meta-data/placement/region'
+ok 'a region that cannot be found is' fails 20 EFACTS 'does not say the region; name it with --region' --cluster-name demo
+broken=$tmp/broken/latest/meta-data/iam/security-credentials && mkdir -p "$broken"
+echo role >"$broken/role"
+for text in '{"Code": "AssumeRoleUnauthorizedAccess", "Message": "secret"}|another Code than Success' '{"Code": "Success", "AccessKeyId": "A"}|lacks AccessKeyId or SecretAccessKey' 'secret|not JSON'; do
+        echo "${text%|*}" >"$broken/role"
+        mock4 --imds "$tmp/broken"
+        ok "a role without credentials is: ${text#*|}" fails_demo 20 ECREDENTIALS "${text#*|}; look at the role's trust policy"
+done
+
+# ---- endpoints ----
+mock4
+vars=(AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=env/secret AWS_SESSION_TOKEN=env-token)
+environment=("${vars[@]}")
+ok 'credentials of the environment' good "$ENV_KEY" --region us-west-2
+ok 'need no request' sent 0 imds
+while read -r words want; do
+        IFS=, read -ra more <<<"$words"
+        vars=("${environment[@]}" "${more[@]}")
+        ok "$words" good "$ENV_KEY"
+        ok "→ $want" host "$want"
+done <<'END'
+AWS_REGION=us-west-2,AWS_DEFAULT_REGION=us-east-1 sts.us-west-2.amazonaws.com
+AWS_DEFAULT_REGION=ap-southeast-7 sts.ap-southeast-7.amazonaws.com
+AWS_REGION=,AWS_DEFAULT_REGION=mx-central-1 sts.mx-central-1.amazonaws.com
+AWS_REGION=cn-north-1 sts.cn-north-1.amazonaws.com.cn
+AWS_REGION=us-gov-west-1 sts.us-gov-west-1.amazonaws.com
+AWS_REGION=us-iso-east-1 sts.us-iso-east-1.c2s.ic.gov
+AWS_REGION=us-isob-east-1 sts.us-isob-east-1.sc2s.sgov.gov
+AWS_REGION=eu-isoe-west-1 sts.eu-isoe-west-1.cloud.adc-e.uk
+AWS_REGION=us-isof-south-1 sts.us-isof-south-1.csp.hci.ic.gov
+AWS_REGION=eusc-de-east-1 sts.eusc-de-east-1.amazonaws.eu
+AWS_REGION=us-west-2,AWS_USE_FIPS_ENDPOINT=true sts-fips.us-west-2.amazonaws.com
+AWS_REGION=us-west-2,AWS_USE_FIPS_ENDPOINT=TRUE sts-fips.us-west-2.amazonaws.com
+AWS_REGION=us-west-2,AWS_USE_FIPS_ENDPOINT=1 sts.us-west-2.amazonaws.com
+AWS_REGION=us-gov-east-1,AWS_USE_FIPS_ENDPOINT=true sts.us-gov-east-1.amazonaws.com
+AWS_REGION=us-west-2,AWS_USE_DUALSTACK_ENDPOINT=true sts.us-west-2.api.aws
+AWS_REGION=cn-north-1,AWS_USE_DUALSTACK_ENDPOINT=true sts.cn-north-1.api.amazonwebservices.com.cn
+AWS_REGION=us-gov-east-1,AWS_USE_DUALSTACK_ENDPOINT=true,AWS_USE_FIPS_ENDPOINT=true sts-fips.us-gov-east-1.api.aws
+AWS_REGION=us-west-2,AWS_STS_REGIONAL_ENDPOINTS=legacy sts.us-west-2.amazonaws.com
+AWS_REGION=us-west-2,AWS_ENDPOINT_URL_STS=https://STS.example,AWS_ENDPOINT_URL=https://other.example STS.example
+AWS_REGION=us-west-2,AWS_ENDPOINT_URL=https://sts.example:8443,AWS_USE_FIPS_ENDPOINT=true sts.example:8443
+AWS_REGION=us-west-2,AWS_ENDPOINT_URL=https://sts.example,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true sts.us-west-2.amazonaws.com
+END
+# The mock of STS, asked as the API server would.
+resolve() {
+        python3 -c 'import json, sys, urllib.request
+sys.path.insert(0, sys.argv[1])
+import credential
+url = credential.url_of(json.load(open(sys.argv[2]))["status"]["token"])
+urllib.request.urlopen(urllib.request.Request(url, headers={"x-k8s-aws-id": sys.argv[3]}))' "$here" "$tmp/out" "$1"
+}
+mock4 --key "$ENV_KEY"
+vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+run --cluster-name demo
+ok 'STS says who that is' resolve demo
+ok 'not to who asks for another cluster' eval '! resolve other'
+vars=("${environment[@]}" AWS_ENDPOINT_URL_STS=ftp://x)
+ok 'an endpoint that is none is told' fails_demo 2 EUSAGE 'AWS_ENDPOINT_URL_STS in the environment is not of the form http[s]://HOST[:PORT][/PATH]'
+for region in '' us_west us/west -us us- 'us west' "$(printf '%064d' 0)"; do
+        vars=("${environment[@]}" "AWS_REGION=us-west-2")
+        [ -z "$region" ] || ok "\"$region\" is no region" fails 2 EUSAGE 'is not the name of a region' --cluster-name demo --region "$region"
+done
+
+# ---- what is asked for ----
+vars=("${environment[@]}" AWS_REGION=us-west-2)
+version() { vars=("${environment[@]}" AWS_REGION=us-west-2 "KUBERNETES_EXEC_INFO=$1"); run --cluster-name demo && judge demo "$ENV_KEY" "$2"; }
+info() { printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/%s","spec":{"interactive":false}}' "$1"; }
+for v in v1 v1beta1 v1alpha1; do
+        ok "ExecCredential $v" version "$(info $v)" $v
+        ok 'without a word' quiet
+done
+for text in "$(info v2)" 'not JSON' '[]' '{}' '{"apiVersion": 1}' '"client.authentication.k8s.io/v1"'; do
+        ok "v1beta1 where KUBERNETES_EXEC_INFO is $text" version "$text" v1beta1
+        ok 'with a word about it' says 'warning: KUBERNETES_EXEC_INFO asks for no version of ExecCredential that is known here'
+done
+vars=("${environment[@]}" AWS_REGION=us-west-2)
+ok 'no cluster is a mistake' fails 2 EUSAGE 'token takes one of --cluster-name NAME and --cluster-id ID'
+ok 'two are' fails 2 EUSAGE 'token takes one of' --cluster-name a --cluster-id b
+ok 'an empty name is' fails 2 EUSAGE 'the name of the cluster is empty' --cluster-name ''
+ok 'a line end in it is' fails 2 EUSAGE 'has characters that none has' --cluster-name $'a\nx-k8s-aws-id: b'
+ok 'an empty role is' fails 2 EUSAGE '--role-arn is empty' --cluster-name demo --role-arn ''
+ok '--root is not for it' fails 2 EUSAGE 'token does not take --root' --cluster-name demo --root /
+ok 'nor is its own for others' eval '! "$nodestrap" plan --cluster-name demo 2>"$tmp/err" && says "plan does not take --cluster-name"'
+ok "nodeadm has no such command" eval 'ln -s "$nodestrap" "$tmp/nodeadm"; ! "$tmp/nodeadm" token --cluster-name demo 2>"$tmp/err" && says "there is no command"'
+
+# ---- a web identity ----
+mock4
+printf 'identity\n' >"$tmp/identity"
+web=(AWS_REGION=us-west-2 "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/identity" "AWS_ROLE_ARN=$ROLE" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+vars=("${web[@]}")
+ok 'a web identity gets the credentials of its role' good "$ROLE_KEY"
+ok 'from STS' sent 1 AssumeRoleWithWebIdentity
+ok 'not from the instance' sent 0 imds
+vars=("${web[@]}" AWS_ROLE_SESSION_NAME=me)
+ok 'with a session name, too' good "$ROLE_KEY"
+vars=("${web[@]}" "${environment[@]}")
+ok 'credentials of the environment go before it' good "$ENV_KEY"
+vars=("${web[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials")
+ok 'it goes before a container'"'"'s' good "$ROLE_KEY"
+vars=("${web[@]}" AWS_ROLE_ARN=)
+ok 'without a role it is refused' fails_demo 20 ECREDENTIALS 'AWS_ROLE_ARN, the role that the token is for, is not'
+vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/absent")
+ok 'without the file, too' fails_demo 20 ECREDENTIALS "$tmp/absent, which AWS_WEB_IDENTITY_TOKEN_FILE names, cannot be read: No such file or directory"
+: >"$tmp/empty"; printf 'secret secret' >"$tmp/two"
+vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/empty")
+ok 'an empty one' fails_demo 20 ECREDENTIALS 'is empty'
+vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/two")
+ok 'one with more in it than a token' fails_demo 20 ECREDENTIALS 'has more in it than one token'
+echo another >"$tmp/other"
+vars=("${web[@]}" "AWS_WEB_IDENTITY_TOKEN_FILE=$tmp/other")
+ok 'a token that STS does not take' fails_demo 20 ESTS "refused AssumeRoleWithWebIdentity: InvalidIdentityToken (HTTP 400, request 4d5c1e2a-mock): it will not help to ask again"
+for fault in 'error=IDPCommunicationError*2' 'error=Throttling*1' 'status=503*1' 'not-xml*1' 'close*1'; do
+        mock4 --fault "sts:$fault"
+        vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+        ok "gets over $fault of STS, without a word" good "$ROLE_KEY"
+done
+mock4 --fault sts:error=ExpiredTokenException
+vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+ok 'an expired token is told' fails_demo 20 ESTS 'the token in AWS_WEB_IDENTITY_TOKEN_FILE has expired'
+mock4 --fault sts:error=AccessDenied
+vars=("${web[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+ok 'a role for somebody else is' fails_demo 20 ESTS 'the trust policy of AWS_ROLE_ARN must name the identity provider'
+
+# ---- a container's endpoint ----
+mock4 --container-token 'agent-token'
+printf 'agent-token\n' >"$tmp/agent"
+pod=(AWS_REGION=us-west-2 "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials?id=1" "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$tmp/agent")
+vars=("${pod[@]}")
+ok 'the endpoint of EKS Pod Identity' good "$IMDS_KEY"
+ok 'was asked for what the variable says' sent 1 'container .*/v1/credentials.id=1 200'
+ok 'and not the instance' sent 0 imds
+vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= AWS_CONTAINER_AUTHORIZATION_TOKEN=agent-token)
+ok 'with the token in the environment' good ASIAMOCK00000002:mock/secret+2:mock//session+token==2
+vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=)
+ok 'without a token it hands out nothing' fails_demo 20 ECREDENTIALS 'hands out nothing: HTTP 401. Look at the EKS Pod Identity agent and its association'
+ok 'and is not asked again' sent 1 'container .* 401'
+vars=("${pod[@]}" "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$tmp/absent")
+ok 'a token file that is not there is told' fails_demo 20 ECREDENTIALS 'which AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names, cannot be read'
+vars=("${pod[@]}" AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE= $'AWS_CONTAINER_AUTHORIZATION_TOKEN=a\r\nX: b')
+ok 'a token that would break out of its header is' fails_demo 20 ECREDENTIALS 'AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has characters that no token has'
+while IFS='|' read -r words want; do
+        vars=("${pod[@]}" AWS_CONTAINER_CREDENTIALS_FULL_URI= "$words")
+        ok "$words is refused" fails_demo 20 ECREDENTIALS "$want"
+done <<'END'
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://10.0.0.1/v1/credentials|names another machine than this one
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1.example/v1/credentials|names another machine than this one
+AWS_CONTAINER_CREDENTIALS_FULL_URI=https://127.0.0.1/v1/credentials|AWS_CONTAINER_CREDENTIALS_FULL_URI in the environment is not of the form http://HOST
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1#x|is not of the form
+AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/a b|is not of the form
+AWS_CONTAINER_CREDENTIALS_RELATIVE_URI=.example/v2|AWS_CONTAINER_CREDENTIALS_RELATIVE_URI in the environment is not of the form /PATH
+END
+for fault in 'status=500*2' 'status=429*1' 'close*1' 'refuse*1'; do
+        mock4 --key "$IMDS_KEY" --container-token agent-token --fault "container:$fault"
+        vars=("${pod[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials")
+        ok "gets over $fault of the endpoint, without a word" good "$IMDS_KEY"
+done
+mock4 --fault 'container:body=secret'
+vars=("${pod[@]}" "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container")
+ok 'an answer that is none is told' fails_demo 20 ECREDENTIALS 'its answer is not JSON'
+
+# ---- another role ----
+mock4 --key "$ENV_KEY"
+assume=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+vars=("${assume[@]}")
+ok 'a role that is assumed signs' good "$ROLE_KEY" --role-arn "$ROLE"
+ok 'after one request' sent 1 'AssumeRole 200'
+ok 'one that may not be is told' fails 20 ESTS 'refused AssumeRole: AccessDenied (HTTP 403, request 4d5c1e2a-mock): the trust policy of that role must name who asks here' \
+        --cluster-name demo --role-arn "$ROLE/other"
+vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
+ok 'so is a wrong secret' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
+mock4
+vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+ok 'the role of the instance may assume one' good "$ROLE_KEY" --role-arn "$ROLE"
+for code in 'ExpiredToken|the credentials that ask have expired' 'RegionDisabledException|switch STS on for this region' 'ValidationError|it will not help to ask again'; do
+        mock4 --fault "sts:error=${code%|*}"
+        vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+        ok "${code%|*} is told" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
+done
+if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
+        mock4 --key "$ENV_KEY" --tls "$tmp/cert:$tmp/key"
+        vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=https://localhost:${sts##*:}" "AWS_CA_BUNDLE=$tmp/cert")
+        ok 'TLS is spoken with STS' good "$ROLE_KEY" --role-arn "$ROLE"
+else
+        count=$((count + 1))
+        echo "ok $count - TLS is spoken with STS # SKIP no openssl program"
+fi
+
+# ---- bad places ----
+mock4
+vars=()
+closed() { (exec <&- 2>&-; run --cluster-name demo --region us-west-2 2>&-) && judge demo "$IMDS_KEY"; }
+ok 'without stdin and stderr' closed
+mock4
+full() { env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "$nodestrap" token --cluster-name demo >/dev/full 2>"$tmp/err"; [ $? = 40 ] && says 'stdout cannot be written'; }
+ok 'a token that cannot be printed is a failure' full
+mock4
+# Not one byte may go into a file: so no disk can be too full for it.
+no_files() {
+        env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" bash -c 'ulimit -f 0; exec "$0" token --cluster-name demo' "$nodestrap" 2>&1 | cat >"$tmp/out"
+        judge demo "$IMDS_KEY"
+}
+ok 'no file is written' no_files
+mock4 --key "$ENV_KEY" --fault imds:delay=0.05
+crowd() {
+        local n pids=() bad=0
+        for n in {1..20}; do
+                env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "$nodestrap" token --cluster-name demo >"$tmp/out.$n" 2>"$tmp/err.$n" & pids+=($!)
+        done
+        for n in "${pids[@]}"; do wait "$n" || bad=1; done
+        for n in {1..20}; do cp "$tmp/out.$n" "$tmp/out"; judge demo "$ENV_KEY" || bad=1; [ ! -s "$tmp/err.$n" ] || { cat "$tmp/err.$n"; bad=1; }; done
+        return $bad
+}
+ok 'twenty at a time' crowd
+loaded() { env -i LD_DEBUG=files "${vars[@]}" "$nodestrap" token --cluster-name demo --region us-west-2 "$@" 2>&1 >/dev/null | grep -q 'calling init: .*libcurl'; }
+vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+if [[ $(file -L "$nodestrap" 2>/dev/null) != *statically* ]]; then
+        ok 'libcurl and its libraries are loaded for another role' loaded --role-arn "$ROLE"
+        ok 'and not otherwise' eval '! loaded'
+fi
+vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+ok 'debug messages' run --cluster-name demo --role-arn "$ROLE" --development
+ok 'have no secret in them' eval '! grep -E "secret|token" "$tmp/err"'
+
+# What never recovers takes the whole time.
+if [ -n "${NODESTRAP_LONG:-}" ]; then
+        mock4 --fault imds:silent --fault sts:silent --fault container:silent
+        forever() {
+                local name=$1; shift
+                env -i "AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_EC2_METADATA_SERVICE_ENDPOINT" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS" "$@" \
+                        timeout 20 "$nodestrap" token --cluster-name demo --region us-west-2 ${role:+--role-arn "$role"} >"$tmp/$name.out" 2>"$tmp/$name.err"
+                echo $? >"$tmp/$name.rc"
+        }
+        role='' forever imds & role='' forever web "${web[@]:1:2}" & role=$ROLE forever assume "${environment[@]}" &
+        role='' forever pod "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://$container/v1/credentials" &
+        for name in imds web assume pod; do wait -n; done
+        judged() { [ "$(cat "$tmp/$1.rc")" = "$2" ] && [ "$(wc -l <"$tmp/$1.err")" = 1 ] && grep -F -- "$3" "$tmp/$1.err" || { cat "$tmp/$1.rc" "$tmp/$1.err"; false; }; }
+        ok 'a metadata service that never answers' judged imds 12 'no answer in time'
+        ok 'STS that never answers a web identity' judged web 20 'no usable answer from STS at'
+        ok 'STS that never answers' judged assume 20 'Check the way to STS'
+        ok 'a container'"'"'s endpoint that never answers' judged pod 20 'hands out nothing: no answer in time'
+        vars=()
+        mock4 --fault 'imds:status=403@/latest/api/token'
+        ok 'a metadata service that is switched off' fails_demo 12 EIMDS 'HTTP 403: the metadata service is switched off in the metadata options of this instance'
+        mock4 --no-role
+        ok 'no role at all' fails_demo 20 ECREDENTIALS 'it was launched without an instance profile, or the profile has no role'
+else
+        count=$((count + 1))
+        echo "ok $count - services that never answer # SKIP they take ten seconds: NODESTRAP_LONG=1"
+fi
+done_testing

@@ -1,0 +1,314 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nodestrap wait` against an API server of our own: every sentence that a person can get, and what is recorded. Those that end with
+# the deadline all wait for it at the same time.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") node=ip-10-0-0-10.us-west-2.compute.internal
+pids=() secret=notavaluethatanybodymaysee
+trap 'mock_stop; [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; rm -r "$tmp"' EXIT
+python3 "$here/kube.py" pki "$tmp/pki" || { echo "Bail out! no certificates"; exit 1; }
+export AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=$secret AWS_SESSION_TOKEN=session//$secret==
+unset NO_PROXY no_proxy ALL_PROXY all_proxy AWS_REGION
+
+# kube OPTION...: an API server; afterwards $kube and perhaps $proxy (ADDRESS:PORT), its log is $d/log
+kube() {
+        # shellcheck disable=SC2086  # options are words
+        exec 8< <(exec python3 "$here/kube.py" serve "$tmp/pki" --key "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY:$AWS_SESSION_TOKEN" --log "$d/log" "$@" 2>"$d/mock")
+        pids+=($!)
+        read -r _ kube <&8 || { echo "Bail out! the mock does not start"; exit 1; }
+        case " $* " in *" --proxy "*) read -r _ proxy <&8;; esac
+        exec 8<&-
+}
+# machine SERVER: what init leaves behind, in $d/root
+machine() {
+        local r=$d/root
+        mkdir -p "$r"/{var/lib/kubelet,etc/kubernetes/pki,etc/eks/kubelet,proc/sys/kernel/random,run}
+        cp /proc/sys/kernel/random/boot_id "$r/proc/sys/kernel/random/"; echo host.example >"$r/proc/sys/kernel/hostname"
+        cp "$tmp/pki/ca.crt" "$r/etc/kubernetes/pki/"
+        printf 'NODEADM_KUBELET_ARGS=--config=/etc/kubernetes/kubelet/config.json --hostname-override=%s --v=2\n' "$node" >"$r/etc/eks/kubelet/environment"
+        cat >"$r/var/lib/kubelet/kubeconfig" <<-END
+	apiVersion: v1
+	kind: Config
+	clusters:
+	  - name: kubernetes
+	    cluster:
+	      server: "$1"
+	      certificate-authority: /etc/kubernetes/pki/ca.crt
+	users:
+	  - name: kubelet
+	    user:
+	      exec:
+	        apiVersion: client.authentication.k8s.io/v1beta1
+	        command: aws
+	        args: [eks, get-token, --cluster-name, training, --region, us-west-2]
+	contexts:
+	  - name: kubelet
+	    context: {cluster: kubernetes, user: kubelet}
+	current-context: kubelet
+	END
+}
+wait_for() { (exec "$nodestrap" wait --root "$d/root" "$@") >"$d/out" 2>"$d/err"; echo $? >"$d/rc"; }
+fresh() { d=$tmp/$1; mkdir "$d"; }
+# begin NAME "MOCK'S OPTIONS" [OPTION...]: starts both and goes on; $server takes the place of the mock's address
+begin() {
+        fresh "$1"
+        # shellcheck disable=SC2086
+        kube $2
+        machine "${server:-https://$kube}"
+        wait_for --timeout "${time:-4s}" "${@:3}" &
+        waits+=($!)
+}
+# the results of one of them
+of() { d=$tmp/$1; }
+exits() { [ "$(cat "$d/rc")" = "$1" ] || { cat "$d/rc" "$d/err"; return 1; }; }
+ends() { tail -1 "$d/err" | grep -F -- "$1" || { cat "$d/err"; return 1; }; }         # the last line says so
+tells() { grep -qF -- "$1" "$d/err" || { cat "$d/err"; return 1; }; }
+saw() { grep -qE -- "$1" "$d/log" || { cat "$d/log"; return 1; }; }
+fails() { exits 60 && ends "nodestrap: failed (60 $1) at join: $2"; }
+recorded() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); assert eval(sys.argv[2]), j' "$d/root/run/nodestrap/joined.json" "$1"; }
+metric() { grep -qE "^nodestrap_$1" "$d/root/run/nodestrap/joined.prom" || { cat "$d/root/run/nodestrap/joined.prom"; return 1; }; }
+
+# ---- all that waits for its deadline ----
+waits=()
+begin mapped "--unmapped"
+begin forbidden "--node ip-10-9-9-9.us-west-2.compute.internal"
+begin absent "--play ,"
+time=300ms begin short "--play ,"
+begin stale "--play stale" --for registered
+begin network "--play registered"
+begin other-reason "--play registered=no-disk"
+begin silent-kubelet "--play ready,unknown" --for ready
+begin error-500 "--fault status=503"
+begin error-404 "--fault status=404"
+begin hang "--fault hang"
+begin reset "--fault reset"
+begin closed "--play registered --fault close"
+begin garbage "--fault garbage"
+begin rubbish "--play rubbish"
+begin expired "--tls expired"
+begin skewed "--tls future --clock 1000000"
+begin skewed-token "--clock -1200"
+begin other-ca "--tls other-ca"
+begin other-name "--tls other-name"
+begin plain "--tls none"
+begin no-handshake "--tls hang"
+begin full "--tls full"
+server=https://kube.invalid:6443 begin name ""
+server=https://127.0.0.1:9 begin refused ""
+https_proxy=http://127.0.0.1:9 server=https://kube.invalid begin proxy-refused ""
+https_proxy=http://user:$secret@nowhere.invalid:3128 server=https://kube.invalid begin proxy-name ""
+https_proxy=http://$secret@:x:y server=https://kube.invalid begin proxy-malformed ""
+fresh proxy-forbids; kube --proxy 127.0.0.1:0 --proxy-status 407; machine https://kube.test:6443
+HTTPS_PROXY=http://$proxy wait_for --timeout 4s & waits+=($!)
+fresh proxy-passed-by; kube --proxy 127.0.0.1:0; machine https://kube.invalid:6443
+HTTPS_PROXY=http://$proxy NO_PROXY=.invalid wait_for --timeout 4s & waits+=($!)
+AWS_ACCESS_KEY_ID='' AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9 time=1s begin no-credentials ""
+mock --key "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY:$AWS_SESSION_TOKEN"
+fresh role; kube --unmapped; machine "https://$kube"
+(unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN; wait_for --timeout 4s) & waits+=($!)
+fresh no-route; kube; machine https://192.0.2.1
+if unshare -rn true 2>/dev/null; then nodestrap_here=$nodestrap; wait_there() { (exec unshare -rn "$nodestrap_here" wait --root "$d/root" --timeout 4s) >"$d/out" 2>"$d/err"; echo $? >"$d/rc"; }; wait_there & waits+=($!); fi
+wait "${waits[@]}"
+
+of mapped
+ok "401: the role is not mapped" fails ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized): training has no access entry and no line in aws-auth for that role"
+ok "and what to type" ends "aws eks create-access-entry --cluster-name training --region us-west-2 --type EC2_LINUX --principal-arn "
+ok "the token was good" saw ' 401 ok$'
+of role
+ok "401 names the role that the metadata service knows" fails ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized): training has no access entry and no line in aws-auth for arn:aws:iam::123456789012:role/mock-role; create one:"
+ok "its token was good" saw ' 401 ok$'
+ok "in what to type, too" ends "--principal-arn arn:aws:iam::123456789012:role/mock-role"
+of forbidden
+ok "403: mapped to another name" fails EFORBIDDEN "the API server knows this node's role and does not let it see Node $node: 403 Forbidden"
+ok "with the server's own words" ends 'User "system:node:ip-10-9-9-9.us-west-2.compute.internal" cannot watch resource "nodes"'
+ok "and what it must be" ends "the role must be mapped to user system:node:$node and group system:nodes"
+of absent
+ok "no Node: kubelet has not registered" fails ENOTREGISTERED "cluster training has no Node $node: kubelet has not registered it"
+ok "which is told while it waits" tells "nodestrap: Not yet (ENOTREGISTERED): cluster training has no Node"
+ok "one request is enough for that" eval '[ "$(wc -l <"$d/log")" = 1 ]'
+of short
+ok "a wait that is shorter than a look is no success" exits 60
+of stale
+ok "a Node of another boot is not this one" fails ENOTREGISTERED "the Node $node that cluster training has is of an earlier boot, or of another instance that had the name"
+of network
+ok "NotReady for want of a network" fails ENOTREADY "Node $node is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready"
+ok "and whose work that is" ends "the pod aws-node: kubectl -n kube-system get pods -o wide --field-selector spec.nodeName=$node"
+ok "it is recorded that it has registered" recorded 'j["registeredUsec"] > 0 and j["readyUsec"] is None and j["code"] == "ENOTREADY" and j["exit"] == 60'
+ok "in the metrics too" eval 'metric "joined.verdict=\"failed\",code=\"ENOTREADY\". 0$" && metric "registered_seconds [0-9.]+$" && ! metric ready_seconds'
+of other-reason
+ok "NotReady for another reason" eval 'fails ENOTREADY "Node $node is registered" && ends "not Ready: KubeletNotReady: no-disk" && ends "journalctl -u kubelet"'
+of error-500
+ok "an API server that is not well" fails EAPIERROR "https://"
+ok "with status and message" ends "answers HTTP 503 (the mock says no): the API server is overloaded or not whole"
+of error-404
+ok "something that is no API server" ends "answers HTTP 404 (the mock says no), as no API server does: is spec.cluster.apiServerEndpoint right?"
+of hang
+ok "no answer" eval 'fails EAPISILENT https:// && ends "is reached and does not answer, for "'
+of no-handshake
+ok "not even to TLS" fails EAPISILENT https://
+of reset
+ok "a connection that is reset" eval 'fails EAPIERROR "the connection to https://" && ends "Connection reset by peer"'
+of closed
+ok "an answer that breaks off" fails EAPIERROR "the connection to https://"
+of garbage
+ok "no HTTP" eval 'fails EAPIERROR "the connection to https://" && ends "what answers there is no API server"'
+of rubbish
+ok "a watch that sends no events" eval 'fails EAPIERROR https:// && ends "something that is no event"'
+of expired
+ok "a certificate that has expired" fails EAPICERT "the certificate of 127.0.0.1 has expired, and the clocks agree about the time"
+of skewed
+ok "a certificate of the future: the clock" fails ECLOCK "the certificate of 127.0.0.1 is not valid yet at the time that this machine believes it is: this machine's clock says 20"
+ok "by how much" ends "ours is 11 days behind; look at chronyc tracking"
+ok "nothing secret was sent to who is not known" eval 'saw " HEAD / 401 none$" && ! saw " GET "'
+of skewed-token
+ok "a token of the future: the clock" fails ECLOCK "the API server does not take this node's token (401): this machine's clock says 20"
+ok "by how much, too" eval 'ends "ours is 1200 s ahead" || ends "ours is 1199 s ahead" || ends "ours is 1201 s ahead"'
+of other-ca
+ok "another CA" fails EAPICERT "127.0.0.1 shows a certificate that the cluster's CA in /etc/kubernetes/pki/ca.crt has not signed (unable to get local issuer certificate)"
+of other-name
+ok "another name" fails EAPICERT "127.0.0.1 shows a certificate for other names than its own ("
+of plain
+ok "no TLS" fails EAPICERT "no TLS 1.2 or later with https://"
+of full
+ok "no answer to a connection" eval 'fails EAPIROUTE https:// && ends "does not answer when a connection is opened, for " && ends "security group"'
+of name
+ok "a name that does not resolve" fails EAPINAME "the name of the API server, kube.invalid, does not resolve (Could not resolve host: kube.invalid)"
+of refused
+ok "a port where nobody listens" fails EAPIROUTE "https://127.0.0.1:9 refuses the connection, nothing listens there"
+of no-route
+if [ -e "$d/rc" ]; then ok "no route" eval 'fails EAPIROUTE "there is no route to https://192.0.2.1 (Network is unreachable)"'
+else count=$((count + 1)); echo "ok $count - no route # SKIP no network namespaces here"; fi
+of proxy-refused
+ok "a proxy that is not there" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: Failed to connect to 127.0.0.1"
+of proxy-name
+ok "a proxy whose name does not resolve" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: "
+of proxy-malformed
+ok "a proxy that is none" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.invalid: "
+of proxy-forbids
+ok "a proxy that wants to know who asks" fails EAPIPROXY "the proxy that HTTPS_PROXY names does not lead to kube.test: it answers HTTP 407; let it, or put kube.test into NO_PROXY"
+of proxy-passed-by
+ok "NO_PROXY passes it by" eval 'fails EAPINAME "the name of the API server, kube.invalid" && [ ! -e "$d/log" ]'
+of no-credentials
+ok "without credentials the cause is another one" eval 'exits 12 && ends "failed (12 EIMDS) at join: no usable answer from the instance metadata service"'
+of silent-kubelet
+ok "Ready once is enough" exits 0
+ok "and is recorded" recorded 'j["readyUsec"] >= j["registeredUsec"] > 0 and j["verdict"] == "ok" and j["code"] == "OK" and j["text"] is None'
+
+# ---- all that ends well ----
+time=30s
+begin joins "--play registered,ready" --for ready; wait $!
+ok "a Node that appears and turns Ready" eval 'exits 0 && ends "nodestrap: ok: Node $node of cluster training is ready: registered "'
+ok "each step is told" eval 'tells "Node $node is registered, " && tells "Node $node is Ready, " && tells "Not yet (ENOTREADY)"'
+ok "by one request, with a good token" eval '[ "$(wc -l <"$d/log")" = 1 ] && saw " 200 ok$"'
+ok "the metrics say so" eval 'metric "joined.verdict=\"ok\",code=\"OK\". 1$" && metric "ready_seconds [0-9.]+$" && metric "join_requests 1$"'
+begin registers "--play registered" --for registered; wait $!
+ok "--for registered does not wait for more" eval 'exits 0 && recorded "j[\"for\"] == \"registered\" and j[\"readyUsec\"] is None"'
+begin later "--play end,x --play gone --play deleted,end --play stale,registered,ready --fault retry-after=1*1"; wait $!
+ok "what goes wrong for a while is tried again" exits 0
+fresh kept; kube --play end --play end --play end --play ready; machine "https://$kube"; wait_for --timeout 30s
+ok "over one connection" eval 'exits 0 && [ "$(cut -d" " -f2 "$d/log" | sort -u)" = 1 ]'
+ok "in four requests" eval '[ "$(wc -l <"$d/log")" = 4 ]'
+fresh renewed; kube --fault status=401*1 --play ready; machine "https://$kube"; wait_for --timeout 30s
+ok "a 401 that passes" exits 0
+fresh slow; kube --fault slow --play ready; machine "https://$kube"; wait_for --timeout 30s
+ok "an answer that comes byte by byte" exits 0
+fresh through-proxy; kube --proxy 127.0.0.1:0 --play ready; machine https://kube.test:6443
+HTTPS_PROXY=http://$proxy wait_for --timeout 30s
+ok "a proxy leads to a name that only it knows" eval 'exits 0 && saw " CONNECT kube.test:6443 200 proxy$"'
+fresh own-address; kube --play ready; machine "https://$kube"; HTTPS_PROXY=http://127.0.0.1:9 wait_for --timeout 30s
+ok "this machine itself is asked without a proxy" exits 0
+
+# ---- times ----
+fresh old; kube --play old; machine "https://$kube"; wait_for --timeout 30s
+ok "a Node that was Ready before the wait has been so since then" recorded '40e6 < j["readyUsec"] - j["registeredUsec"] < 60e6 and j["endUsec"] - j["readyUsec"] > 40e6'
+cp "$d/root/run/nodestrap/joined.json" "$d/first"
+sed -i "s|server: .*|server: \"https://127.0.0.1:9\"|" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 1s
+ok "what an earlier wait has seen stays" eval 'exits 60 && python3 -c "import json, sys; a, b = (json.load(open(f)) for f in sys.argv[1:]); assert a[\"readyUsec\"] == b[\"readyUsec\"] and b[\"code\"] == \"EAPIROUTE\"" "$d/first" "$d/root/run/nodestrap/joined.json"'
+echo other-boot >"$d/root/proc/sys/kernel/random/boot_id"; wait_for --timeout 1s
+ok "but not over a reboot" recorded 'j["readyUsec"] is None and j["bootId"] == "other-boot"'
+
+# ---- status ----
+of joins
+printf '{"version": "1", "bootId": "%s", "verdict": "ok", "code": "OK", "exit": 0, "step": null, "text": null, "planId": "sha256:77", "runs": {}}' "$(cat "$d/root/proc/sys/kernel/random/boot_id")" >"$d/root/run/nodestrap/status.json"
+ok "status tells when it joined" eval '"$nodestrap" status --root "$d/root" | grep -E "^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started \(node $node of cluster training\)$"'
+ok "as JSON too" eval '"$nodestrap" status --root "$d/root" --output json | python3 -c "import json, sys; assert json.load(sys.stdin)[\"joined\"][\"readyUsec\"] > 0"'
+wait_for --timeout 30s
+ok "the plan that this boot applied stands there" recorded 'j["planId"] == "sha256:77"'
+cp "$d/root/run/nodestrap/status.json" "$tmp/network/root/run/nodestrap/"
+of network
+ok "or why it did not" eval '"$nodestrap" status --root "$d/root" | grep -F "not joined (60 ENOTREADY): Node $node is registered"'
+echo another >"$d/root/proc/sys/kernel/random/boot_id"
+ok "of this boot alone" eval '! "$nodestrap" status --root "$d/root" | grep joined'
+
+# ---- what kubelet was told ----
+variant() { # NAME PLAY SED-SCRIPT: a machine whose kubeconfig is edited
+        fresh "$1"; kube --play "$2"; machine "https://$kube"; sed -i "$3" "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 30s
+}
+variant id ready 's/get-token, --cluster-name, training/get-token, "--cluster-id=training"/'
+ok "a local cluster has an id" exits 0
+variant ours ready 's/\[eks, get-token/[token/; s|command: aws|command: /usr/bin/nodestrap|'
+ok "our own plugin in the kubeconfig" exits 0
+variant data ready "s|certificate-authority: .*|certificate-authority-data: $(base64 -w0 "$tmp/pki/ca.crt")|"
+ok "the CA inside of the kubeconfig" exits 0
+variant http ready 's/https:/http:/'
+ok "a server without TLS is none" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig names no server that begins with https://"
+variant yaml ready 's/^users:/users: [/'
+ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read as YAML"
+variant plugin ready '/exec:/,/args:/d'
+ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster"
+fresh outpost; kube --play ready; machine "https://$kube"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 30s
+ok "on Outposts the other file counts" exits 0
+fresh nothing; mkdir "$d/root"; wait_for
+ok "where init has not run" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster: nodestrap init has not run on this machine, or failed"
+for broken in missing garbage; do
+        fresh "ca-$broken"; kube; machine "https://$kube"; rm "$d/root/etc/kubernetes/pki/ca.crt"
+        [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"
+        wait_for
+        ok "a CA file that is $broken" fails EAPICERT "/etc/kubernetes/pki/ca.crt, by which the API server would be known, "
+done
+fresh ca-damaged; kube; machine "https://$kube"; printf -- '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' >"$d/root/etc/kubernetes/pki/ca.crt"; wait_for --timeout 1s
+ok "or damaged" fails EAPICERT "/etc/kubernetes/pki/ca.crt holds no certificate that can be read"
+named() { # NAME ENVIRONMENT: kubelet's arguments
+        fresh "$1"; kube --play ready; machine "https://$kube"; printf '%s\n' "$2" >"$d/root/etc/eks/kubelet/environment"; wait_for --timeout 30s
+}
+named last 'NODEADM_KUBELET_ARGS="--hostname-override=a --node-labels=x=\"y z\" --hostname-override=My.Node"'
+ok "the last --hostname-override counts, in small letters" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
+named words 'NODEADM_KUBELET_ARGS=--hostname-override my.node --v=2'
+ok "also as two words" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
+named host 'NODEADM_KUBELET_ARGS=--v=2'
+ok "without it, the host's name" eval 'exits 0 && saw "metadata.name%3Dhost.example&"'
+
+# ---- TLS ----
+if unshare -rmn true 2>/dev/null && command -v curl >/dev/null; then
+        fresh system-ca; mkdir "$d/certs"; cp "$tmp/pki/other.crt" "$d/certs/ca-certificates.crt"; cp "$tmp/pki/other.crt" "$d/certs/other.pem"; openssl rehash "$d/certs" 2>/dev/null
+        kube --tls other-ca --play ready; machine "https://$kube"
+        in_system() { unshare -rm sh -c 'mount --bind "$1" /etc/ssl/certs && shift && exec "$@"' sh "$d/certs" "$@"; }
+        ok "control: curl trusts the system's CA" in_system curl -sS -o /dev/null "https://$kube/version"
+        in_system "$nodestrap" wait --root "$d/root" --timeout 1s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
+        ok "only the cluster's CA counts" fails EAPICERT "127.0.0.1 shows a certificate that the cluster's CA"
+else count=$((count + 1)); echo "ok $count - only the cluster's CA counts # SKIP no mount namespaces or curl here"; fi
+
+# ---- the rest ----
+fresh stopped; kube --play registered; machine "https://$kube"
+mkfifo "$d/told"; "$nodestrap" wait --root "$d/root" 2>"$d/told" >"$d/out" & pid=$!
+while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREADY*) kill -TERM $pid;; esac; done <"$d/told"
+wait $pid; echo $? >"$d/rc"
+ok "SIGTERM ends it with a report" eval 'exits 1 && ends "nodestrap: failed (1 EINTERRUPTED) at join: Node $node is registered" && ends "ended by SIGTERM"'
+ok "that is recorded" recorded 'j["code"] == "EINTERRUPTED" and j["registeredUsec"] > 0'
+fresh read-only; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mkdir "$d/root/run/nodestrap/joined.json"; wait_for --timeout 30s
+ok "what cannot be recorded is no failure" eval 'exits 0 && tells "/run/nodestrap/joined.json"'
+fresh debug; kube --play ready; machine "https://$kube"; wait_for --timeout 30s --development
+ok "no secret is told" eval '! grep -rlE "$secret|k8s-aws-v1" "$tmp"/*/err "$tmp"/*/out "$tmp"/*/root/run'
+if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$nodestrap"; then
+        fresh nobody; kube --play ready; machine "https://$kube"; chmod a+rx "$tmp"
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$nodestrap" wait --root "$d/root" --timeout 30s >"$d/out" 2>"$d/err"; echo $? >"$d/rc"
+        ok "it needs no root" exits 0
+        ok "and leaves no word of what it may not write" eval '! grep -F joined.json "$d/err"'
+else count=$((count + 1)); echo "ok $count - it needs no root # SKIP not root, or a program that others may not run"; fi
+usage() { "$nodestrap" wait "$@" >"$tmp/out" 2>"$tmp/err"; [ $? = 2 ]; }
+ok "--for takes two words" eval 'usage --for joined && says "--for takes registered or ready, not \"joined\""'
+ok "--timeout takes a time" eval 'usage --timeout soon && says "--timeout takes a time like 90s, 5m or 1h30m"'
+ok "but not none" usage --timeout 0
+done_testing

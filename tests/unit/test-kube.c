@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Events of a watch → the Node's state, and replies → causes and sentences; what needs a real connection is in tests/check/wait.sh. */
+#include "base/time.h"
+#include "kube/internal.h"
+#include "test.h"
+
+#include <curl/curl.h>
+#include <openssl/x509_vfy.h>
+
+#define BOOT "11111111-2222-3333-4444-555555555555"
+
+static int parse(const char *line, KubeNode *ret, char **ret_why) {
+        return kube_event_parse(line, strlen(line), BOOT, ret, ret_why);
+}
+
+static char *event(const char *type, const char *boot_id, const char *conditions) {
+        return xasprintf("{\"type\":\"%s\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"creationTimestamp\":\"2026-01-02T03:04:05Z\"},"
+                         "\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"},\"conditions\":[%s]}}}\n", type, boot_id, conditions);
+}
+
+TEST(states) {
+        static const char pressure[] = "{\"type\":\"MemoryPressure\",\"status\":\"True\"},";
+        static const struct { const char *type, *boot_id, *ready; KubeNodeState state; } cases[] = {
+                { "ADDED",    BOOT,    "\"True\"",    KUBE_NODE_READY      },
+                { "MODIFIED", BOOT,    "\"True\"",    KUBE_NODE_READY      },
+                { "ADDED",    BOOT,    "\"False\"",   KUBE_NODE_REGISTERED },
+                { "ADDED",    BOOT,    "\"Unknown\"", KUBE_NODE_REGISTERED },
+                { "ADDED",    BOOT,    "true",        KUBE_NODE_REGISTERED },
+                { "ADDED",    "other", "\"True\"",    KUBE_NODE_STALE      },
+                { "ADDED",    "",      "\"True\"",    KUBE_NODE_READY      },    /* kubelet could not say: nobody else reports Ready */
+                { "DELETED",  BOOT,    "\"True\"",    KUBE_NODE_ABSENT     },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *ready = xasprintf("%s{\"type\":\"Ready\",\"status\":%s,\"lastTransitionTime\":\"2026-01-02T03:05:05Z\"}", pressure, cases[i].ready);
+                _cleanup_(freep) char *line = event(cases[i].type, cases[i].boot_id, ready), *why = NULL;
+                _cleanup_(kube_node_done) KubeNode n = {};
+                ASSERT_OK(parse(line, &n, &why));
+                if (n.state != cases[i].state)
+                        FAIL("case %zu: state %d, want %d", i, (int)n.state, (int)cases[i].state);
+        }
+}
+
+TEST(no_conditions_yet) {
+        _cleanup_(freep) char *line = event("ADDED", BOOT, ""), *why = NULL;
+        _cleanup_(kube_node_done) KubeNode n = {};
+        ASSERT_OK(parse(line, &n, &why));
+        ASSERT_EQ(n.state, KUBE_NODE_REGISTERED);
+        ASSERT_TRUE(!n.reason && !n.message);
+        ASSERT_EQ(n.created, 1767323045);
+}
+
+TEST(own_boot_not_known) {
+        _cleanup_(freep) char *line = event("ADDED", "any", "{\"type\":\"Ready\",\"status\":\"True\"}"), *why = NULL;
+        _cleanup_(kube_node_done) KubeNode n = {};
+        ASSERT_OK(kube_event_parse(line, strlen(line), "", &n, &why));
+        ASSERT_EQ(n.state, KUBE_NODE_READY);
+        ASSERT_EQ(n.ready_since, 0);
+}
+
+TEST(what_a_condition_says) {
+        _cleanup_(freep) char *line = event("ADDED", BOOT, "{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":\"R\",\"message\":\"m n\"}"), *why = NULL;
+        _cleanup_(kube_node_done) KubeNode n = {};
+        ASSERT_OK(parse(line, &n, &why));
+        ASSERT_STREQ(n.reason, "R");
+        ASSERT_STREQ(n.message, "m n");
+}
+
+TEST(no_events) {
+        static const char *const lines[] = { "", "\n", "{}", "[]", "<html>", "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":[]}", "{\"object\":{}}",
+                                             "{\"type\":\"BOOKMARK\",\"object\":{}}", "{\"type\":7,\"object\":{}}", "{\"type\":\"ADDED\",\"object\":{}} x" };
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                KubeNode n = {};
+                char *why = NULL;
+                if (parse(lines[i], &n, &why) != -EBADMSG || why)
+                        FAIL("case %zu", i);
+        }
+}
+
+TEST(error_events) {
+        _cleanup_(freep) char *why = NULL, *other = NULL;
+        KubeNode n = {};
+        ASSERT_ERROR(parse("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"message\":\"too old\"}}", &n, &why), EREMOTEIO);
+        ASSERT_STREQ(why, "too old");
+        ASSERT_ERROR(parse("{\"type\":\"ERROR\"}", &n, &other), EREMOTEIO);
+        ASSERT_TRUE(other);
+}
+
+TEST(status_messages) {
+        static const char *const bodies[][2] = { { "{\"message\":\"no\"}", "no" }, { "{\"message\":\"\"}", NULL }, { "{\"message\":7}", NULL }, { "nothing", NULL } };
+        for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+                Text body = {};
+                text_add(&body, "%s", bodies[i][0]);
+                _cleanup_(freep) char *message = kube_status_message(&body);
+                ASSERT_TRUE(bodies[i][1] ? message && streq(message, bodies[i][1]) : !message);
+                text_done(&body);
+        }
+}
+
+/* ---- failures ---- */
+
+static char *nobody(_unused_ void *user) {
+        return NULL;
+}
+
+static char *somebody(_unused_ void *user) {
+        return xstrdup("arn:aws-cn:iam::1:role/r");
+}
+
+static const KubeIdentity unknown = { .principal = nobody }, known = { .principal = somebody };
+
+static char server[] = "https://kube.example", host[] = "kube.example", ca_path[] = "/ca.crt", cluster[] = "training", region[] = "cn-north-1", node[] = "n";
+static const KubeAccess access_here = { .server = server, .host = host, .ca_path = ca_path, .cluster = cluster, .region = region, .node = node };
+static const KubeAccess access_nowhere = { .server = server, .host = host, .ca_path = ca_path, .cluster = cluster, .node = node };
+
+typedef struct Case { KubeReply reply; int64_t server; Cause cause; const char *words; } Case;
+
+static char *explain(const KubeAccess *access, const KubeIdentity *identity, const Case *c) {
+        KubeMoment m = { .access = access, .reply = &c->reply, .now = 1767323045, .server = c->server };
+        char *text = NULL;
+        Cause cause = kube_failure(&m, identity, &text);
+        if (cause != c->cause)
+                FAIL("cause %s, want %s: %s", cause_word(cause), cause_word(c->cause), text);
+        return text;
+}
+
+TEST(failures) {
+        static char e[] = "words of libcurl", names[] = "no alternative certificate subject name matches";
+        static const Case cases[] = {
+                { { .status = 200 }, 0, CAUSE_NONE, "" },
+                { { .status = 401, .date = 1 }, 1767323045, CAUSE_NOT_MAPPED, "--region cn-north-1 --type EC2_LINUX --principal-arn arn:aws-cn:iam::1:role/r" },
+                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "arn:aws-cn:iam::1:role/r; create one" },
+                { { .status = 401 }, 1767323045 - 299, CAUSE_NOT_MAPPED, "create one" },
+                { { .status = 401 }, 1767323045 - 300, CAUSE_CLOCK, "2026-01-02T03:04:05Z, the server's 2026-01-02T02:59:05Z: ours is 300 s ahead" },
+                { { .status = 401 }, 1767323045 + 300, CAUSE_CLOCK, "ours is 300 s behind" },
+                { { .status = 401 }, 1767323045 + 86400, CAUSE_CLOCK, "ours is 24 h behind" },
+                { { .status = 401 }, 1767323045 + 864000, CAUSE_CLOCK, "ours is 10 days behind" },
+                { { .status = 403 }, 0, CAUSE_FORBIDDEN, "Node n: 403 Forbidden; the role must be mapped to user system:node:n" },
+                { { .status = 429 }, 0, CAUSE_API_ERROR, "HTTP 429: the API server is overloaded" },
+                { { .status = 302 }, 0, CAUSE_API_ERROR, "HTTP 302, as no API server does" },
+                { { .curl = CURLE_COULDNT_RESOLVE_HOST, .error = e }, 0, CAUSE_API_NAME, "kube.example, does not resolve (words of libcurl)" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e }, 0, CAUSE_API_NAME, "does not resolve" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .usec = 10 * USEC_PER_SEC }, 0, CAUSE_API_ROUTE, "for 10.0 s: the cluster's security group" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .proxy_set = true }, 0, CAUSE_API_ROUTE, "HTTPS_PROXY is set" },
+                { { .curl = CURLE_OPERATION_TIMEDOUT, .error = e, .resolved = true, .connected = true }, 0, CAUSE_API_SILENT, "is reached and does not answer" },
+                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EHOSTUNREACH }, 0, CAUSE_API_ROUTE, "no route to https://kube.example (No route to host)" },
+                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = EACCES }, 0, CAUSE_API_ROUTE, "no connection to https://kube.example: words of libcurl" },
+                { { .curl = CURLE_COULDNT_CONNECT, .error = e, .os_error = ECONNREFUSED, .at_proxy = true }, 0, CAUSE_API_PROXY, "words of libcurl; let it" },
+                { { .curl = CURLE_RECV_ERROR, .error = e, .at_proxy = true, .proxy_status = 403 }, 0, CAUSE_API_PROXY, "it answers HTTP 403" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 0, CAUSE_CLOCK, "this machine's clock says 2026-01-02T03:04:05Z; look" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_NOT_YET_VALID }, 1767323045, CAUSE_API_CERT, "is not valid yet, and the clocks agree" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_CERT_HAS_EXPIRED }, 1767323045, CAUSE_API_CERT, "has expired, and the clocks agree" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN }, 0, CAUSE_API_CERT, "CA in /ca.crt has not signed (self" },
+                { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = names }, 0, CAUSE_API_CERT, "for other names than its own" },
+                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = e }, 0, CAUSE_API_CERT, "no TLS 1.2" },
+                { { .curl = CURLE_SSL_CACERT_BADFILE, .error = e }, 0, CAUSE_API_CERT, "/ca.crt holds no certificate that can be read" },
+                { { .curl = CURLE_GOT_NOTHING, .error = e }, 0, CAUSE_API_ERROR, "broke (words of libcurl): the API server restarts" },
+                { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "what answers there is no API server" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = explain(&access_here, &known, &cases[i]);
+                ASSERT_CONTAINS(text, cases[i].words);
+        }
+}
+
+TEST(role_not_known) {
+        static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
+        _cleanup_(freep) char *text = explain(&access_nowhere, &unknown, &c);
+        ASSERT_CONTAINS(text, "no line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE");
+}
+
+TEST(somebody_elses_words) {
+        static char body[] = "{\"message\":\"a\\u001b[31mb\\nc\"}";
+        Case c = { { .status = 403, .body = { body, sizeof body - 1, sizeof body } }, 0, CAUSE_FORBIDDEN, NULL };
+        _cleanup_(freep) char *text = explain(&access_here, &known, &c);
+        ASSERT_CONTAINS(text, "(a\\x1b[31mb\\x0ac)");
+}
+
+TEST(when_the_clock_is_asked_for) {
+        KubeReply r = { .curl = CURLE_PEER_FAILED_VERIFICATION, .verify = X509_V_ERR_CERT_HAS_EXPIRED };
+        ASSERT_TRUE(kube_failure_wants_clock(&r));
+        r.verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+        ASSERT_TRUE(!kube_failure_wants_clock(&r));
+        ASSERT_TRUE(!kube_failure_wants_clock(&(KubeReply){ .status = 401 }));
+}
+
+TEST_MAIN

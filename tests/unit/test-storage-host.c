@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Storage as host_detect() sees it, on the fixture root "stores": arrays, mounts, directories and what the facts say of them. */
+#include "host/detect.h"
+
+#include "../superblock.h"
+#include "../test.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "host/content.h"
+#include "host/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- waiting: stands in for src/host/wait.c ---- */
+
+static unsigned waits, waited_for;
+static int wait_result;
+static const char *arrives;             /* this disk's size is there after the wait */
+static char *arrives_below;
+
+int wait_for_disks(_unused_ const Root *root, unsigned expected, _unused_ uint64_t timeout_usec, Diag *diag) {
+        waits++;
+        waited_for = expected;
+        if (arrives) {
+                _cleanup_(freep) char *old = xasprintf("%s/sys/%s", arrives_below, arrives), *new = xasprintf("%s/sys/block/%s", arrives_below, arrives);
+                ASSERT_EQ(rename(old, new), 0);
+        }
+        return wait_result < 0 ? diag_error(diag, wait_result, CAUSE_INTERRUPTED, NULL, NULL, "stopped while waiting for disks") : wait_result;
+}
+
+/* ---- one detection ---- */
+
+typedef struct Run { Root *root; Host *host; Diag diag; Config config; HostOptions options; char dir[40]; } Run;
+
+static void run_program(char *const *argv) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        ASSERT_OK(child_run(argv, 60 * USEC_PER_SEC, 4096, &c));
+        if (c.status != 0)
+                FAIL("%s: %s", argv[0], c.errors);
+}
+
+static void run_done(Run *r) {
+        host_free(r->host);
+        root_free(r->root);
+        diag_done(&r->diag);
+        run_program((char *[]){ (char *)"rm", (char *)"-r", r->dir, NULL });
+}
+
+static void run_open(Run *r, const char *fixture) {
+        strcpy(r->dir, P_tmpdir "/test-storage-XXXXXX");
+        ASSERT_TRUE(mkdtemp(r->dir));
+        run_program((char *[]){ (char *)"tests/fixtures/expand.sh", (char *)fixture, r->dir, NULL });
+        ASSERT_OK(root_new(r->dir, &r->root));
+        r->config.instance.storage = (LocalStorage){ .strategy = STORAGE_RAID0, .mount_path = (char *)"/mnt/k8s-disks" };
+        r->options.storage = true;
+        waits = waited_for = 0;
+        wait_result = 1;
+        arrives = NULL;
+        arrives_below = r->dir;
+}
+
+#define RUN(name, fixture) _cleanup_(run_done) Run name = {}; run_open(&name, fixture)
+
+static int run_detect(Run *r) {
+        r->host = host_free(r->host);
+        return host_detect(r->root, &r->config, &r->options, &r->host, &r->diag);
+}
+
+static const Storage *run_ok(Run *r) {
+        int result = run_detect(r);
+        const Diagnostic *e = diag_first_error(&r->diag);
+        if (result < 0)
+                FAIL("detection: %s", e ? e->text : "failed without a word");
+        return &r->host->storage;
+}
+
+static void run_write(Run *r, const char *path, const char *text) {
+        ASSERT_TRUE(root_replace(r->root, path, text, strlen(text), 0644) >= 0);
+}
+
+static void run_fails(Run *r, Cause cause, const char *word, const char *other) {
+        ASSERT_TRUE(run_detect(r) < 0);
+        const Diagnostic *e = diag_first_error(&r->diag);
+        ASSERT_TRUE(e);
+        _cleanup_(freep) char *text = diagnostic_format(e);
+        ASSERT_STREQ(cause_word(e->cause), cause_word(cause));
+        ASSERT_CONTAINS(text, word);
+        ASSERT_CONTAINS(text, other);
+        diag_done(&r->diag);
+        r->diag = (Diag){};
+}
+
+static const Disk *disk(const Host *h, const char *name) {
+        for (size_t i = 0; i < h->n_disks; i++)
+                if (streq(h->disks[i].name, name))
+                        return &h->disks[i];
+        FAIL("no disk %s", name);
+}
+
+static const Array *array(const Storage *s, const char *name) {
+        for (size_t i = 0; i < s->n_arrays; i++)
+                if (streq(s->arrays[i].name, name))
+                        return &s->arrays[i];
+        FAIL("no array %s", name);
+}
+
+static void join_is(char *const *v, const char *want) {
+        _cleanup_(freep) char *joined = strv_join(v, " ");
+        ASSERT_STREQ(joined, want);
+}
+
+/* ---- disks ---- */
+
+TEST(disks) {
+        RUN(r, "stores");
+        ASSERT_TRUE(run_ok(&r)->looked);
+        ASSERT_TRUE(!r.host->storage.not_looked);
+        const Disk *d = disk(r.host, "nvme1n1");
+        ASSERT_STREQ(d->number, "259:2");
+        ASSERT_TRUE(d->in_use && !d->read_only && !d->partitions);
+        join_is(d->holders, "md127");
+        ASSERT_EQ(d->content.kind, CONTENT_BLANK);
+        d = disk(r.host, "nvme3n1");
+        ASSERT_TRUE(!d->in_use && d->read_only && !d->holders);
+        ASSERT_STREQ(d->content.type, "dos");
+        d = disk(r.host, "nvme0n1");
+        ASSERT_TRUE(d->in_use);
+        join_is(d->partitions, "nvme0n1p1");
+        ASSERT_EQ(d->content.kind, CONTENT_UNKNOWN);    /* of EBS volumes nobody wants to know; there is no dev/nvme0n1 */
+        ASSERT_EQ(waits, 0);
+}
+
+TEST(chance_is_the_kernels) {
+        RUN(r, "stores");
+        ASSERT_TRUE(!run_ok(&r)->chance);
+        run_write(&r, "/proc/sys/kernel/random/uuid", "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a\n");
+        ASSERT_STREQ(run_ok(&r)->chance, "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a");
+}
+
+TEST(no_more_is_read_without_local_storage) {
+        RUN(r, "stores");
+        run_write(&r, "/proc/self/mountinfo", "rubbish\n");
+        run_write(&r, "/sys/block/nvme1n1/ro", "rubbish\n");
+        r.config.instance.storage.strategy = STORAGE_NONE;
+        r.options.disks_timeout_usec = 1;
+        const Storage *s = run_ok(&r);
+        ASSERT_TRUE(!s->looked && !s->not_looked && !s->n_arrays && !r.host->disks[1].number);
+        r.config.instance.storage.strategy = STORAGE_RAID0;
+        r.options.storage = false;
+        s = run_ok(&r);
+        ASSERT_TRUE(!s->looked && !s->not_looked);
+        ASSERT_EQ(waits, 0);
+        json_t *facts = host_to_json(r.host);
+        ASSERT_TRUE(!json_object_get(facts, "storage"));
+        ASSERT_TRUE(!json_object_get(json_array_get(json_object_get(facts, "disks"), 1), "holders"));
+        json_decref(facts);
+}
+
+TEST(disk_files_that_make_no_sense) {
+        RUN(r, "stores");
+        run_write(&r, "/sys/block/nvme1n1/ro", "perhaps\n");
+        run_fails(&r, CAUSE_FACTS, "/sys/block/nvme1n1/ro", "whether this disk can be written");
+}
+
+TEST(why_nobody_looked) {
+        RUN(r, "stores");
+        ASSERT_EQ(root_remove(r.root, "/dev/nvme2n1"), 1);
+        const Storage *s = run_ok(&r);
+        ASSERT_TRUE(!s->looked && !s->n_arrays && !s->n_mounts);
+        ASSERT_STREQ(s->not_looked, "there is no /dev/nvme2n1");
+        ASSERT_EQ(r.host->disks[1].content.kind, CONTENT_UNKNOWN);
+        json_t *facts = host_to_json(r.host), *o = json_object_get(facts, "storage");
+        ASSERT_TRUE(json_is_false(json_object_get(o, "looked")));
+        ASSERT_STREQ(json_string_value(json_object_get(o, "notLooked")), "there is no /dev/nvme2n1");
+        ASSERT_TRUE(!json_object_get(o, "arrays"));
+        json_decref(facts);
+}
+
+static const Storage *as_nobody(Run *r) {
+        uid_t user = geteuid();
+        if (user == 0)
+                ASSERT_EQ(seteuid(65534), 0);
+        const Storage *s = run_ok(r);
+        if (user == 0)
+                ASSERT_EQ(seteuid(0), 0);
+        return s;
+}
+
+TEST(only_root_can_look) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *device = xasprintf("%s/dev/nvme1n1", r.dir), *folder = xasprintf("%s/var/lib/kubelet", r.dir);
+        ASSERT_EQ(chmod(r.dir, 0755), 0);
+        ASSERT_EQ(chmod(device, 0600), 0);
+        if (geteuid() != 0)
+                ASSERT_EQ(chmod(device, 0), 0);
+        ASSERT_STREQ(as_nobody(&r)->not_looked, "only root can read disks");
+        ASSERT_TRUE(!r.host->storage.looked);
+        ASSERT_EQ(chmod(device, 0644), 0);
+        ASSERT_EQ(chmod(folder, 0), 0);
+        ASSERT_STREQ(as_nobody(&r)->not_looked, "only root can look into /var/lib/kubelet");
+        ASSERT_EQ(chmod(folder, 0755), 0);
+        ASSERT_TRUE(as_nobody(&r)->looked);
+        ASSERT_EQ(r.diag.n, 0);
+}
+
+TEST(model) {
+        RUN(r, "none");
+        r.options.instance_type = "p5.48xlarge";
+        ASSERT_STREQ(run_ok(&r)->not_looked, "a model has no disks to look at");
+        r.options.storage = false;
+        ASSERT_TRUE(!run_ok(&r)->not_looked);
+}
+
+/* ---- waiting ---- */
+
+TEST(disks_that_come_late) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *here = xasprintf("%s/sys/block/nvme3n1", r.dir), *away = xasprintf("%s/sys/nvme3n1", r.dir);
+        ASSERT_EQ(rename(here, away), 0);
+        r.options.disks_timeout_usec = 5 * USEC_PER_SEC;
+        r.config.instance.storage.expected_disks = 3;
+        arrives = "nvme3n1";
+        ASSERT_TRUE(run_ok(&r)->looked);
+        ASSERT_EQ(waits, 1);
+        ASSERT_EQ(waited_for, 3);
+        ASSERT_EQ(r.host->n_disks, 4);
+        ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
+}
+
+TEST(wait_that_was_stopped) {
+        RUN(r, "stores");
+        r.options.disks_timeout_usec = 5 * USEC_PER_SEC;
+        wait_result = -EINTR;
+        run_fails(&r, CAUSE_INTERRUPTED, "stopped", "waiting for disks");
+}
+
+TEST(expected_stores) {
+        Config config = {};
+        Host host = {};
+        InstanceType type = { .disks = 8 };
+        ASSERT_EQ(host_expected_stores(&config, &host), 0);
+        host.type = &type;
+        ASSERT_EQ(host_expected_stores(&config, &host), 8);
+        config.instance.storage.expected_disks = 3;
+        ASSERT_EQ(host_expected_stores(&config, &host), 3);
+        config.instance.storage.expected_disks = 0;
+        type.disks = -1;                /* the table does not know */
+        ASSERT_EQ(host_expected_stores(&config, &host), 0);
+}
+
+/* ---- arrays ---- */
+
+TEST(arrays) {
+        RUN(r, "stores");
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_arrays, 4);
+        ASSERT_STREQ(s->arrays[0].name, "md126");
+        const Array *a = array(s, "md127");
+        ASSERT_STREQ(a->number, "9:127");
+        ASSERT_STREQ(a->level, "raid0");
+        ASSERT_EQ(a->disks, 2);
+        ASSERT_EQ(a->bytes, 61440 * 512);
+        ASSERT_TRUE(a->active && !a->degraded && !a->holders && !a->partitions);
+        join_is(a->members, "nvme1n1 nvme2n1");
+        ASSERT_EQ(a->content.kind, CONTENT_BLANK);
+        a = array(s, "md126");
+        ASSERT_TRUE(!a->active && !a->level && !a->degraded);
+        ASSERT_EQ(a->disks, 0);
+        join_is(a->members, "sdb1");
+        a = array(s, "md5");
+        ASSERT_EQ(a->disks, 4);
+        ASSERT_TRUE(a->active && a->degraded);
+        join_is(a->members, "sdc sdd");
+        join_is(a->holders, "dm-0");
+        join_is(a->partitions, "md5p1");
+        ASSERT_EQ(a->content.kind, CONTENT_UNKNOWN);    /* none of its members is an instance store */
+        ASSERT_TRUE(array(s, "md6")->degraded);
+}
+
+TEST(array_of_a_partition) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *slave = xasprintf("%s/sys/block/md127/slaves", r.dir);
+        run_program((char *[]){ (char *)"rm", (char *)"-r", slave, NULL });
+        ASSERT_OK(root_make_dirs(r.root, "/sys/block/md127/slaves/nvme3n1p1", 0755));
+        ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_UNKNOWN);
+        ASSERT_OK(root_make_dirs(r.root, "/sys/block/nvme3n1/nvme3n1p1", 0755));
+        ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_BLANK);
+        run_write(&r, "/sys/block/md127/md/raid_disks", "18446744073709551616\n");
+        ASSERT_EQ(array(run_ok(&r), "md127")->disks, 0);
+        run_write(&r, "/sys/block/md127/md/array_state", "inactive\n");
+        ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_UNKNOWN);
+}
+
+TEST(array_files_that_make_no_sense) {
+        RUN(r, "stores");
+        run_write(&r, "/sys/block/md127/size", "much\n");
+        run_fails(&r, CAUSE_FACTS, "/sys/block/md127/size", "size");
+        run_write(&r, "/sys/block/md127/size", "18446744073709551615\n");
+        run_fails(&r, CAUSE_FACTS, "/sys/block/md127/size", "size");
+}
+
+/* ---- mounts ---- */
+
+static const char *seen_at(const Storage *s, const char *target) {
+        const Mount *m = storage_mount_at(s, target);
+        return m ? m->source : "nothing";
+}
+
+TEST(mounts) {
+        RUN(r, "stores");
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_mounts, 5);
+        const Mount *m = storage_mount_at(s, "/var/lib/kubelet");
+        ASSERT_STREQ(m->target, "/var/lib/kubelet");
+        ASSERT_STREQ(m->source, "/dev/md127");
+        ASSERT_STREQ(m->number, "9:127");
+        ASSERT_STREQ(m->root, "/kubelet");
+        ASSERT_STREQ(m->type, "xfs");
+        ASSERT_TRUE(!m->read_only && storage_mount_at(s, "/media")->read_only);
+        ASSERT_STREQ(seen_at(s, "/mnt//k8s-disks/./0/"), "/dev/md127");
+        ASSERT_STREQ(seen_at(s, "/mnt/k8s-disks"), "nothing");
+        ASSERT_STREQ(seen_at(s, "/mnt/k8s-disks/00"), "nothing");
+        ASSERT_STREQ(storage_mount_of(s, "/var/lib/kubelet/pods")->source, "/dev/md127");
+        ASSERT_STREQ(storage_mount_of(s, "/var/lib")->source, "/dev/nvme0n1p1");
+}
+
+TEST(mountinfo_in_all_its_forms) {
+        _cleanup_(diag_done) Diag diag = {};
+        Storage s = {};
+        ASSERT_OK(mounts_parse("36 35 98:0 /a\\040b /mnt/with\\011tab\\134and\\012line\\9 ro,noatime - ext3.x /dev/a\\040b rw\n"
+                               "37 35 98:1 / /b rw shared:1 master:2 propagate_from:3 unbindable - fuse.x  rw,lowerdir=/a b,ro\n"
+                               "38 35 98:2 / /c rw,romantic - tmpfs none rw,error=ro", &s, &diag));
+        ASSERT_EQ(s.n_mounts, 3);
+        ASSERT_STREQ(s.mounts[0].target, "/mnt/with\ttab\\and\nline\\9");
+        ASSERT_STREQ(s.mounts[0].root, "/a b");
+        ASSERT_STREQ(s.mounts[0].source, "/dev/a b");
+        ASSERT_TRUE(s.mounts[0].read_only);
+        ASSERT_EQ(s.mounts[0].id, 36);
+        ASSERT_EQ(s.mounts[0].parent, 35);
+        ASSERT_STREQ(s.mounts[1].source, "");
+        ASSERT_STREQ(s.mounts[1].type, "fuse.x");
+        ASSERT_TRUE(s.mounts[1].read_only);             /* the file system is, whatever this mount of it says */
+        ASSERT_TRUE(!s.mounts[2].read_only);
+        storage_clear(&s);
+}
+
+TEST(mountinfo_that_makes_no_sense) {
+        static const char *const lines[] = {
+                "rubbish", "", "36 35 98:0 / /mnt rw shared:1", "36 35 98:0 / /mnt rw - xfs", "36 35 98:0 / /mnt rw - xfs /dev/a",
+                "x 35 98:0 / /mnt rw - xfs /dev/a rw", "36 -1 98:0 / /mnt rw - xfs /dev/a rw", "36 99999999999 98:0 / /mnt rw - xfs /dev/a rw",
+                "36 35 98 / /mnt rw - xfs /dev/a rw", "36 35 98: / /mnt rw - xfs /dev/a rw", "36 35 98:0x / /mnt rw - xfs /dev/a rw",
+                "36 35 98:0 / mnt rw - xfs /dev/a rw", "36 35 98:0 / /mnt rw -  /dev/a rw",
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+                RUN(r, "stores");
+                _cleanup_(freep) char *text = xasprintf("27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n%s\n", lines[i]);
+                run_write(&r, "/proc/self/mountinfo", text);
+                run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 2: ", "what is mounted is not known");
+        }
+}
+
+TEST(no_mountinfo) {
+        RUN(r, "stores");
+        ASSERT_EQ(root_remove(r.root, "/proc/self/mountinfo"), 1);
+        ASSERT_EQ(run_ok(&r)->n_mounts, 0);
+}
+
+/* The order of lines is that of ids, not of mounting: what is seen follows from who is mounted on whom. */
+TEST(mounts_over_mounts) {
+        static const struct { const char *name, *mountinfo, *target, *want; } cases[] = {
+                { "one over another",
+                  "27 1 8:1 / / rw - xfs root rw\n40 27 8:2 / /mnt rw - xfs below rw\n41 40 8:3 / /mnt rw - xfs above rw\n", "/mnt", "above" },
+                { "the same, moved there from elsewhere",
+                  "27 1 8:1 / / rw - xfs root rw\n40 41 8:3 / /mnt rw - xfs above rw\n41 27 8:2 / /mnt rw - xfs below rw\n", "/mnt", "above" },
+                { "hidden by a mount above its directory",
+                  "27 1 8:1 / / rw - xfs root rw\n40 27 8:2 / /mnt/a rw - xfs hidden rw\n41 27 8:3 / /mnt rw - xfs above rw\n", "/mnt/a", "nothing" },
+                { "on the mount above its directory",
+                  "27 1 8:1 / / rw - xfs root rw\n40 41 8:2 / /mnt/a rw - xfs here rw\n41 27 8:3 / /mnt rw - xfs above rw\n", "/mnt/a", "here" },
+                { "below what is hidden",
+                  "27 1 8:1 / / rw - xfs root rw\n39 40 8:4 / /mnt/a/b rw - xfs deep rw\n40 27 8:2 / /mnt/a rw - xfs hidden rw\n"
+                  "41 27 8:3 / /mnt rw - xfs above rw\n", "/mnt/a/b", "nothing" },
+                { "below what another covers",
+                  "27 1 8:1 / / rw - xfs root rw\n40 27 8:2 / /mnt rw - xfs below rw\n41 40 8:3 / /mnt rw - xfs above rw\n"
+                  "42 40 8:4 / /mnt/a rw - xfs hidden rw\n", "/mnt/a", "nothing" },
+                { "the root of the initrd",
+                  "1 1 0:2 / / rw - rootfs rootfs rw\n22 27 0:21 / /proc rw - proc proc rw\n27 1 8:1 / / rw - xfs root rw\n", "/proc", "proc" },
+                { "on the root of all",
+                  "1 1 8:1 / / rw - xfs root rw\n22 1 0:21 / /proc rw - proc proc rw\n", "/proc", "proc" },
+                { "two at one place of one parent",
+                  "27 1 8:1 / / rw - xfs root rw\n40 27 8:2 / /mnt rw - xfs first rw\n41 27 8:3 / /mnt rw - xfs second rw\n", "/mnt", "second" },
+                { "ids in a circle",
+                  "40 41 8:2 / /mnt rw - xfs one rw\n41 40 8:3 / /mnt/a rw - xfs two rw\n", "/mnt/a", "two" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(diag_done) Diag diag = {};
+                Storage s = {};
+                ASSERT_OK(mounts_parse(cases[i].mountinfo, &s, &diag));
+                if (!streq(seen_at(&s, cases[i].target), cases[i].want))
+                        FAIL("%s: seen at %s is %s", cases[i].name, cases[i].target, seen_at(&s, cases[i].target));
+                storage_clear(&s);
+        }
+}
+
+TEST(mounts_without_ids) {
+        Mount mounts[] = { { .target = (char *)"/mnt", .source = (char *)"first" }, { .target = (char *)"/", .source = (char *)"root" },
+                           { .target = (char *)"/mnt", .source = (char *)"last" } };
+        Storage s = { .mounts = mounts, .n_mounts = ARRAY_SIZE(mounts) };
+        ASSERT_STREQ(seen_at(&s, "/mnt"), "last");
+        ASSERT_STREQ(storage_mount_of(&s, "/mnt/x")->source, "last");
+        ASSERT_STREQ(storage_mount_of(&s, "/mn")->source, "root");
+}
+
+/* ---- directories ---- */
+
+static const Directory *directory(const Storage *s, const char *path) {
+        const Directory *d = storage_directory(s, path);
+        if (!d)
+                FAIL("nobody looked at %s", path);
+        return d;
+}
+
+TEST(directories) {
+        RUN(r, "stores");
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_directories, 6);
+        ASSERT_EQ(directory(s, "/mnt/k8s-disks")->kind, DIRECTORY_MISSING);
+        ASSERT_TRUE(directory(s, "/mnt/k8s-disks/0")->empty);
+        ASSERT_TRUE(!storage_directory(s, "/mnt/k8s-disks/1"));
+        const Directory *d = directory(s, "/var/lib/containerd");
+        ASSERT_EQ(d->kind, DIRECTORY_THERE);
+        ASSERT_TRUE(!d->empty && !d->read_only && !d->on);
+        d = directory(s, "/var/lib/kubelet");
+        ASSERT_TRUE(d->kind == DIRECTORY_THERE && d->empty);
+        ASSERT_EQ(directory(s, "/var/log/pods")->kind, DIRECTORY_NO_DIRECTORY);
+        join_is(s->programs, "cp mdadm mkfs.xfs");
+}
+
+TEST(mounts_are_seen_through_links) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *link = xasprintf("%s/disks", r.dir);
+        ASSERT_EQ(symlink("srv/disks", link), 0);
+        ASSERT_OK(root_make_dirs(r.root, "/srv/disks/0", 0755));
+        run_write(&r, "/proc/self/mountinfo", "1 1 8:1 / / rw - ext4 /dev/sda rw\n2 1 9:127 / /srv/disks/0 rw - xfs /dev/md127 rw\n");
+        r.config.instance.storage.mount_path = (char *)"/disks";
+        const Storage *s = run_ok(&r);
+        ASSERT_STREQ(directory(s, "/disks/0")->real, "/srv/disks/0");
+        ASSERT_TRUE(!directory(s, "/var/lib/soci-snapshotter-grpc")->real);
+        const Mount *m = storage_mount_at(s, "/disks/0");
+        ASSERT_TRUE(m);
+        ASSERT_STREQ(m->number, "9:127");
+}
+
+TEST(directories_of_each_disk) {
+        RUN(r, "stores");
+        r.config.instance.storage.strategy = STORAGE_MOUNT;
+        r.config.instance.storage.mount_path = (char *)"/mnt/";
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_directories, 8);
+        ASSERT_TRUE(storage_directory(s, "/mnt/1") && storage_directory(s, "/mnt/2") && storage_directory(s, "/mnt/3"));
+        ASSERT_TRUE(!storage_directory(s, "/mnt/0") && !storage_directory(s, "/mnt/4"));
+}
+
+TEST(directories_in_bad_places) {
+        static const struct { const char *path, *link, *to; DirectoryKind kind; bool read_only; const char *on; } cases[] = {
+                { "/media/new/disks",   NULL,      NULL,          DIRECTORY_MISSING,      true,  NULL   },
+                { "/proc/disks",        NULL,      NULL,          DIRECTORY_MISSING,      false, "proc" },
+                { "/proc",              NULL,      NULL,          DIRECTORY_THERE,        false, "proc" },
+                { "/elsewhere/disks",   "/elsewhere", "/media",   DIRECTORY_MISSING,      true,  NULL   },
+                { "/var/log/pods/a",    NULL,      NULL,          DIRECTORY_NO_DIRECTORY, false, NULL   },
+                { "/nowhere",           "/nowhere", "/not/there", DIRECTORY_NO_DIRECTORY, false, NULL   },
+                { "/circle",            "/circle", "/circle",     DIRECTORY_NO_DIRECTORY, false, NULL   },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                RUN(r, "stores");
+                ASSERT_OK(root_make_dirs(r.root, "/media", 0755));
+                _cleanup_(freep) char *link = xasprintf("%s%s", r.dir, cases[i].link ?: "");
+                if (cases[i].link)
+                        ASSERT_EQ(symlink(cases[i].to, link), 0);
+                r.config.instance.storage.mount_path = (char *)cases[i].path;
+                const Directory *d = directory(run_ok(&r), cases[i].path);
+                if (d->kind != cases[i].kind || d->read_only != cases[i].read_only || !d->on != !cases[i].on)
+                        FAIL("%s: kind %d, read-only %d, on %s", cases[i].path, d->kind, d->read_only, d->on ?: "-");
+                if (cases[i].on)
+                        ASSERT_STREQ(d->on, cases[i].on);
+        }
+}
+
+TEST(real_proc) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(diag_done) Diag diag = {};
+        Directory d = {};
+        Storage s = {};
+        ASSERT_OK(root_new("/", &root));
+        ASSERT_OK(detect_mounts(root, &s, &diag));
+        ASSERT_OK(detect_directory(root, "/proc/self/disks", &s, 0, &d, &diag));
+        ASSERT_STREQ(d.on, "proc");
+        free(d.path);
+        free(d.on);
+        storage_clear(&s);
+}
+
+TEST(bytes_are_counted_where_they_might_not_fit) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *data = xcalloc(1 << 20, 1), *deep = xasprintf("%s/var/lib/containerd/a/b", r.dir);
+        memset(data, 'x', 1 << 20);
+        ASSERT_TRUE(root_replace(r.root, "/var/lib/containerd/a/file", data, 1 << 20, 0644) >= 0);
+        ASSERT_EQ(symlink("/", deep), 0);               /* is not followed */
+        static const char *const all[] = { "", "/a", "/a/file", "/a/b", "/io.containerd.content.v1", "/io.containerd.content.v1/blob" };
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/var/lib/containerd%s", r.dir, all[i]);
+                struct stat st;
+                ASSERT_EQ(lstat(path, &st), 0);
+                bytes += (uint64_t)st.st_blocks * 512;
+        }
+        ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, bytes);
+        ASSERT_TRUE(bytes >= 1 << 20);
+        for (int i = 1; i <= 3; i++) {                  /* disks that are larger than all that is on the file system */
+                _cleanup_(freep) char *size = xasprintf("/sys/block/nvme%dn1/size", i);
+                run_write(&r, size, "18014398509481984\n");
+        }
+        ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, 0);
+}
+
+TEST(bytes_of_other_file_systems_do_not_count) {
+        RUN(r, "stores");
+        _cleanup_(freep) char *data = xcalloc(1 << 20, 1), *inside = xasprintf("%s/var/lib/containerd/inside", r.dir);
+        memset(data, 'x', 1 << 20);
+        ASSERT_OK(root_make_dirs(r.root, "/var/lib/containerd/inside", 0755));
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", inside, "tmpfs", 0, NULL) < 0) {
+                printf("# nothing can be mounted here\n");
+                return;
+        }
+        root_free(r.root);              /* it looks at the old mounts */
+        ASSERT_OK(root_new(r.dir, &r.root));
+        ASSERT_TRUE(root_replace(r.root, "/var/lib/containerd/inside/file", data, 1 << 20, 0644) >= 0);
+        ASSERT_TRUE(directory(run_ok(&r), "/var/lib/containerd")->bytes < 1 << 20);
+        ASSERT_EQ(umount(inside), 0);
+}
+
+/* ---- facts ---- */
+
+TEST(facts) {
+        RUN(r, "stores");
+        run_write(&r, "/proc/self/mountinfo", "27 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n40 27 259:4 / /data rw - ext4 /dev/nvme3n1 rw\n"
+                  "41 27 9:127 / /a\\300b rw - xfs /dev/md127 rw\n42 27 0:9 / /var/lib/kubelet rw - tmpfs none rw\n43 27 0:9 / /tmp rw - tmpfs none rw\n");
+        uint8_t block[MD_SUPER_SIZE];
+        md_super_make(block, &(MdSuper){ .name = "k\xc0s", .level = 0, .disks = 2, .device = 1, .role = 1, .at = 4096 });
+        int fd = ASSERT_OK(root_open(r.root, "/dev/nvme1n1", O_WRONLY));
+        ASSERT_EQ(pwrite(fd, block, sizeof block, 4096), sizeof block);
+        close(fd);
+        run_ok(&r);
+        json_t *facts = host_to_json(r.host), *disks = json_object_get(facts, "disks"), *s = json_object_get(facts, "storage");
+        ASSERT_STREQ(json_string_value(json_object_get(json_array_get(disks, 1), "content")), "member 1 of md array k\\xc0s (raid0 of 2)");
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(json_array_get(disks, 1), "holders"), 0)), "md127");
+        ASSERT_TRUE(json_is_true(json_object_get(json_array_get(disks, 3), "readOnly")));
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(json_array_get(disks, 0), "partitions"), 0)), "nvme0n1p1");
+        ASSERT_TRUE(!json_object_get(json_array_get(disks, 0), "content"));
+        ASSERT_EQ(json_array_size(json_object_get(s, "arrays")), 4);
+        json_t *a = json_array_get(json_object_get(s, "arrays"), 1);
+        ASSERT_STREQ(json_string_value(json_object_get(a, "name")), "md127");
+        ASSERT_STREQ(json_string_value(json_object_get(a, "content")), "nothing");
+        ASSERT_EQ(json_array_size(json_object_get(a, "members")), 2);
+        json_t *mounts = json_object_get(s, "mounts");
+        ASSERT_EQ(json_array_size(mounts), 3);          /* of a store, of an array, at a place of ours */
+        ASSERT_STREQ(json_string_value(json_object_get(json_array_get(mounts, 1), "target")), "/a\\xc0b");
+        json_t *directories = json_object_get(s, "directories");
+        ASSERT_EQ(json_array_size(directories), 2);     /* not those that are empty */
+        ASSERT_STREQ(json_string_value(json_object_get(json_array_get(directories, 0), "path")), "/var/lib/containerd");
+        ASSERT_TRUE(json_is_false(json_object_get(json_array_get(directories, 1), "isDirectory")));
+        ASSERT_EQ(json_array_size(json_object_get(s, "programs")), 3);
+        json_decref(facts);
+}
+
+TEST_MAIN

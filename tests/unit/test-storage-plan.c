@@ -1,0 +1,951 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is decided for every situation that instance stores can be found in. A machine is written as one letter a disk. */
+#include "host/content.h"
+#include "sample.h"
+
+#define UUID_OURS  "3aaa0122:29827cfa:5331ad66:ca767371"
+#define UUID_OTHER "4bbb0233:3a938d0b:6442be77:db878482"
+#define DISK_BYTES 1900000000000ULL
+
+typedef struct Machine {
+        Sample s;
+        char **strings, **lists[64];
+        size_t n_lists;
+        Disk disks[12];
+        Array arrays[3];
+        Mount mounts[16];
+        Directory directories[16];
+} Machine;
+
+static char *keep(Machine *m, char *s) {
+        strv_push(&m->strings, s);
+        return s;
+}
+#define TEXT(m, ...) keep(m, xasprintf(__VA_ARGS__))
+
+static char **keep_list(Machine *m, char **list) {
+        ASSERT_TRUE(m->n_lists < ARRAY_SIZE(m->lists));
+        return m->lists[m->n_lists++] = list;
+}
+
+static void machine_done(Machine *m) {
+        sample_done(&m->s);
+        strv_free(m->strings);
+        for (size_t i = 0; i < m->n_lists; i++)
+                strv_free(m->lists[i]);
+        free(m);
+}
+DEFINE_CLEANUP(Machine *, machine_done)
+
+static void add_directory(Machine *m, const char *path, Directory d) {
+        Storage *st = &m->s.host.storage;
+        d.path = TEXT(m, "%s", path);
+        m->directories[st->n_directories++] = d;
+        ASSERT_TRUE(st->n_directories <= ARRAY_SIZE(m->directories));
+}
+
+static Directory *directory(Machine *m, const char *path) {
+        for (size_t i = 0; i < m->s.host.storage.n_directories; i++)
+                if (streq(m->directories[i].path, path))
+                        return &m->directories[i];
+        FAIL("%s was not looked at", path);
+}
+
+static void add_mount(Machine *m, const char *target, const char *number, const char *root, const char *type) {
+        Storage *st = &m->s.host.storage;
+        m->mounts[st->n_mounts++] = (Mount) {
+                .target = TEXT(m, "%s", target), .source = TEXT(m, "/dev/x"), .number = TEXT(m, "%s", number), .root = TEXT(m, "%s", root), .type = TEXT(m, "%s", type),
+        };
+        ASSERT_TRUE(st->n_mounts <= ARRAY_SIZE(m->mounts));
+}
+
+static void set_filesystem(Machine *m, Content *c, const char *type, const char *label) {
+        *c = (Content) { .kind = CONTENT_FILESYSTEM, .type = TEXT(m, "%s", type), .label = TEXT(m, "%s", label), .uuid = TEXT(m, "0f0e0d0c-1111-4222-8333-444455556666") };
+}
+
+static void set_member(Machine *m, Content *c, const char *uuid, const char *name, int level, unsigned disks, int role, uint64_t events) {
+        *c = (Content) { .kind = CONTENT_RAID_MEMBER, .type = TEXT(m, "linux_raid_member"),
+                         .raid = { .uuid = uuid ? TEXT(m, "%s", uuid) : NULL, .name = TEXT(m, "%s", name), .level = level, .layout = level == 10 ? 0x102 : 0, .disks = disks, .role = role, .events = events } };
+}
+
+/* b blank, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
+ * H member by another host name, F of an array of another name, K of a second kubernetes, O of old metadata, o LVM, p partitions,
+ * h held by dm, m mounted, r read-only, f failing, q not known, n no serial */
+static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) {
+        Disk *d = &m->disks[i];
+        Content *c = &d->content;
+        size_t serial = m->s.host.n_disks - i;  /* names and serials run against each other */
+        *d = (Disk) {
+                .name = TEXT(m, "nvme%zun1", i + 1), .serial = TEXT(m, "AWS%017zX", serial), .kind = DISK_INSTANCE_STORE, .bytes = DISK_BYTES,
+                .number = TEXT(m, "259:%zu", i + 1), .content.kind = CONTENT_BLANK,
+        };
+        unsigned role = (unsigned)i;
+        switch (letter) {
+        case 'b': break;
+        case 'x': set_filesystem(m, c, "xfs", "data"); break;
+        case 'e': set_filesystem(m, c, "ext4", LABEL_FINISHED); break;
+        case 'u': set_filesystem(m, c, "xfs", LABEL_UNFINISHED); break;
+        case 'U': set_filesystem(m, c, "xfs", LABEL_UNFINISHED); c->kind = CONTENT_OTHER; break;
+        case 'v': set_filesystem(m, c, "btrfs", ""); break;
+        case '0' ... '7': set_member(m, c, UUID_OURS, "kubernetes", level, of, letter - '0', 20); break;
+        case 'S': set_member(m, c, UUID_OURS, "kubernetes", level, of, (int)role, 12); break;
+        case 'P': set_member(m, c, UUID_OURS, "kubernetes", level, of, -1, 20); break;
+        case 'H': set_member(m, c, UUID_OURS, "ip-10-0-0-1:kubernetes", level, of, (int)role, 20); break;
+        case 'F': set_member(m, c, UUID_OTHER, "data", level, of, (int)role, 7); break;
+        case 'K': set_member(m, c, UUID_OTHER, "old:kubernetes", level, of, (int)role, 7); break;
+        case 'O': set_member(m, c, NULL, "", level, of, (int)role, 0); break;
+        case 'p': d->partitions = keep_list(m, sample_list((const char *[]) { TEXT(m, "%sp1", d->name), NULL })); __attribute__((fallthrough));
+        case 'o': *c = (Content) { .kind = CONTENT_OTHER, .type = TEXT(m, letter == 'p' ? "gpt" : "LVM2_member") }; break;
+        case 'h': d->holders = keep_list(m, LIST("dm-0")); break;
+        case 'm': add_mount(m, "/data", d->number, "/", "xfs"); set_filesystem(m, c, "xfs", ""); break;
+        case 'r': d->read_only = true; break;
+        case 'f': *c = (Content) { .kind = CONTENT_UNREADABLE, .error = TEXT(m, "Input/output error") }; break;
+        case 'q': c->kind = CONTENT_UNKNOWN; break;
+        case 'n': d->serial = NULL; break;
+        default: FAIL("no such letter: %c", letter);
+        }
+}
+
+/* "r012:x" runs with these disks and carries xfs, "d" degraded, "i" inactive; an E stands for the EBS volume. */
+static void set_array(Machine *m, const char *text, const char *level) {
+        Storage *st = &m->s.host.storage;
+        Array *a = &m->arrays[st->n_arrays];
+        char **members = NULL;
+        size_t k = 127 - st->n_arrays++;
+        *a = (Array) { .name = TEXT(m, "md%zu", k), .number = TEXT(m, "9:%zu", k), .active = *text != 'i', .degraded = *text == 'd',
+                       .level = *text != 'i' ? TEXT(m, "%s", level) : NULL, .content.kind = CONTENT_BLANK };
+        for (text++; *text && *text != ':'; text++) {
+                if (*text == 'E') {
+                        strv_add(&members, "nvme0n1");
+                        continue;
+                }
+                Disk *d = &m->disks[*text - '0'];
+                strv_add(&members, d->name);
+                d->in_use = true;
+                d->holders = keep_list(m, sample_list((const char *[]) { a->name, NULL }));
+        }
+        a->members = keep_list(m, members);
+        a->disks = (unsigned)strv_length(members);
+        switch (text[0] ? text[1] : 'b') {
+        case 'b': break;
+        case 'x': set_filesystem(m, &a->content, "xfs", LABEL_FINISHED); break;
+        case 'e': set_filesystem(m, &a->content, "ext4", "old"); break;
+        case 'U': case 'u':
+                set_filesystem(m, &a->content, "xfs", LABEL_UNFINISHED);
+                a->content.kind = text[1] == 'U' ? CONTENT_OTHER : CONTENT_FILESYSTEM;
+                break;
+        case 'o': a->content = (Content) { .kind = CONTENT_OTHER, .type = TEXT(m, "LVM2_member") }; break;
+        case 'f': a->content = (Content) { .kind = CONTENT_UNREADABLE, .error = TEXT(m, "Input/output error") }; break;
+        case 'h': a->holders = keep_list(m, LIST("dm-3")); break;
+        default: FAIL("no such content: %s", text);
+        }
+}
+
+static Machine *machine_new(StorageStrategy strategy, const char *disks, unsigned of) {
+        Machine *m = xcalloc(1, sizeof *m);
+        m->s = sample_new();
+        Host *h = &m->s.host;
+        h->type = NULL;         /* nobody promises disks */
+        h->disks = m->disks;
+        h->storage = (Storage) { .looked = true, .arrays = m->arrays, .mounts = m->mounts, .directories = m->directories };
+        h->storage.programs = keep_list(m, LIST("cp", "mdadm", "mkfs.ext4", "mkfs.xfs"));
+        m->s.config.instance.storage = (LocalStorage) { .strategy = strategy, .mount_path = TEXT(m, "/mnt/k8s-disks") };
+        h->n_disks = strlen(disks);
+        for (size_t i = 0; i < h->n_disks; i++)
+                set_disk(m, i, disks[i], strategy == STORAGE_RAID10 ? 10 : 0, of ?: (unsigned)h->n_disks);
+        m->disks[h->n_disks++] = (Disk) { .name = TEXT(m, "nvme0n1"), .serial = TEXT(m, "vol0123"), .kind = DISK_EBS, .in_use = true,
+                                          .partitions = keep_list(m, LIST("nvme0n1p1")), .number = TEXT(m, "259:0") };
+        const char *places[] = { "/mnt/k8s-disks", "/mnt/k8s-disks/0", "/mnt/k8s-disks/1", "/mnt/k8s-disks/2" };
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                add_directory(m, places[i], (Directory) { .empty = true });
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                add_directory(m, storage_binds[i].path, (Directory) { .kind = i < 2 ? DIRECTORY_THERE : DIRECTORY_MISSING, .empty = i >= 2, .bytes = i < 2 ? 400000000 : 0 });
+        return m;
+}
+
+static int machine_plan(Machine *m) {
+        m->s.plan = plan_free(m->s.plan);
+        diag_done(&m->s.diag);
+        return plan_make(&m->s.config, &m->s.host, &m->s.options, &m->s.plan, &m->s.diag);
+}
+
+static const Action *planned(Machine *m, const char *id) {
+        const Action *a = m->s.plan ? plan_find(m->s.plan, id) : NULL;
+        if (!a)
+                FAIL("the plan has no %s", id);
+        return a;
+}
+
+static const char *state_of(const Plan *plan, const char *id) {
+        const Action *a = plan_find(plan, id);
+        return a ? step_state_to_string(a->storage.state) : "absent";
+}
+
+static char *all_errors(const Diag *diag) {
+        Text t = {};
+        for (size_t i = 0; i < diag->n; i++)
+                if (!diag->items[i].warning)
+                        text_add(&t, "%s: %s\n", cause_word(diag->items[i].cause), diag->items[i].text);
+        return text_take(&t);
+}
+
+#define ASSERT_REFUSED(m, wanted, ...) ({ \
+        ASSERT_ERROR(machine_plan(m), EINVAL); \
+        _cleanup_(freep) char *_all = all_errors(&(m)->s.diag); \
+        ASSERT_STREQ(cause_word(diag_first_error(&(m)->s.diag)->cause), cause_word(wanted)); \
+        const char *_words[] = { __VA_ARGS__ }; \
+        for (size_t _i = 0; _i < ARRAY_SIZE(_words); _i++) \
+                ASSERT_CONTAINS(_all, _words[_i]); })
+#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _cleanup_(freep) char *_all = all_errors(&(m)->s.diag); FAIL("refused: %s", _all); } })
+
+/* ---- the matrix ---- */
+
+typedef struct Row {                    /* in the order that rows are read in, NOLINT(clang-analyzer-optin.performance.Padding) */
+        StorageStrategy strategy;
+        const char *disks, *array;      /* see set_disk(), set_array() */
+        unsigned of;                    /* members of the array that superblocks tell of; 0: as many as there are disks */
+        const char *raid, *filesystem, *mount, *why;    /* states that follow, and what the array's step says; */
+        Cause cause; const char *says[4];               /* or why it is refused */
+} Row;
+
+static const Row rows[] = {
+        /* RAID0: first boot, second run, reboot */
+        { STORAGE_RAID0, "bbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "all 3 disks are blank" },
+        { STORAGE_RAID0, "012", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "runs as md127" },
+        { STORAGE_RAID0, "012", "r012:b", .raid = "keep", .filesystem = "make", .mount = "make" },
+        { STORAGE_RAID0, "012", "r012:u", .raid = "keep", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "012", "r012:U", .raid = "keep", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "012", "r012:e", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "HHH", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "all 3 members are there" },
+        { STORAGE_RAID0, "HHH", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID0, "210", "i012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "md127 holds them and does not run" },
+        { STORAGE_RAID0, "01b", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },     /* wiped while it runs */
+        /* RAID0: a member is blank */
+        { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1 is blank: nothing of the raid0 is left" },
+        { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 are blank" },
+        { STORAGE_RAID0, "01b", "i01", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        /* RAID0: not as it should be */
+        { STORAGE_RAID0, "FFF", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB)", "nvme3n1", "data", "zero-superblock" } },
+        { STORAGE_RAID0, "FFb", "i01", .cause = CAUSE_DISK_USED, .says = { "nvme1n1", "nvme2n1", "data" } },
+        { STORAGE_RAID0, "01F", .cause = CAUSE_DISK_USED, .says = { "nvme3n1", "data" } },
+        { STORAGE_RAID0, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays are named kubernetes", UUID_OURS, UUID_OTHER, "nvme4n1" } },
+        { STORAGE_RAID0, "0123", "i01", .of = 4, .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID0, "0123", "r01", .of = 4, .cause = CAUSE_ARRAY, .says = { "md127 runs with 2 of its 4 members" } },
+        { STORAGE_RAID0, "012", .of = 4, .cause = CAUSE_DISKS, .says = { "has 4 members, and only 3 instance stores are here (of the raid0 array kubernetes of 4 the member 3)", "nvme1n1" } },
+        { STORAGE_RAID0, "01b", .of = 2, .cause = CAUSE_ARRAY, .says = { "has 2 members, and 3 instance stores are here", "nvme2n1" } },
+        { STORAGE_RAID0, "011", .cause = CAUSE_ARRAY, .says = { "contradict each other", "nvme3n1" } },
+        { STORAGE_RAID0, "OOO", .cause = CAUSE_DISK_USED, .says = { "older than 1.0", "nvme1n1", "nvme2n1", "nvme3n1" } },
+        { STORAGE_RAID0, "012", "r012E", .cause = CAUSE_ARRAY, .says = { "md127", "nvme0n1", "no instance store", "nvme2n1" } },
+        { STORAGE_RAID0, "012", "r012:o", .cause = CAUSE_DISK_USED, .says = { "array md127", "wipefs" } },
+        { STORAGE_RAID0, "012", "r012:f", .cause = CAUSE_DISK_ERROR, .says = { "array md127", "Input/output error" } },
+        { STORAGE_RAID0, "012", "r012:h", .cause = CAUSE_DISK_USED, .says = { "dm-3 is built on array md127" } },
+        { STORAGE_RAID0, "bbb", "r012", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "carries no superblock", "md127" } },
+        /* RAID0: disks that are somebody's, or broken: each is named */
+        { STORAGE_RAID0, "xbe", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB) is not blank", "nvme3n1", "wipefs --all /dev/nvme1n1" } },
+        { STORAGE_RAID0, "bop", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "has partitions (nvme3n1p1)" } },
+        { STORAGE_RAID0, "bhm", .cause = CAUSE_DISK_USED, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) is held by dm-0", "is mounted at /data" } },
+        { STORAGE_RAID0, "bfr", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "Input/output error", "nvme3n1 (AWS00000000000000001, 1.9 TB) is read-only" } },
+        { STORAGE_RAID0, "bq", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1", "could not be found out" } },
+        { STORAGE_RAID0, "bn", .cause = CAUSE_DISK_ERROR, .says = { "nvme2n1 (no serial number" } },
+        /* RAID0 of one disk is that disk */
+        { STORAGE_RAID0, "b", .raid = "absent", .filesystem = "make", .mount = "make" },
+        { STORAGE_RAID0, "u", .raid = "absent", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "U", .raid = "absent", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "Ub", .cause = CAUSE_DISK_USED, .says = { "nvme1n1", "is not blank" } },
+        { STORAGE_RAID0, "x", .raid = "absent", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "e", .raid = "absent", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "v", .cause = CAUSE_DISK_USED, .says = { "nvme1n1", "btrfs" } },
+        { STORAGE_RAID0, "o", .cause = CAUSE_DISK_USED, .says = { "nvme1n1", "LVM" } },
+        { STORAGE_RAID0, "p", .cause = CAUSE_DISK_USED, .says = { "nvme1n1p1" } },
+        { STORAGE_RAID0, "h", .cause = CAUSE_DISK_USED, .says = { "dm-0" } },
+        { STORAGE_RAID0, "m", .cause = CAUSE_DISK_USED, .says = { "/data" } },
+        { STORAGE_RAID0, "f", .cause = CAUSE_DISK_ERROR, .says = { "Input/output error" } },
+        { STORAGE_RAID0, "r", .cause = CAUSE_DISK_ERROR, .says = { "read-only" } },
+        { STORAGE_RAID0, "0", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },      /* nodeadm's array of one */
+        { STORAGE_RAID0, "0", "r0:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "F", .cause = CAUSE_DISK_USED, .says = { "data" } },
+        { STORAGE_RAID0, "0", .of = 3, .cause = CAUSE_DISKS, .says = { "the members 1, 2" } },
+        { STORAGE_RAID0, "" , .raid = "absent", .filesystem = "absent", .mount = "absent" },
+        /* RAID10 */
+        { STORAGE_RAID10, "b", .cause = CAUSE_DISKS, .says = { "RAID10 needs at least four instance stores, and here is 1" } },
+        { STORAGE_RAID10, "bb", .cause = CAUSE_DISKS, .says = { "here are 2" } },
+        { STORAGE_RAID10, "bbb", .cause = CAUSE_DISKS, .says = { "here are 3" } },
+        { STORAGE_RAID10, "bbbb", .raid = "make", .filesystem = "make", .mount = "make", .why = "all 4 disks are blank" },
+        { STORAGE_RAID10, "0123", "r0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID10, "0123", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make", .why = "some copies are missing or being made again" },
+        { STORAGE_RAID10, "0123", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID10, "012b", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "nvme4n1 is not part of it any more and joins again" },
+        { STORAGE_RAID10, "0b2b", "i02", .raid = "repair", .filesystem = "assemble", .mount = "assemble", .why = "nvme4n1, nvme2n1 are not part" },
+        { STORAGE_RAID10, "b12b", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID10, "012b", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID10, "012S", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },    /* failed in there: md's business */
+        { STORAGE_RAID10, "012P", "d0123:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID10, "012S", "d012:x", .raid = "repair", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID10, "012S", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID10, "012P", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID10, "01bb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme4n1, nvme3n1 are blank, and with them" },
+        { STORAGE_RAID10, "01Pb", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID10, "01Sb", .cause = CAUSE_ARRAY, .says = { "cannot be put together without nvme4n1, nvme3n1", "member 2 of md array", "--assemble --force" } },
+        { STORAGE_RAID10, "01SS", .cause = CAUSE_ARRAY, .says = { "not all of it may be lost" } },
+        { STORAGE_RAID10, "bb23", "i23", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID10, "01234", "r01234:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID10, "0b2b4", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID10, "0bb34", .raid = "remake", .filesystem = "remake", .mount = "make" },         /* odd: both neighbours share */
+        { STORAGE_RAID10, "b123b", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID10, "FFFF", .cause = CAUSE_DISK_USED, .says = { "data" } },
+        { STORAGE_RAID10, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays" } },
+        /* Mount */
+        { STORAGE_MOUNT, "b", .raid = "absent", .filesystem = "make", .mount = "make" },
+        { STORAGE_MOUNT, "x", .raid = "absent", .filesystem = "keep", .mount = "make" },
+        { STORAGE_MOUNT, "u", .raid = "absent", .filesystem = "remake", .mount = "make" },
+        { STORAGE_MOUNT, "0", .of = 1, .cause = CAUSE_DISK_USED, .says = { "nvme1n1" } },
+        { STORAGE_MOUNT, "bF", .cause = CAUSE_DISK_USED, .says = { "nvme2n1" } },
+        { STORAGE_MOUNT, "vo", .cause = CAUSE_DISK_USED, .says = { "LVM", "btrfs" } },
+        { STORAGE_MOUNT, "hp", .cause = CAUSE_DISK_USED, .says = { "dm-0", "nvme2n1p1" } },
+        { STORAGE_MOUNT, "fm", .cause = CAUSE_DISK_USED, .says = { "/data", "Input/output error" } },
+        { STORAGE_MOUNT, "rb", .cause = CAUSE_DISK_ERROR, .says = { "nvme1n1" } },
+        { STORAGE_MOUNT, "bb", "i01", .cause = CAUSE_DISK_USED, .says = { "is held by md127" } },
+        { STORAGE_MOUNT, "", .raid = "absent", .filesystem = "absent", .mount = "absent" },
+};
+
+static const char *filesystem_of(const Row *row) {
+        return row->strategy == STORAGE_MOUNT ? "make-filesystem:/mnt/k8s-disks/1" : row->raid && !streq(row->raid, "absent") ? "make-filesystem:" RAID_DEVICE
+                                              : "make-filesystem:/mnt/k8s-disks/0";
+}
+
+static void check_row(const Row *row) {
+        _cleanup_(machine_donep) Machine *m = machine_new(row->strategy, row->disks, row->of);
+        if (row->array)
+                set_array(m, row->array, row->strategy == STORAGE_RAID10 ? "raid10" : "raid0");
+        int r = machine_plan(m);
+        _cleanup_(freep) char *errors = all_errors(&m->s.diag);
+        printf("# %s of \"%s\"%s%s\n", storage_strategy_to_string(row->strategy), row->disks, row->array ? " with " : "", row->array ?: "");
+        for (size_t i = 0; i < ARRAY_SIZE(row->says) && row->says[i]; i++)
+                ASSERT_CONTAINS(errors, row->says[i]);
+        if (row->cause != CAUSE_NONE) {
+                ASSERT_EQ(r, -EINVAL);
+                ASSERT_STREQ(cause_word(diag_first_error(&m->s.diag)->cause), cause_word(row->cause));
+                return;
+        }
+        ASSERT_STREQ(errors, "");
+        ASSERT_STREQ(state_of(m->s.plan, "create-raid:" RAID_DEVICE), row->raid);
+        ASSERT_STREQ(state_of(m->s.plan, filesystem_of(row)), row->filesystem);
+        ASSERT_STREQ(state_of(m->s.plan, row->strategy == STORAGE_MOUNT ? "mount:/mnt/k8s-disks/1" : "mount:/mnt/k8s-disks/0"), row->mount);
+        if (row->why)
+                ASSERT_CONTAINS(planned(m, "create-raid:" RAID_DEVICE)->why, row->why);
+}
+
+TEST(every_situation) {
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                check_row(&rows[i]);
+}
+
+/* Every strategy with every number of blank disks: the form is what was asked for. */
+TEST(every_number_of_disks) {
+        static const size_t numbers[] = { 0, 1, 2, 3, 4, 8 };
+        for (StorageStrategy strategy = STORAGE_RAID0; strategy <= STORAGE_MOUNT; strategy++)
+                for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+                        size_t n = numbers[i];
+                        _cleanup_(freep) char *disks = xstrndup("bbbbbbbb", n), *with = xasprintf("%s %zu disks", strategy == STORAGE_RAID0 ? "raid0" : "raid10", n);
+                        _cleanup_(machine_donep) Machine *m = machine_new(strategy, disks, 0);
+                        if (strategy == STORAGE_RAID10 && n > 0 && n < 4) {
+                                ASSERT_REFUSED(m, CAUSE_DISKS, "RAID10");
+                                continue;
+                        }
+                        ASSERT_PLANNED(m);
+                        size_t made = 0, bound = 0, mounted = 0;
+                        for (size_t k = 0; k < m->s.plan->n; k++) {
+                                made += m->s.plan->actions[k].type == ACTION_MAKE_FILESYSTEM;
+                                mounted += m->s.plan->actions[k].type == ACTION_MOUNT;
+                                bound += m->s.plan->actions[k].type == ACTION_BIND;
+                        }
+                        ASSERT_EQ(made, strategy == STORAGE_MOUNT ? n : n > 0);
+                        ASSERT_EQ(mounted, made);
+                        ASSERT_EQ(bound, strategy == STORAGE_MOUNT || n == 0 ? 0 : 4);
+                        const Action *raid = plan_find(m->s.plan, "create-raid:" RAID_DEVICE);
+                        ASSERT_TRUE(!raid == (strategy == STORAGE_MOUNT || n < 2));
+                        if (raid) {
+                                ASSERT_STREQ(raid->with, with);
+                                ASSERT_EQ(strv_length(raid->storage.disks), n);
+                        }
+                        ASSERT_EQ(planned(m, "write-file:" MOUNTS_READY)->phase, PHASE_RUN);
+                }
+}
+
+TEST(without_a_strategy_nothing_is_touched) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_NONE, "bFo", 0);
+        ASSERT_PLANNED(m);
+        for (size_t i = 0; i < m->s.plan->n; i++)
+                ASSERT_TRUE(!streq(m->s.plan->actions[i].group, "storage"));
+        ASSERT_EQ(planned(m, "write-file:" MOUNTS_READY)->phase, PHASE_CONFIG);
+        ASSERT_TRUE(sample_warned(&m->s, "unused-instance-store"));
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->s.host.n_disks = 1;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!sample_warned(&m->s, "unused-instance-store"));
+}
+
+/* ---- what a step says ---- */
+
+TEST(disks_are_named_in_the_order_of_serials) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
+        ASSERT_PLANNED(m);
+        const Action *raid = planned(m, "create-raid:" RAID_DEVICE), *fs = planned(m, "make-filesystem:" RAID_DEVICE), *mount = planned(m, "mount:/mnt/k8s-disks/0");
+        _cleanup_(freep) char *names = strv_join(raid->storage.disks, " "), *serials = strv_join(raid->storage.serials, " ");
+        ASSERT_STREQ(names, "nvme3n1 nvme2n1 nvme1n1");
+        ASSERT_STREQ(serials, "AWS00000000000000001 AWS00000000000000002 AWS00000000000000003");
+        ASSERT_STREQ(raid->storage.level, "raid0");
+        ASSERT_TRUE(raid->storage.array && fs->storage.array && mount->storage.array);
+        ASSERT_TRUE(!raid->storage.running && !raid->storage.array_uuid);
+        ASSERT_STREQ(fs->with, "xfs");
+        ASSERT_STREQ(mount->with, "noatime");
+        ASSERT_STREQ(mount->storage.uuid, fs->storage.uuid);
+        ASSERT_EQ(strv_length(mount->storage.disks), 3);
+        for (size_t i = 0; i < m->s.plan->n; i++)
+                for (char **disk = m->s.plan->actions[i].storage.disks; disk && *disk; disk++)
+                        ASSERT_TRUE(!streq(*disk, "nvme0n1"));
+}
+
+TEST(uuids_are_chosen_from_the_disks) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *one = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid), *two = xstrdup(planned(m, "make-filesystem:/mnt/k8s-disks/2")->storage.uuid);
+        ASSERT_EQ(strlen(one), 36);
+        ASSERT_EQ(one[14], '8');
+        ASSERT_TRUE(strchr("89ab", one[19]) && one[8] == '-' && one[13] == '-' && one[18] == '-' && one[23] == '-');
+        ASSERT_TRUE(!streq(one, two));
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid, one);
+        m->disks[1].serial = TEXT(m, "AWS0000000000000000F");
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!streq(planned(m, "make-filesystem:/mnt/k8s-disks/2")->storage.uuid, two));
+        m->s.host.instance.id = TEXT(m, "i-other");
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!streq(planned(m, "make-filesystem:/mnt/k8s-disks/1")->storage.uuid, one));
+}
+
+TEST(no_uuid_is_used_twice_on_the_same_disks) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *before = xstrdup(planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid), *id = xstrdup(m->s.plan->id);
+        m->s.host.storage.chance = TEXT(m, "6c5b6a0e-0f9c-4a57-8f0e-6a9c4d1f2b3a");
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!streq(planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid, before));
+        ASSERT_STREQ(m->s.plan->id, id);
+}
+
+/* In "far 2", what lies on one member lies on the next one as well, whichever it is; three copies are lost with three members. */
+TEST(other_layouts_of_raid10_are_not_guessed_at) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "0bb3", 0);
+        ASSERT_PLANNED(m);
+        m->disks[0].content.raid.layout = m->disks[3].content.raid.layout = 0x201;
+        ASSERT_REFUSED(m, CAUSE_ARRAY, "cannot be put together without nvme3n1, nvme2n1");
+        _cleanup_(machine_donep) Machine *whole = machine_new(STORAGE_RAID10, "0123", 0);
+        for (size_t i = 0; i < 4; i++)
+                whole->disks[i].content.raid.layout = 0x201;
+        ASSERT_PLANNED(whole);
+        _cleanup_(machine_donep) Machine *three = machine_new(STORAGE_RAID10, "bb23", 0);
+        three->disks[2].content.raid.layout = three->disks[3].content.raid.layout = 0x103;
+        ASSERT_REFUSED(three, CAUSE_ARRAY, "not all of it may be lost");
+}
+
+TEST(what_is_found_is_handed_on) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "01b3", 0);
+        set_array(m, "d013:e", "raid10");
+        ASSERT_PLANNED(m);
+        const Action *raid = planned(m, "create-raid:" RAID_DEVICE), *mount = planned(m, "mount:/mnt/k8s-disks/0"), *fs = planned(m, "make-filesystem:" RAID_DEVICE);
+        ASSERT_STREQ(raid->storage.running, "md127");
+        ASSERT_STREQ(raid->storage.array_uuid, UUID_OURS);
+        ASSERT_EQ(strv_length(raid->storage.blank), 1);
+        ASSERT_STREQ(raid->storage.blank[0], "nvme3n1");
+        ASSERT_STREQ(fs->storage.filesystem, "ext4");
+        ASSERT_STREQ(fs->with, "xfs");                  /* what is asked for stays the plan's name */
+        ASSERT_STREQ(mount->storage.filesystem, "ext4");
+        ASSERT_STREQ(mount->storage.uuid, "0f0e0d0c-1111-4222-8333-444455556666");
+        ASSERT_TRUE(sample_warned(&m->s, "filesystem-kept"));
+        m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!sample_warned(&m->s, "filesystem-kept"));
+
+        _cleanup_(machine_donep) Machine *stale = machine_new(STORAGE_RAID0, "01b", 0);
+        set_array(stale, "i01", "raid0");
+        ASSERT_PLANNED(stale);
+        raid = planned(stale, "create-raid:" RAID_DEVICE);
+        ASSERT_STREQ(raid->storage.running, "md127");
+        ASSERT_TRUE(!raid->storage.array_uuid && !raid->storage.blank);
+
+        _cleanup_(machine_donep) Machine *asleep = machine_new(STORAGE_RAID0, "012", 0);
+        ASSERT_PLANNED(asleep);
+        ASSERT_TRUE(!planned(asleep, "create-raid:" RAID_DEVICE)->storage.running);
+        ASSERT_STREQ(planned(asleep, "create-raid:" RAID_DEVICE)->storage.array_uuid, UUID_OURS);
+        ASSERT_TRUE(planned(asleep, "make-filesystem:" RAID_DEVICE)->storage.uuid);
+        ASSERT_TRUE(!planned(asleep, "mount:/mnt/k8s-disks/0")->storage.uuid);
+}
+
+TEST(one_disk_is_told_by_its_serial) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "u", 0);
+        ASSERT_PLANNED(m);
+        const Action *fs = planned(m, "make-filesystem:/mnt/k8s-disks/0");
+        ASSERT_CONTAINS(fs->why, "nvme1n1 (AWS00000000000000001, 1.9 TB) was cut off");
+        ASSERT_STREQ(fs->storage.serials[0], "AWS00000000000000001");
+        ASSERT_TRUE(!fs->storage.array);
+        ASSERT_TRUE(!fs->after);
+}
+
+/* ---- the same plan at each boot ---- */
+
+static void bind_all(Machine *m, const char *number) {
+        add_mount(m, "/mnt/k8s-disks/0", number, "/", "xfs");
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                add_mount(m, storage_binds[i].path, number, TEXT(m, "/%s", storage_binds[i].name), "xfs");
+        add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");    /* a pod runs */
+        directory(m, "/mnt/k8s-disks/0")->empty = false;
+}
+
+TEST(the_second_run_keeps_everything) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "012", 0);
+        set_array(m, "r012:x", "raid0");
+        bind_all(m, "9:127");
+        m->s.host.storage.programs = NULL;
+        ASSERT_PLANNED(m);
+        size_t n = 0;
+        for (size_t i = 0; i < m->s.plan->n; i++)
+                if (streq(m->s.plan->actions[i].group, "storage")) {
+                        ASSERT_EQ(m->s.plan->actions[i].storage.state, STEP_KEEP);
+                        n++;
+                }
+        ASSERT_EQ(n, 11);
+        ASSERT_EQ(planned(m, "move-files:/mnt/k8s-disks/0")->storage.n_moves, 0);
+
+        _cleanup_(machine_donep) Machine *one = machine_new(STORAGE_RAID0, "e", 0);
+        bind_all(one, "259:1");
+        one->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
+        ASSERT_PLANNED(one);
+        ASSERT_STREQ(state_of(one->s.plan, "mount:/mnt/k8s-disks/0"), "keep");
+        ASSERT_STREQ(state_of(one->s.plan, "bind:/var/log/pods"), "keep");
+
+        _cleanup_(machine_donep) Machine *each = machine_new(STORAGE_MOUNT, "xx", 0);
+        add_mount(each, "/mnt/k8s-disks/1", "259:2", "/", "xfs");       /* the second by name is the first by serial */
+        directory(each, "/mnt/k8s-disks/1")->empty = false;
+        add_mount(each, "/srv/elsewhere-too", "259:2", "/sub", "xfs");
+        ASSERT_PLANNED(each);
+        ASSERT_STREQ(state_of(each->s.plan, "mount:/mnt/k8s-disks/1"), "keep");
+        ASSERT_STREQ(state_of(each->s.plan, "mount:/mnt/k8s-disks/2"), "make");
+}
+
+TEST(a_mount_without_its_mark_is_marked) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "u", 0);
+        add_mount(m, "/mnt/k8s-disks/0", "259:1", "/", "xfs");
+        directory(m, "/mnt/k8s-disks/0")->empty = false;
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(state_of(m->s.plan, "make-filesystem:/mnt/k8s-disks/0"), "keep");
+        ASSERT_STREQ(state_of(m->s.plan, "mount:/mnt/k8s-disks/0"), "repair");
+}
+
+TEST(the_id_does_not_depend_on_what_the_disks_say) {
+        static const struct { const char *disks, *array; bool bound, blind; } machines[] = {
+                { "bbb" }, { "bbb", .blind = true }, { "012" }, { "012", "r012:x" }, { "210", "r012:x", .bound = true }, { "HHH", "i012" }, { "01b", "i01" },
+        };
+        _cleanup_(freep) char *id = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, machines[i].disks, 0);
+                m->s.host.storage.looked = !machines[i].blind;
+                m->disks[0].serial = TEXT(m, "AWS%017zX", 1000 + i);
+                if (machines[i].array)
+                        set_array(m, machines[i].array, "raid0");
+                if (machines[i].bound)
+                        bind_all(m, "9:127");
+                ASSERT_PLANNED(m);
+                id = id ?: xstrdup(m->s.plan->id);
+                ASSERT_STREQ(m->s.plan->id, id);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbbb", 0);
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* four disks are another plan, */
+        m->s.host.n_disks = 3;
+        m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!streq(m->s.plan->id, id));         /* and so is another file system */
+
+        _cleanup_(freep) char *single = NULL;
+        for (const char *disk = "bxeu"; *disk; disk++) {
+                char letter[] = { *disk, 0 };
+                _cleanup_(machine_donep) Machine *one = machine_new(STORAGE_MOUNT, letter, 0);
+                one->disks[0].serial = TEXT(one, "AWS%c", *disk);
+                ASSERT_PLANNED(one);
+                single = single ?: xstrdup(one->s.plan->id);
+                ASSERT_STREQ(one->s.plan->id, single);
+        }
+}
+
+/* ---- nobody looked ---- */
+
+TEST(a_plan_without_a_look_shows_the_whole_road) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "Fp", 0);     /* whatever is on them */
+        m->s.host.storage.looked = false;
+        m->s.host.storage.programs = NULL;
+        m->s.host.storage.not_looked = TEXT(m, "only root can read disks");
+        directory(m, "/mnt/k8s-disks/0")->empty = false;
+        ASSERT_PLANNED(m);
+        for (size_t i = 0; i < m->s.plan->n; i++)
+                if (streq(m->s.plan->actions[i].group, "storage"))
+                        ASSERT_EQ(m->s.plan->actions[i].storage.state, STEP_UNKNOWN);
+        ASSERT_CONTAINS(planned(m, "create-raid:" RAID_DEVICE)->why, "only root can read disks");
+        ASSERT_TRUE(!planned(m, "make-filesystem:" RAID_DEVICE)->storage.uuid);
+        m->s.config.instance.storage.expected_disks = 8;        /* the others may be on their way */
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(planned(m, "create-raid:" RAID_DEVICE)->with, "raid0 8 disks");
+        m->s.config.instance.storage.strategy = STORAGE_MOUNT;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(plan_find(m->s.plan, "mount:/mnt/k8s-disks/8"));
+        m->s.config.instance.storage.expected_disks = 0;
+        m->s.host.type = &sample_type;  /* has one */
+        m->s.host.n_disks = 0;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(plan_find(m->s.plan, "mount:/mnt/k8s-disks/1"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "mount:/mnt/k8s-disks/2"));
+}
+
+TEST(too_few_for_raid10_is_known_without_a_look) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID10, "bbb", 0);
+        m->s.host.storage.looked = false;
+        ASSERT_PLANNED(m);      /* the config phase: a fourth may come yet */
+        m->s.config.instance.storage.expected_disks = 4;
+        ASSERT_PLANNED(m);
+        m->s.config.instance.storage.expected_disks = 0;
+        m->s.host.type = &sample_type;
+        ASSERT_REFUSED(m, CAUSE_DISKS, "RAID10 needs at least four");
+        m->s.host.type = NULL;
+        m->s.host.storage.not_looked = TEXT(m, "a model");
+        ASSERT_REFUSED(m, CAUSE_DISKS, "RAID10 needs at least four");
+}
+
+TEST(a_promise_that_the_table_denies_is_warned_about) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
+        m->s.host.type = &sample_type;
+        m->s.host.storage.looked = false;
+        m->s.config.instance.storage.expected_disks = 1;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!sample_warned(&m->s, "expected-disks"));
+        m->s.config.instance.storage.expected_disks = 2;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(sample_warned(&m->s, "expected-disks"));
+}
+
+/* ---- fewer than promised ---- */
+
+TEST(missing_disks_are_counted_and_named) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "02", 4);
+        m->s.config.instance.storage.expected_disks = 4;
+        ASSERT_REFUSED(m, CAUSE_DISKS, "2 of 4 instance stores are missing (of the raid0 array kubernetes of 4 the members 1, 3), expectedDisks promises 4",
+                       "nvme2n1 (AWS00000000000000001, 1.9 TB), nvme1n1 (AWS00000000000000002, 1.9 TB)", "Stop and start the instance");
+        ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+        _cleanup_(machine_donep) Machine *none = machine_new(STORAGE_MOUNT, "", 0);
+        none->s.host.type = &sample_type;
+        ASSERT_REFUSED(none, CAUSE_DISKS, "1 of 1 instance stores is missing, the table of instance types promises 1; here are none");
+        _cleanup_(machine_donep) Machine *more = machine_new(STORAGE_RAID0, "bbb", 0);
+        more->s.config.instance.storage.expected_disks = 2;
+        ASSERT_PLANNED(more);
+        ASSERT_STREQ(planned(more, "create-raid:" RAID_DEVICE)->with, "raid0 3 disks");
+}
+
+TEST(everything_that_is_wrong_is_told) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "xf", 0);
+        m->s.config.instance.storage.expected_disks = 3;
+        directory(m, "/mnt/k8s-disks")->kind = DIRECTORY_NO_DIRECTORY;
+        ASSERT_ERROR(machine_plan(m), EINVAL);
+        ASSERT_EQ(diag_count(&m->s.diag, false), 4);
+        ASSERT_TRUE(!m->s.plan);
+}
+
+TEST(another_level_is_not_taken) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "0123", 0);
+        m->s.config.instance.storage.strategy = STORAGE_RAID10;
+        ASSERT_REFUSED(m, CAUSE_ARRAY, "another level than raid10", "nvme1n1", "nvme4n1");
+}
+
+TEST(an_array_that_is_mounted_elsewhere_is_left_there) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "01", 0);
+        set_array(m, "r01:x", "raid0");
+        add_mount(m, "/scratch", "9:127", "/", "xfs");
+        ASSERT_REFUSED(m, CAUSE_DISK_USED, "runs as md127 and is mounted at /scratch");
+        ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+}
+
+TEST(two_arrays_at_once_are_not_chosen_from) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "0123", 0);
+        set_array(m, "i01", "raid0");
+        set_array(m, "i23", "raid0");
+        ASSERT_REFUSED(m, CAUSE_ARRAY, "md127 and md126");
+}
+
+/* ---- places ---- */
+
+TEST(places_that_cannot_be_mounted_at) {
+        const struct { const char *path; Directory d; const char *says; } places[] = {
+                { "/mnt/k8s-disks",   { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks is no directory"           },
+                { "/mnt/k8s-disks",   { .on = (char[]){ "proc" }, .empty = true },            "holds no data (proc)"                     },
+                { "/mnt/k8s-disks/0", { .kind = DIRECTORY_NO_DIRECTORY },                     "/mnt/k8s-disks/0 is no directory"         },
+                { "/mnt/k8s-disks/0", { .kind = DIRECTORY_THERE, .empty = false },            "/mnt/k8s-disks/0 is not empty"            },
+                { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "holds no data (sysfs)"                    },
+                { "/mnt/k8s-disks/0", { .read_only = true, .empty = true },                   "cannot be made, its file system is read-only" },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_NO_DIRECTORY },                     "/var/lib/kubelet is no directory"         },
+                { "/var/log/pods",    { .read_only = true, .empty = true },                   "PodLogs"                                  },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .read_only = true },         "/var/lib/kubelet is on a read-only"       },
+                { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .on = (char[]){ "cgroup2" } }, "holds no data (cgroup2)"                },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+                Directory *d = directory(m, places[i].path);
+                char *path = d->path;
+                *d = places[i].d;
+                d->path = path;
+                ASSERT_REFUSED(m, CAUSE_MOUNT, places[i].says);
+                ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        directory(m, "/mnt/k8s-disks/0")->kind = DIRECTORY_THERE;       /* empty, in an image that is read-only */
+        directory(m, "/mnt/k8s-disks/0")->read_only = true;
+        directory(m, "/var/log/pods")->kind = DIRECTORY_THERE;
+        directory(m, "/var/log/pods")->read_only = true;
+        ASSERT_PLANNED(m);
+        add_mount(m, "/mnt/k8s-disks/0", "8:1", "/", "ext4");
+        ASSERT_REFUSED(m, CAUSE_MOUNT, "something else is mounted at /mnt/k8s-disks/0 (ext4 of /dev/x)");
+        _cleanup_(machine_donep) Machine *ro = machine_new(STORAGE_RAID0, "x", 0);
+        bind_all(ro, "259:1");
+        ro->mounts[0].read_only = true;
+        ASSERT_REFUSED(ro, CAUSE_MOUNT, "mounted read-only at /mnt/k8s-disks/0");
+}
+
+TEST(a_place_below_what_moves_is_refused) {
+        static const char *const paths[] = { "/var/lib/kubelet", "/var/lib/containerd/disks" };
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
+                m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "which is to move");
+                m->s.host.storage.looked = false;
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "which is to move");
+                m->s.config.instance.storage.strategy = STORAGE_MOUNT;
+                ASSERT_PLANNED(m);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
+        m->s.config.instance.storage.mount_path = TEXT(m, "/var/lib/kubelet-disks");
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(plan_find(m->s.plan, "mount:/var/lib/kubelet-disks/0"));
+}
+
+TEST(what_runs_already_is_not_moved) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");
+        add_mount(m, "/var/lib/kubelet/pods/2/volumes/token", "0:78", "/", "tmpfs");
+        add_mount(m, "/var/lib/kubelet-other", "0:79", "/", "tmpfs");
+        ASSERT_REFUSED(m, CAUSE_MOUNT, "2 mounts are below it, the first at /var/lib/kubelet/pods/1/volumes/token. Reboot");
+        m->s.config.instance.storage.no_kubelet = true;
+        ASSERT_PLANNED(m);
+}
+
+TEST(the_user_s_own_mount_stays) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        add_mount(m, "/var/lib/containerd", "259:9", "/", "xfs");
+        add_mount(m, "/var/lib/containerd/deeper", "0:70", "/", "tmpfs");
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(sample_warned(&m->s, "directory-mounted"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "bind:/var/lib/containerd"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:containerd.service"));
+        ASSERT_TRUE(plan_find(m->s.plan, "bind:/var/lib/kubelet"));
+        ASSERT_EQ(planned(m, "move-files:/mnt/k8s-disks/0")->storage.n_moves, 3);
+}
+
+/* ---- what moves ---- */
+
+TEST(disabled_mounts_stay_where_they_are) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        LocalStorage *o = &m->s.config.instance.storage;
+        o->no_containerd = true;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!plan_find(m->s.plan, "bind:/var/lib/containerd"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:containerd.service"));
+        o->no_kubelet = true;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(plan_find(m->s.plan, "stop-unit:kubelet.service"));         /* it writes the logs, too */
+        o->no_pod_logs = true;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:kubelet.service"));
+        ASSERT_TRUE(plan_find(m->s.plan, "bind:/var/lib/soci-snapshotter-grpc"));
+        o->no_soci = true;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!plan_find(m->s.plan, "move-files:/mnt/k8s-disks/0"));
+        ASSERT_TRUE(strv_contains(planned(m, "write-file:" MOUNTS_READY)->after, "mount:/mnt/k8s-disks/0"));
+}
+
+TEST(a_second_run_sees_through_links) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "012", 0);
+        set_array(m, "r012:x", "raid0");
+        directory(m, "/mnt/k8s-disks/0")->kind = directory(m, "/var/lib/kubelet")->kind = DIRECTORY_THERE;
+        directory(m, "/mnt/k8s-disks/0")->real = TEXT(m, "/srv/0");
+        directory(m, "/var/lib/kubelet")->real = TEXT(m, "/srv/kubelet");
+        add_mount(m, "/srv/0", "9:127", "/", "xfs");
+        add_mount(m, "/srv/kubelet", "9:127", "/kubelet", "xfs");
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(planned(m, "mount:/mnt/k8s-disks/0")->storage.state, STEP_KEEP);
+        ASSERT_EQ(planned(m, "bind:/var/lib/kubelet")->storage.state, STEP_KEEP);
+        m->s.host.storage.n_mounts--;
+        add_mount(m, "/srv/kubelet/pods/a", "0:50", "/", "tmpfs");
+        ASSERT_REFUSED(m, CAUSE_MOUNT, "the first at /srv/kubelet/pods/a");
+}
+
+TEST(only_what_is_not_bound_yet_moves) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "x", 0);
+        add_mount(m, "/mnt/k8s-disks/0", "259:1", "/", "xfs");
+        add_mount(m, "/var/lib/kubelet", "259:1", "/kubelet", "xfs");
+        directory(m, "/mnt/k8s-disks/0")->empty = false;
+        ASSERT_PLANNED(m);
+        const Action *move = planned(m, "move-files:/mnt/k8s-disks/0");
+        ASSERT_EQ(move->storage.state, STEP_MAKE);
+        ASSERT_EQ(move->storage.n_moves, 3);
+        ASSERT_STREQ(move->storage.moves[0].from, "/var/lib/containerd");
+        ASSERT_STREQ(move->storage.moves[0].name, "containerd");
+        ASSERT_CONTAINS(move->why, "400 MB");
+        ASSERT_STREQ(state_of(m->s.plan, "bind:/var/lib/kubelet"), "keep");
+        ASSERT_STREQ(state_of(m->s.plan, "bind:/var/lib/containerd"), "make");
+        ASSERT_STREQ(state_of(m->s.plan, "stop-unit:kubelet.service"), "make");         /* for its pods' logs */
+        ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, "/mnt/k8s-disks/0/containerd");
+        add_mount(m, "/var/log/pods", "259:1", "/pods", "xfs");
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(state_of(m->s.plan, "stop-unit:kubelet.service"), "keep");
+        m->mounts[1].root = TEXT(m, "/other");          /* not ours */
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(sample_warned(&m->s, "directory-mounted"));
+}
+
+TEST(what_does_not_fit_is_refused) {
+        static const struct { StorageStrategy strategy; const char *disks; uint64_t fits; } rooms[] = {
+                { STORAGE_RAID0, "b", DISK_BYTES / 100 * 95 }, { STORAGE_RAID0, "bb", 2 * DISK_BYTES / 100 * 95 }, { STORAGE_RAID10, "bbbb", 2 * DISK_BYTES / 100 * 95 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(rooms[i].strategy, rooms[i].disks, 0);
+                directory(m, "/var/lib/kubelet")->bytes = 1000;
+                directory(m, "/var/lib/containerd")->bytes = rooms[i].fits - 1000;
+                ASSERT_PLANNED(m);
+                directory(m, "/var/lib/containerd")->bytes++;
+                ASSERT_REFUSED(m, CAUSE_MOVE, "are to move to the instance stores");
+                m->s.config.instance.storage.no_containerd = true;
+                ASSERT_PLANNED(m);
+        }
+}
+
+TEST(programs_are_there_before_anything_begins) {
+        static const struct { StorageStrategy strategy; Filesystem filesystem; const char *disks, *array, *lacks; bool needed; } cases[] = {
+                { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mdadm", true },           { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mkfs.xfs", true },
+                { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mkfs.ext4", false },      { STORAGE_RAID0, FILESYSTEM_EXT4, "bb", NULL, "mkfs.ext4", true },
+                { STORAGE_RAID0, FILESYSTEM_EXT4, "bb", NULL, "mkfs.xfs", false },      { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "cp", true },
+                { STORAGE_RAID0, FILESYSTEM_XFS, "b", NULL, "mdadm", false },           { STORAGE_RAID0, FILESYSTEM_XFS, "01", "r01:x", "mdadm", false },
+                { STORAGE_RAID0, FILESYSTEM_XFS, "01", "r01:x", "mkfs.xfs", false },    { STORAGE_RAID0, FILESYSTEM_XFS, "01", NULL, "mdadm", true },
+                { STORAGE_RAID10, FILESYSTEM_XFS, "012b", NULL, "mdadm", true },        { STORAGE_RAID0, FILESYSTEM_XFS, "0b", NULL, "mdadm", true },
+                { STORAGE_MOUNT, FILESYSTEM_XFS, "bb", NULL, "mkfs.xfs", true },        { STORAGE_MOUNT, FILESYSTEM_XFS, "bb", NULL, "cp", false },
+                { STORAGE_MOUNT, FILESYSTEM_XFS, "xx", NULL, "mkfs.xfs", false },       { STORAGE_RAID0, FILESYSTEM_EXT4, "u", NULL, "mkfs.ext4", true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(cases[i].strategy, cases[i].disks, 0);
+                char **left = NULL;
+                if (cases[i].array)
+                        set_array(m, cases[i].array, "raid0");
+                for (char **p = m->s.host.storage.programs; *p; p++)
+                        if (!streq(*p, cases[i].lacks))
+                                strv_add(&left, *p);
+                m->s.host.storage.programs = keep_list(m, left);
+                m->s.config.instance.storage.filesystem = cases[i].filesystem;
+                if (!cases[i].needed) {
+                        ASSERT_PLANNED(m);
+                        continue;
+                }
+                _cleanup_(freep) char *says = xasprintf("%s is not in this image", cases[i].lacks);
+                ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, says);
+                ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
+        m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs"));
+        directory(m, "/var/lib/kubelet")->empty = directory(m, "/var/lib/containerd")->empty = true;
+        ASSERT_PLANNED(m);      /* nothing to copy */
+        ASSERT_CONTAINS(planned(m, "move-files:/mnt/k8s-disks/0")->why, "empty");
+}
+
+/* ---- order ---- */
+
+static bool comes_after(const Plan *plan, const char *id, const char *first) {
+        const Action *a = plan_find(plan, id);
+        ASSERT_TRUE(a && plan_find(plan, first));
+        for (char **before = a->after; before && *before; before++)
+                if (streq(*before, first) || comes_after(plan, *before, first))
+                        return true;
+        return false;
+}
+
+TEST(each_step_waits_for_what_it_needs) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        m->s.config.gates.fast_image_pull = m->s.host.soci_snapshotter = true;
+        m->s.host.cpus = 96;
+        m->s.host.memory_bytes = 1ULL << 40;
+        ASSERT_PLANNED(m);
+        static const char raid[] = "create-raid:" RAID_DEVICE, made[] = "make-filesystem:" RAID_DEVICE, ready[] = "write-file:" MOUNTS_READY;
+        static const char *const chain[] = {
+                raid, made, "mount:/mnt/k8s-disks/0", "stop-unit:kubelet.service", "stop-unit:containerd.service",
+                "stop-unit:soci-snapshotter.service", "move-files:/mnt/k8s-disks/0", "bind:/var/lib/containerd", ready,
+                "start-unit:soci-snapshotter.service", "start-unit:containerd.service", "start-unit:kubelet.service",
+        };
+        const Plan *p = m->s.plan;
+        for (size_t i = 1; i < ARRAY_SIZE(chain); i++)
+                ASSERT_TRUE(comes_after(p, chain[i], chain[i - 1]));
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
+                _cleanup_(freep) char *id = xasprintf("bind:%s", storage_binds[i].path);
+                ASSERT_TRUE(comes_after(p, "write-file:" MOUNTS_READY, id));
+        }
+        ASSERT_TRUE(comes_after(p, "move-files:/mnt/k8s-disks/0", "write-file:/var/lib/kubelet/kubeconfig"));
+        ASSERT_TRUE(comes_after(p, "move-files:/mnt/k8s-disks/0", "prune-files:/var/lib/nodestrap/manifest.json"));
+        ASSERT_TRUE(!comes_after(p, "create-raid:" RAID_DEVICE, "reload-manager:systemd"));     /* the disks need no files */
+
+        char **daemons = keep_list(m, LIST("kubelet"));
+        plan_filter(m->s.plan, false, false, daemons);
+        ASSERT_TRUE(comes_after(m->s.plan, "start-unit:kubelet.service", "bind:/var/lib/kubelet"));
+}
+
+/* ---- printed ---- */
+
+TEST(text_and_json_say_what_is_done) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *text = plan_to_text(m->s.plan);
+        ASSERT_CONTAINS(text, "create-raid    /dev/md/kubernetes raid0 3 disks ");
+        ASSERT_CONTAINS(text, "make-filesystem /dev/md/kubernetes xfs ");
+        ASSERT_CONTAINS(text, "mount          /mnt/k8s-disks/0 noatime ");
+        ASSERT_CONTAINS(text, "bind           /var/lib/kubelet /mnt/k8s-disks/0/kubelet ");
+        json_t *json = plan_to_json(m->s.plan), *a;
+        size_t i, seen = 0;
+        json_array_foreach(json_object_get(json, "actions"), i, a) {
+                const char *type = json_string_value(json_object_get(a, "type"));
+                if (streq(type, "create-raid")) {
+                        ASSERT_STREQ(json_string_value(json_object_get(a, "with")), "raid0 3 disks");
+                        ASSERT_STREQ(json_string_value(json_object_get(a, "state")), "make");
+                        ASSERT_STREQ(json_string_value(json_object_get(a, "level")), "raid0");
+                        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(a, "disks"), 0)), "nvme3n1");
+                        ASSERT_EQ(json_array_size(json_object_get(a, "serials")), 3);
+                        seen++;
+                } else if (streq(type, "make-filesystem")) {
+                        ASSERT_STREQ(json_string_value(json_object_get(a, "filesystem")), "xfs");
+                        ASSERT_EQ(json_string_length(json_object_get(a, "uuid")), 36);
+                        seen++;
+                } else if (streq(type, "move-files")) {
+                        ASSERT_EQ(json_array_size(json_object_get(a, "moves")), 4);
+                        ASSERT_STREQ(json_string_value(json_object_get(json_array_get(json_object_get(a, "moves"), 2), "name")), "pods");
+                        seen++;
+                } else if (streq(type, "bind") || streq(type, "stop-unit"))
+                        ASSERT_STREQ(json_string_value(json_object_get(a, "state")), "make");
+                else if (streq(type, "write-file"))
+                        ASSERT_TRUE(!json_object_get(a, "state"));
+        }
+        ASSERT_EQ(seen, 3);
+        json_decref(json);
+}
+
+TEST_MAIN

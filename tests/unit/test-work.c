@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Threads of tasks under the real loop. This file defines raid_start() itself, so create-raid does here what a test wants, with
+ * the deadlines, signals and ends of apply.c. */
+#include "apply/storage.h"
+
+#include "base/str.h"
+#include "base/time.h"
+#include "../test.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef int (*Function)(Work *w);
+static Function functions[2];           /* for the actions "0" and "1" */
+
+int raid_start(Task *t) {
+        return work_start(t, functions[t->action->target[0] - '0']);
+}
+
+typedef struct Box { char path[32]; Root *root; Plan plan; Results results; Diag diag; } Box;
+
+static void plan_clear(Plan *p) {
+        for (size_t i = 0; i < p->n; i++) {
+                free(p->actions[i].id);
+                free(p->actions[i].target);
+                strv_free(p->actions[i].after);
+        }
+        free(p->actions);
+        *p = (Plan){};
+}
+
+static void box_done(Box *b) {
+        results_done(&b->results);
+        diag_done(&b->diag);
+        plan_clear(&b->plan);
+        root_free(b->root);
+        for (const char *name = "ab"; *name; name++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%c", b->path, *name);
+                (void)unlink(path);
+        }
+        rmdir(b->path);
+}
+
+static void add(Box *b, Function function) {
+        size_t i = b->plan.n++;
+        functions[i] = function;
+        b->plan.actions = xrealloc(b->plan.actions, b->plan.n, sizeof(Action));
+        b->plan.actions[i] = (Action){ .id = xasprintf("create-raid:%zu", i), .type = ACTION_CREATE_RAID, .target = xasprintf("%zu", i),
+                                       .storage.state = STEP_MAKE };
+}
+
+/* The root is the host's, for programs run there alone; nothing is written to it. */
+static void box_init(Box *b, Function function) {
+        *b = (Box){ .path = "/tmp/test-work.XXXXXX" };
+        ASSERT_TRUE(mkdtemp(b->path));
+        ASSERT_OK(root_new("/", &b->root));
+        add(b, function);
+        alarm(120);                     /* a test that waits for what never comes ends */
+}
+#define BOX(name, function) _cleanup_(box_done) Box name; box_init(&name, function)
+
+static int apply(Box *b) {
+        results_done(&b->results);
+        diag_done(&b->diag);
+        return apply_plan(b->root, &b->plan, &b->results, &b->diag);
+}
+
+static const char *outcome(const Box *b, size_t i) {
+        return outcome_to_string(b->results.items[i].outcome);
+}
+
+static char pipes[2][64];               /* names of two FIFOs, for the programs */
+static void pipes_make(const Box *b) {
+        for (int i = 0; i < 2; i++) {
+                snprintf(pipes[i], sizeof pipes[i], "%s/%c", b->path, 'a' + i);
+                ASSERT_OK(mkfifo(pipes[i], 0600));
+        }
+}
+
+static int shell(Work *w, const char *script) {
+        char sh[] = "sh", c[] = "-c";
+        _cleanup_(freep) char *text = xstrdup(script);
+        char *argv[] = { sh, c, text, sh, pipes[0], pipes[1], NULL };
+        return work_run(w, CAUSE_ARRAY, "no array", argv);
+}
+
+/* ---- how it ends ---- */
+
+static int changes(_unused_ Work *w) {
+        return 1;
+}
+
+static int changes_nothing(_unused_ Work *w) {
+        return 0;
+}
+
+static int fails(Work *w) {
+        return work_fail(w, -ENODEV, CAUSE_DISK_ERROR, "%s has no disk", w->action->target);
+}
+
+TEST(done_and_unchanged) {
+        BOX(b, changes);
+        add(&b, changes_nothing);
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 1), "unchanged");
+}
+
+/* ---- what is left open ---- */
+
+static int kept[2];                     /* a pipe: its reader sees when nobody holds the other end any more */
+static bool is_kept(void) {
+        struct pollfd p = { .fd = kept[0] };
+        ASSERT_TRUE(poll(&p, 1, 0) >= 0);
+        return !(p.revents & POLLHUP);
+}
+
+static int keeps(Work *w) {
+        work_keep(w, kept[1]);
+        return 1;
+}
+
+static int is_after_keeping(_unused_ Work *w) {
+        ASSERT_TRUE(is_kept());
+        return 1;
+}
+
+static int fails_after_keeping(Work *w) {
+        ASSERT_TRUE(is_kept());
+        return work_fail(w, -ENODEV, CAUSE_DISK_ERROR, "no disk");
+}
+
+static void check_keeping(Function next, const char *after) {
+        BOX(b, keeps);
+        add(&b, next);
+        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        ASSERT_OK(pipe(kept));
+        ASSERT_TRUE(is_kept());
+        ASSERT_EQ(apply(&b) < 0, next == fails_after_keeping);
+        ASSERT_STREQ(outcome(&b, 1), after);
+        ASSERT_TRUE(!is_kept());
+        close(kept[0]);
+}
+
+TEST(what_is_kept_is_there_until_the_last_step) {
+        check_keeping(is_after_keeping, "done");
+}
+
+TEST(what_is_kept_is_let_go_after_a_failure) {
+        check_keeping(fails_after_keeping, "failed");
+}
+
+static int keeps_and_fails(Work *w) {
+        work_keep(w, kept[1]);
+        return work_fail(w, -ENODEV, CAUSE_DISK_ERROR, "no disk");
+}
+
+TEST(what_is_kept_is_let_go_when_the_rest_is_skipped) {
+        BOX(b, keeps_and_fails);
+        add(&b, changes);
+        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        ASSERT_OK(pipe(kept));
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 1), "skipped");
+        ASSERT_TRUE(!is_kept());
+        close(kept[0]);
+}
+
+TEST(failed) {
+        BOX(b, fails);
+        add(&b, changes);
+        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 0), "failed");
+        ASSERT_STREQ(b.results.items[0].text, "0 has no disk");
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DISK_ERROR);
+        ASSERT_STREQ(outcome(&b, 1), "skipped");
+}
+
+static int knows_its_step(Work *w) {
+        const Action *a = w->action;
+        ASSERT_TRUE(a->storage.array && a->storage.state == STEP_REPAIR && a->storage.n_moves == 1);
+        ASSERT_STREQ(a->id, "create-raid:0");
+        ASSERT_STREQ(a->with, "with");
+        ASSERT_STREQ(a->storage.disks[1], "d1");
+        ASSERT_STREQ(a->storage.serials[0], "s0");
+        ASSERT_STREQ(a->storage.blank[0], "d1");
+        const char *texts[] = { a->storage.running, a->storage.array_uuid, a->storage.level, a->storage.filesystem, a->storage.uuid, a->storage.source,
+                                a->storage.moves[0].from, a->storage.moves[0].name };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                ASSERT_EQ(texts[i][0], 'a' + i);
+        ASSERT_TRUE(w->deadline_usec > now_usec());
+        return 1;
+}
+
+TEST(a_thread_has_a_copy_of_the_whole_step) {
+        BOX(b, knows_its_step);
+        Action *a = b.plan.actions;
+        char with[] = "with", d0[] = "d0", d1[] = "d1", s0[] = "s0", s1[] = "s1", *disks[] = { d0, d1, NULL }, *serials[] = { s0, s1, NULL };
+        char letters[] = "a\0b\0c\0d\0e\0f\0g\0h";
+        Move move = { .from = letters + 12, .name = letters + 14 };
+        a->with = with;
+        a->storage.array = true;
+        a->storage.state = STEP_REPAIR;
+        a->storage.disks = disks;
+        a->storage.serials = serials;
+        a->storage.blank = disks + 1;
+        a->storage.running = letters;
+        a->storage.array_uuid = letters + 2;
+        a->storage.level = letters + 4;
+        a->storage.filesystem = letters + 6;
+        a->storage.uuid = letters + 8;
+        a->storage.source = letters + 10;
+        a->storage.moves = &move;
+        a->storage.n_moves = 1;
+        ASSERT_OK(apply(&b));
+}
+
+TEST(what_was_not_looked_at_or_is_so_already_starts_no_thread) {
+        BOX(b, fails);
+        b.plan.actions[0].storage.state = STEP_KEEP;
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        char why[] = "the disks were not looked at: nobody may";
+        b.plan.actions[0].storage.state = STEP_UNKNOWN;
+        b.plan.actions[0].why = why;
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(b.results.items[0].text, why);
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DISKS);
+}
+
+TEST(a_disk_without_a_serial_is_not_touched) {
+        BOX(b, changes);
+        char name[] = "nvme1n1", *disks[] = { name, NULL };
+        b.plan.actions[0].storage.disks = disks;
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "serial");
+}
+
+/* ---- programs ---- */
+
+static int runs_well(Work *w) {
+        return shell(w, "exit 0") < 0 ? -1 : 1;
+}
+
+static int runs_badly(Work *w) {
+        return shell(w, "echo first >&2; printf 'the \\033[1mlast\\n' >&2; exit 3");
+}
+
+static int dies(Work *w) {
+        return shell(w, "kill -SEGV $$");
+}
+
+static int runs_nothing(Work *w) {
+        char name[] = "mkfs.xfs", *argv[] = { name, NULL }, *path = xstrdup(getenv("PATH"));
+        setenv("PATH", "/nonexistent", 1);
+        int r = work_run(w, CAUSE_FILESYSTEM, "no file system", argv);
+        setenv("PATH", path, 1);
+        free(path);
+        return r;
+}
+
+TEST(a_program_that_ends_well) {
+        BOX(b, runs_well);
+        ASSERT_OK(apply(&b));
+}
+
+TEST(a_program_that_fails_is_quoted) {
+        BOX(b, runs_badly);
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "no array: sh exited with status 3, last said \"the \\x1b[1mlast\"; dmesg ");
+        ASSERT_CONTAINS(b.results.items[0].text, "\nfirst\n");
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_ARRAY);
+        ASSERT_TRUE(!strchr(diag_first_error(&b.diag)->text, '\n'));
+}
+
+TEST(a_program_that_is_killed) {
+        BOX(b, dies);
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "sh was killed by signal 11; dmesg");
+}
+
+TEST(a_program_that_is_not_there) {
+        BOX(b, runs_nothing);
+        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
+                return;
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "no file system: mkfs.xfs is not there; the image needs the package xfsprogs");
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_STORAGE_TOOL);
+}
+
+/* ---- at the same time ---- */
+
+/* Each waits for the other: to open a FIFO waits for its other end. */
+static int says_a(Work *w) {
+        return shell(w, "echo a >$1; read -r x <$2; [ $x = b ]") < 0 ? -1 : 1;
+}
+
+static int says_b(Work *w) {
+        return shell(w, "read -r x <$1; [ $x = a ] && echo b >$2") < 0 ? -1 : 1;
+}
+
+TEST(two_tasks_run_at_the_same_time) {
+        BOX(b, says_a);
+        pipes_make(&b);
+        add(&b, says_b);
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 1), "done");
+}
+
+/* ---- given up ---- */
+
+/* Says that it is there, then holds the FIFO open for as long as it and its child live. */
+static int never_ends(Work *w) {
+        return shell(w, "exec 3>$1; echo x >&3; sleep 1000 & wait");
+}
+
+static bool seen(int fd) {
+        char c;
+        return read(fd, &c, 1) == 1;
+}
+
+TEST(the_deadline_kills_the_program) {
+        BOX(b, never_ends);
+        pipes_make(&b);
+        int fd = ASSERT_OK(open(pipes[0], O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        bool begun = false;
+        for (uint64_t limit = 100 * USEC_PER_MSEC; !begun; limit *= 2) {        /* until it was there before its time was up */
+                b.plan.actions[0].deadline_usec = limit;
+                ASSERT_TRUE(apply(&b) < 0);
+                ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DEADLINE);
+                begun = seen(fd);
+        }
+        ASSERT_CONTAINS(b.results.items[0].text, "sh was running; dmesg");
+        fcntl(fd, F_SETFL, 0);
+        while (seen(fd))
+                ;
+        close(fd);                      /* the end of file: nobody is left who could write */
+}
+
+static int is_interrupted(Work *w) {
+        return shell(w, "exec 3>$1; echo x >&3; kill -TERM $PPID; sleep 1000 & wait");
+}
+
+TEST(a_signal_kills_the_program) {
+        BOX(b, is_interrupted);
+        sigset_t before;
+        pipes_make(&b);
+        add(&b, changes);
+        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        int fd = ASSERT_OK(open(pipes[0], O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        sigprocmask(SIG_BLOCK, NULL, &before);
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(b.results.items[0].text, "stopped by SIGTERM");
+        ASSERT_STREQ(outcome(&b, 1), "skipped");
+        ASSERT_TRUE(seen(fd));
+        fcntl(fd, F_SETFL, 0);
+        while (seen(fd))
+                ;
+        close(fd);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- a thread that nothing ends ---- */
+
+static int stuck[2], woken[2];          /* what it waits for, what it says then */
+
+static int is_stuck(Work *w) {
+        char c;
+        work_at(w, "mounting %s", w->action->target);
+        ssize_t n = read(stuck[0], &c, 1);
+        _cleanup_(freep) char *target = xstrdup(w->action->target);
+        int r = work_fail(w, -EIO, CAUSE_MOUNT, "%zd %s %s", n, target, root_path(w->root));
+        (void)!write(woken[1], w->text, strlen(w->text));
+        return r;
+}
+
+TEST(the_run_ends_without_a_thread_that_does_not) {
+        char text[32] = "";
+        ASSERT_OK(pipe2(stuck, O_CLOEXEC));
+        ASSERT_OK(pipe2(woken, O_CLOEXEC));
+        {
+                BOX(b, is_stuck);
+                b.plan.actions[0].deadline_usec = USEC_PER_SEC;
+                ASSERT_TRUE(apply(&b) < 0);
+                ASSERT_CONTAINS(b.results.items[0].text, "not done after 1 s; mounting 0; dmesg");
+        }
+        /* All that the plan was is gone; the thread comes back to what it owns. */
+        ASSERT_EQ(write(stuck[1], "x", 1), 1);
+        ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
+        ASSERT_STREQ(text, "1 0 /");
+}
+
+TEST_MAIN

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -s -d 0
+# tree: helpers
+# Instance stores that come while nodestrap waits for them: NVMe over TCP within the guest, so that they appear when the test says.
+# Every step waits for the line in which the wait tells what it sees; nothing here depends on how fast anything is.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+NQN=nqn.2020-01.com.example:store TARGET=/sys/kernel/config/nvmet
+target() {                              # a port on loopback
+        modprobe -a nvmet nvmet_tcp nvme_tcp || return
+        mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config || return
+        mkdir $TARGET/ports/1 && cd $TARGET/ports/1 || return
+        echo ipv4 >addr_adrfam && echo tcp >addr_trtype && echo 127.0.0.1 >addr_traddr && echo 4420 >addr_trsvcid
+}
+store() {                               # store N [MODEL]: a controller that shows its namespace once `enable N` was called
+        mkdir $TARGET/subsystems/$NQN"$1" && cd $TARGET/subsystems/$NQN"$1" || return
+        echo 1 >attr_allow_any_host && echo "${2:-Amazon EC2 NVMe Instance Storage}" >attr_model && echo "AWS0000000000000000$1" >attr_serial || return
+        truncate -s 64M "/vmtest/store.$1" && mkdir namespaces/1 && echo "/vmtest/store.$1" >namespaces/1/device_path || return
+        ln -s "$PWD" $TARGET/ports/1/subsystems/
+}
+enable()     { echo 1 >$TARGET/subsystems/$NQN"$1"/namespaces/1/enable; }
+connect()    { echo "transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=$NQN$1" >/dev/nvme-fabrics; }
+disconnect() {
+        local c; for c in /sys/class/nvme/nvme*; do [ "$(cat "$c/subsysnqn")" != "$NQN$1" ] || echo 1 >"$c/delete_controller"; done
+        udevadm settle
+}
+
+# start EXPECTED TIMEOUT: the wait runs, its lines come through a pipe. sees NAME TEXT: goes on when a line holds the text.
+# ends NAME RESULT: it has ended, with this result. Both read no longer than a machine that stands still is worth.
+start() { rm -f lines; mkfifo lines; ./wait-tool "$@" >lines 2>&1 & tool=$!; exec 3<lines; seen=; }
+read_lines() { local line; while IFS= read -r -t 60 line <&3; do seen+=$line$'\n'; [[ -z $1 || $line != *"$1"* ]] || return 0; done; }
+said() { [[ $seen == *"$1"* ]] || { echo "no \"$1\" in:"; echo "$seen"; return 1; }; }
+never_said() { [[ $seen != *"$1"* ]] || { echo "$seen"; return 1; }; }
+result() { [[ $'\n'$seen == *$'\n'"$1 after "*" us"$'\n' ]] || { echo "no result $1 in:"; echo "$seen"; return 1; }; }
+sees() { read_lines "$2"; try "$1" said "$2"; }
+ends() { read_lines ''; wait $tool; try "$1" result "$2"; }
+
+try "the target is set up" target
+for i in 1 2 3; do try "store $i is made" store $i; enable $i; done
+
+start 0 100s
+ends "nothing is there and nothing is promised: there is no wait" 1
+try "and not a word about it" never_said nodestrap:
+
+start 2 100s
+sees "it waits for two" "instance stores: 0 of 2"
+try "the first comes" connect 1
+sees "it has seen the first" "instance stores: 1 of 2"
+sees "and tells who is there" "Waiting for instance stores: 1 of 2 are there (nvme"
+try "the second comes" connect 2
+ends "it ends when both are there" 1
+try "udev knows them both then" sh -c '[ "$(udevadm info -q property /dev/nvme*n1 | grep -c ^USEC_INITIALIZED)" = 2 ]'
+
+start 2 100s
+ends "a second time there is no wait" 1
+try "and not a word about it" never_said nodestrap:
+
+start 3 1s
+ends "one too few: it takes what is there in the end" 0
+try "and had waited" said "instance stores: 2 of 3"
+
+start 3 100s
+sees "it waits for a third" "instance stores: 2 of 3"
+kill -TERM $tool
+ends "SIGTERM ends the wait" -4
+try "and it says so" said "stopped by SIGTERM while it waited for instance stores; nothing was changed"
+start 3 100s
+sees "it waits for a third again" "instance stores: 2 of 3"
+kill -INT $tool
+ends "SIGINT ends it, too" -4
+
+echo 0 >$TARGET/subsystems/${NQN}3/namespaces/1/enable
+try "a controller without its namespace comes" connect 3
+udevadm settle
+start 0 100s
+sees "its disk is waited for though nobody promised it" "instance stores: 2 of 3"
+try "the namespace comes" enable 3
+ends "it ends when it is there" 1
+
+try "one goes, and with it its controller" disconnect 3
+start 0 100s
+ends "what is gone is not waited for" 1
+
+# What udev does not know yet: a disk, and an array over disks that it knows.
+forget() { rm "/run/udev/data/b$(cat /sys/block/"$1"/dev)"; }
+disks=(/dev/nvme*n1)
+try "an array is made of both" mdadm --create /dev/md/late --run --level=0 --raid-devices=2 "${disks[@]}"
+udevadm settle; array=$(basename "$(realpath /dev/md/late)")
+start 2 100s
+ends "disks of an array that runs are there" 1
+for device in "${disks[0]##*/}" "$array"; do
+        try "udev forgets $device" forget "$device"
+        start 2 100s
+        sees "$device is waited for" "instance stores: 2 of 2, udev is at work"
+        try "it comes to udev's mind" udevadm trigger --action=change "/dev/$device"
+        ends "it ends when udev knows $device" 1
+done
+mdadm --stop /dev/md/late
+
+# udev is at work: an event that begins and ends when the test says so. Which device it is for does not matter.
+mkfifo begin end
+printf 'ACTION=="change", KERNEL=="null", RUN+="/bin/sh /vmtest/hold"\n' >/etc/udev/rules.d/99-hold.rules
+printf 'echo >/vmtest/begin\nread line </vmtest/end\n' >hold
+udevadm control --reload; udevadm trigger --action=change /dev/null
+try "udev is at work" timeout 60 cat begin
+start 2 100s
+sees "both are there, but udev is not done" "instance stores: 2 of 2, udev is at work"
+sees "which it says after a second" "Waiting for udev, which is not done with the instance stores yet (nvme"
+try "udev is let go" timeout 60 sh -c 'echo >end'
+ends "it ends when udev's queue does" 1
+
+# A machine without udev, such as a container.
+mount -t tmpfs tmpfs /run/udev
+start 3 100s
+ends "without udev it takes what is there" 0
+umount /run/udev
+
+disconnect 1; disconnect 2
+finish

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instance stores that nodestrap must not use, and places that it must not use them at: exit 30, the device and the reason in the last
+line, not one write where it could be known before, kubelet and containerd stay down.
+
+Each case is a generator: what stands before its yield breaks the machine (and yields what is expected), what stands behind it mends it.
+"""
+import contextlib
+import os
+import struct
+
+import storage
+from storage import CONTAINERD, KUBELET, MIB, Node, Problem, Report, blank, counters, disks, settle, sh, write
+
+MDADM = '/usr/sbin/mdadm'
+
+
+class Target:
+    """One more instance store, made of a device mapper table over a file; it comes over NVMe/TCP on the loopback interface, because
+    that is where a model and a serial can be given at run time."""
+    PORT = '/sys/kernel/config/nvmet/ports/1'
+
+    def __init__(self, serial, size_mib, table='0 {sectors} linear {loop} 0'):
+        self.name = serial.lower()
+        sh('modprobe', '-a', 'nvmet-tcp', 'nvme-tcp', 'dm_mod', 'loop')
+        path = f'{storage.HERE}/{serial}'
+        with open(path, 'wb') as f:
+            f.truncate(size_mib * MIB)
+        self.loop = sh('losetup', '--find', '--show', path).strip()
+        self.sectors = size_mib * 2048
+        sh('dmsetup', 'create', self.name, '--table', self.table(table))
+        base = f'/sys/kernel/config/nvmet/subsystems/{self.name}'
+        os.makedirs(base + '/namespaces/1')
+        for attribute, value in (('attr_allow_any_host', '1'), ('attr_model', storage.STORE), ('attr_serial', serial),
+                                 ('namespaces/1/device_path', f'/dev/mapper/{self.name}'), ('namespaces/1/enable', '1')):
+            write(f'{base}/{attribute}', value)
+        if not os.path.exists(self.PORT):
+            os.makedirs(self.PORT)
+            for attribute, value in (('addr_trtype', 'tcp'), ('addr_adrfam', 'ipv4'), ('addr_traddr', '127.0.0.1'), ('addr_trsvcid', '4420')):
+                write(f'{self.PORT}/{attribute}', value)
+        os.symlink(base, f'{self.PORT}/subsystems/{self.name}')
+        self.base = base
+        sh('nvme', 'connect', '-t', 'tcp', '-a', '127.0.0.1', '-s', '4420', '-n', self.name)
+        sh('udevadm', 'wait', '--timeout=30', f'/dev/disk/by-id/nvme-{storage.STORE.replace(" ", "_")}_{serial}')
+        settle()
+        self.disk = next(d for d in disks() if d.serial == serial)
+
+    def table(self, text):
+        return '\n'.join(text.format(sectors=self.sectors, loop=self.loop).split(';'))
+
+    def become(self, text):
+        sh('dmsetup', 'suspend', '--noflush', self.name)
+        sh('dmsetup', 'load', self.name, '--table', self.table(text))
+        sh('dmsetup', 'resume', self.name)
+
+    def remove(self):
+        sh('nvme', 'disconnect', '-n', self.name)
+        settle()
+        os.unlink(f'{self.PORT}/subsystems/{self.name}')
+        write(f'{self.base}/namespaces/1/enable', '0')
+        os.rmdir(self.base + '/namespaces/1')
+        os.rmdir(self.base)
+        sh('dmsetup', 'remove', self.name)
+        sh('losetup', '--detach', self.loop)
+        os.unlink(f'{storage.HERE}/{self.disk.serial}')
+
+
+# ---- cases: yield (word, texts in the last line, may programs run before the failure?) ---------------------------------------------
+
+def raid10_of_two(node):
+    """RAID10 with two disks"""
+    node.configure('RAID10', 2, 'xfs', expected=0)
+    storage.plug(node.all[:2])
+    yield 'EDISKS', ['RAID10', 'four'], False
+
+
+def fewer_than_promised(node):
+    """fewer disks than promised"""
+    node.configure(expected=4)
+    yield 'EDISKS', ['4', '3', disks()[0].serial], False
+
+
+def place(node, path):
+    node.configure(mount_path=path)
+    return 'EMOUNT', [path], False
+
+
+def path_is_file(node):
+    """mountPath is a file"""
+    write('/srv/file', 'x')
+    yield place(node, '/srv/file')
+    os.unlink('/srv/file')
+
+
+def path_below_file(node):
+    """mountPath lies below a file"""
+    write('/srv/file', 'x')
+    yield place(node, '/srv/file/disks')
+    os.unlink('/srv/file')
+
+
+def path_not_empty(node):
+    """what is to be mounted over is not empty"""
+    write('/srv/full/0/precious', 'x')
+    yield place(node, '/srv/full')
+    if storage.read('/srv/full/0/precious') != 'x':
+        raise Problem('the file is gone')
+    sh('rm', '-r', '/srv/full')
+
+
+def path_read_only(node):
+    """mountPath on a read-only file system"""
+    os.makedirs('/srv/ro')
+    sh('mount', '-t', 'tmpfs', '-o', 'ro', 'none', '/srv/ro')
+    yield place(node, '/srv/ro/disks')
+    sh('umount', '/srv/ro')
+    os.rmdir('/srv/ro')
+
+
+def path_into_proc(node):
+    """mountPath leads to /proc"""
+    os.symlink('/proc/self', '/srv/link')
+    yield place(node, '/srv/link/disks')
+    os.unlink('/srv/link')
+
+
+def disk_with_errors(node):
+    """a disk that cannot be read"""
+    t = Target('AWS0BAD0000000000001', 512)
+    node.configure(n=4)
+    t.become('0 {sectors} error')
+    yield 'EDISKERROR', [t.disk.serial, t.disk.name], False
+    t.become('0 {sectors} linear {loop} 0')
+    t.remove()
+
+
+def disk_with_errors_later(node):
+    """a disk that fails in the middle"""
+    t = Target('AWS0BAD0000000000002', 512, '0 400000 linear {loop} 0;400000 400000 error;800000 248576 linear {loop} 800000')
+    storage.plug([])
+    node.configure('Mount', 1, 'xfs')
+    yield ('EFILESYSTEM', 'EDISKERROR'), [t.disk.name], True
+    t.remove()
+
+
+def disk_read_only(node):
+    """a disk that cannot be written"""
+    victim = disks()[1]
+    sh('blockdev', '--setro', '/dev/' + victim.name)
+    yield ('EDISKERROR', 'EDISKUSED'), [victim.serial, 'read-only'], False
+    sh('blockdev', '--setrw', '/dev/' + victim.name)
+
+
+@contextlib.contextmanager
+def without(*programs):
+    found = [f'{d}/{p}' for d in ('/usr/sbin', '/usr/bin', storage.HERE + '/bin') for p in programs if os.path.lexists(f'{d}/{p}')]
+    for path in found:
+        os.rename(path, path + '.away')
+    try:
+        yield
+    finally:
+        for path in found:
+            os.rename(path + '.away', path)
+
+
+def no_mkfs(node):
+    """mkfs.xfs is missing"""
+    with without('mkfs.xfs'):
+        yield 'ESTORAGETOOL', ['mkfs.xfs', 'xfsprogs'], False
+
+
+def no_mkfs_ext4(node):
+    """mkfs.ext4 is missing"""
+    node.configure(fs='ext4')
+    with without('mkfs.ext4'):
+        yield 'ESTORAGETOOL', ['mkfs.ext4', 'e2fsprogs'], False
+
+
+def no_mdadm(node):
+    """mdadm is missing"""
+    with without('mdadm'):
+        yield 'ESTORAGETOOL', ['mdadm'], False
+
+
+def no_cp(node):
+    """cp is missing"""
+    with without('cp'):
+        yield 'ESTORAGETOOL', ['cp'], False
+
+
+def too_much_to_move(node):
+    """more to move than the disks hold"""
+    t = Target('AWS05A11000000000001', 48)
+    storage.plug([])
+    node.configure('RAID0', 1, 'ext4')
+    fill(CONTAINERD + '/large', 60)
+    yield 'EMOVE', ['60', CONTAINERD], False
+    os.unlink(CONTAINERD + '/large')
+    t.remove()
+
+
+def no_space(node):
+    """the disks are full before all is copied"""
+    t = Target('AWS05A11000000000002', 48)
+    storage.plug([])
+    node.configure('RAID0', 1, 'ext4')
+    fill(CONTAINERD + '/large', 43)
+    yield 'EMOVE', ['No space left'], True
+    os.unlink(CONTAINERD + '/large')
+    node.off()
+    t.remove()
+
+
+def fill(path, mib):
+    with open(path, 'wb') as f:
+        for _ in range(mib):
+            f.write(os.urandom(MIB))
+
+
+def two_arrays(node):
+    """two arrays named kubernetes"""
+    node.configure(n=4)
+    storage.plug(node.all[:4])
+    names = [d.name for d in disks()]
+    for i, device in ((0, '/dev/md/kubernetes'), (2, '/dev/md/kubernetes_1')):
+        sh(MDADM, '--create', device, '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--raid-devices=2', *('/dev/' + n for n in names[i:i + 2]))
+    settle()
+    running = [os.path.basename(os.path.realpath(f'/dev/md/{n}')) for n in ('kubernetes', 'kubernetes_1')]
+    yield 'EARRAY', ['two arrays', *running], False
+    if not all(text in node.last.err for text in ('two arrays are named kubernetes', *names)):
+        raise Problem(f'not all is said: {node.last.err}')
+
+
+def array_elsewhere(node):
+    """an array of the same name on disks of another kind"""
+    loops = []
+    for i in (1, 2):
+        path = f'{storage.HERE}/elsewhere{i}'
+        with open(path, 'wb') as f:
+            f.truncate(64 * MIB)
+        loops.append(sh('losetup', '--find', '--show', path).strip())
+    sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--raid-devices=2', *loops)
+    settle()
+    name = os.path.basename(os.path.realpath('/dev/md/kubernetes'))
+    node.other, node.seen = (name, counters(name)), {d.name: counters(d.name) for d in disks()}
+    yield 'EARRAY', ['/dev/md/kubernetes', 'in use'], True      # only mdadm finds out, before it writes
+    if any(counters(d.name) != node.seen[d.name] for d in disks()):
+        raise Problem('disks were written')
+    if node.other != (name, counters(name)):
+        raise Problem(f'{name} was written')
+    sh(MDADM, '--stop', '/dev/' + name)
+    for loop in loops:
+        sh('losetup', '--detach', loop)
+
+
+def partitioned(node):
+    """a disk with partitions"""
+    victim = disks()[1]
+    with open('/dev/' + victim.name, 'r+b') as f:       # an MBR with one Linux partition of 100 MiB
+        f.write(bytes(446) + struct.pack('<B3sB3sII', 0, b'\0\2\0', 0x83, b'\0\2\0', 2048, 204800) + bytes(48) + b'\x55\xaa')
+    sh('blockdev', '--rereadpt', '/dev/' + victim.name)
+    settle()
+    yield 'EDISKUSED', [victim.serial, 'partition'], False
+
+
+def signature(offset, data, word):
+    def case(node):
+        victim = disks()[2]
+        with open('/dev/' + victim.name, 'r+b') as f:
+            f.seek(offset)
+            f.write(data)
+        settle()
+        yield 'EDISKUSED', [victim.serial, word], False
+    case.__doc__ = f'a disk with the signature of {word}'
+    return case
+
+
+LVM = bytearray(512)
+LVM[:32] = b'LABELONE' + struct.pack('<QII', 1, 0, 32) + b'LVM2 001'
+
+
+def lvm_crc(data):
+    crc = 0xf597a6cf            # LVM2's own start value (lib/misc/crc.c)
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xedb88320 if crc & 1 else 0)
+    return crc
+
+
+LVM[32:64] = b'0123456789abcdefghijklmnopqrstuv'
+LVM[16:20] = struct.pack('<I', lvm_crc(bytes(LVM[20:512])))
+lvm = signature(512, bytes(LVM), 'LVM physical volume')
+luks = signature(0, b'LUKS\xba\xbe\x00\x01' + b'aes' + bytes(157) + b'8f8b9d9e-1b1c-4f9e-8f7e-0123456789ab', 'LUKS')
+
+
+def swap(node):
+    """a disk with swap space"""
+    victim = disks()[0]
+    sh('mkswap', '/dev/' + victim.name)
+    settle()
+    yield 'EDISKUSED', [victim.serial, 'swap'], False
+
+
+def their_file_system(node):
+    """a disk with a file system, where an array is wanted"""
+    victim = disks()[1]
+    sh('/usr/sbin/mkfs.ext4', '-q', '-F', '-L', 'precious', '/dev/' + victim.name)
+    settle()
+    yield 'EDISKUSED', [victim.serial, 'ext4', 'precious'], False
+
+
+def mounted_elsewhere(node):
+    """a disk that is mounted elsewhere"""
+    victim = disks()[1]
+    sh('/usr/sbin/mkfs.ext4', '-q', '-F', '/dev/' + victim.name)
+    os.makedirs('/srv/theirs', exist_ok=True)
+    sh('mount', '/dev/' + victim.name, '/srv/theirs')
+    yield 'EDISKUSED', [victim.serial, '/srv/theirs'], False
+    sh('umount', '/srv/theirs')
+
+
+def held(node):
+    """a disk that device mapper holds"""
+    victim = disks()[2]
+    sh('dmsetup', 'create', 'theirs', '--table', f'0 2048 linear /dev/{victim.name} 0')
+    settle()
+    yield 'EDISKUSED', [victim.serial, os.path.basename(os.path.realpath('/dev/mapper/theirs'))], False
+    sh('dmsetup', 'remove', 'theirs')
+
+
+def pod_mount(node):
+    """a pod's mount lies below kubelet's directory"""
+    path = KUBELET + '/pods/1/volumes/secret'
+    os.makedirs(path)
+    sh('mount', '-t', 'tmpfs', 'none', path)
+    yield ('EMOVE', 'EMOUNT'), [path], False
+    sh('umount', path)
+
+
+CASES = (raid10_of_two, fewer_than_promised, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
+         disk_with_errors_later, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays, array_elsewhere,
+         partitioned, lvm, luks, swap, their_file_system, mounted_elsewhere, held, pod_mount)
+
+
+def fresh(node):
+    node.configure('RAID0', 3, 'xfs')
+    node.clear()
+
+
+def try_case(node, case):
+    fresh(node)
+    steps = case(node)
+    try:
+        word, says, written = next(steps)
+        before = {d.name: counters(d.name) for d in disks()}
+        node.boot()
+        found = node.complaints_failed(word, says) if written else node.complaints_refused(word, says, before)
+    finally:
+        for _ in steps:
+            pass
+    return found
+
+
+def main():
+    report, node = Report(), Node()
+    for case in CASES:
+        try:
+            found = try_case(node, case)
+        except (Problem, OSError, StopIteration) as e:
+            found = [f'{type(e).__name__}: {e}']
+        report.line(case.__doc__, found, node.describe)
+    fresh(node)
+    node.boot()
+    report.line('after all that, blank disks are used', node.complaints_up({'create-raid': 'make', 'bind': 'make'}))
+    report.finish()
+
+
+if __name__ == '__main__':
+    main()

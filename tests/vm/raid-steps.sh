@@ -1,0 +1,204 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -s -d 4 -e -t 600
+# tree: apply_tool
+# create-raid and make-filesystem on real md and NVMe, in each state that a step can have, by tests/helpers/apply-tool: a plan is
+# taken as given here, also one that the disks no longer agree with.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+# Disks by serial, as the plan names them; kernel names are as they come.
+named() { local m; for m in /sys/block/nvme*; do grep -q "$1" "$m/device/model" && echo "$(tr -d ' ' <"$m/device/serial") ${m##*/}"; done | sort; }
+mapfile -t serial < <(named 'Instance Storage' | cut -d' ' -f1); mapfile -t disk < <(named 'Instance Storage' | cut -d' ' -f2)
+read -r ebs_serial ebs < <(named 'Elastic Block')
+# disks N... : the words of a step that name these
+disks() { local n s=() d=(); for n; do s+=("${serial[n]}"); d+=("${disk[n]}"); done; local IFS=,; echo "disks=${d[*]} serials=${s[*]}"; }
+# writes NAME... : how much was written to each since power-on
+writes() { local d; for d; do awk -v d="$d" '{ print d, $5, $7 }' "/sys/block/$d/stat"; done; }
+array() { ls "/sys/block/$1/holders"; }
+array_holds() { is "$(cd "/sys/block/$(array "$1")/slaves" && echo *)" "$(printf '%s\n' "$@" | sort | xargs)"; }
+attribute() { cat "/sys/block/$(array "${disk[0]}")/md/$1"; }
+content() { blkid -p -o value -s "$1" "/dev/$2" | xargs; }     # content TYPE DEVICE; "" where there is none
+member() { mdadm --examine --export "/dev/$1" | sed -n "s/^MD_$2=//p"; }
+locked() { local d a=(); for d in "${disk[@]}"; do a+=("--device=/dev/$d"); done; udevadm lock "${a[@]}" -- "$@"; }
+# udev assembles arrays, or lets them lie
+automatic() {
+        if [ "$1" = yes ]; then rm -f /etc/udev/rules.d/64-md-raid-assembly.rules; else mkdir -p /etc/udev/rules.d; ln -sf /dev/null /etc/udev/rules.d/64-md-raid-assembly.rules; fi
+        udevadm control --reload
+}
+stop_arrays() { locked bash -c 'for m in /sys/block/md*; do [ ! -e "$m" ] || mdadm --quiet --stop "/dev/${m##*/}"; done'; }
+wipe() { local n; for n; do dd if=/dev/zero of="/dev/${disk[n]}" bs=1M count=8 conv=fsync status=none; done; }
+# Everything blank, as after an EC2 stop and start.
+blank() { automatic no; stop_arrays; wipe 0 1 2 3; automatic yes; udevadm settle; }
+stale() { automatic no; stop_arrays; wipe "$@"; automatic yes; udevadm trigger --settle --action=add "${disk[@]/#//dev/}"; udevadm settle; }
+
+# applies EXIT PATTERN... <plan ; $programs: where it finds mdadm and mkfs
+programs=$PATH
+applies() {
+        local want=$1 p rc miss=0 out; shift
+        out=$(PATH=$programs /opt/apply-tool 2>&1); rc=$?; printf '%s\n' "$out"
+        [ $rc = "$want" ] || { miss=1; echo "exit $rc instead of $want"; }
+        for p; do grep -qE -- "$p" <<<"$out" || { miss=1; echo "missing: $p"; }; done
+        return $miss
+}
+# refuses PATTERN... <plan : with exit 30, and no byte is written to any disk
+refuses() {
+        local before; before=$(writes "${disk[@]}" "$ebs")
+        applies 30 "$@" && is "$(writes "${disk[@]}" "$ebs")" "$before"
+}
+R=/dev/md/kubernetes U=11111111-2222-4333-8444-555555555555
+raid() { local level=$1 state=$2; shift 2; echo "create-raid $R level=$level state=$state array=yes deadline=60s $*"; }
+fs() { local type=$1 state=$2; shift 2; echo "make-filesystem $R filesystem=$type uuid=$U state=$state array=yes deadline=60s $*"; }
+D3=$(disks 0 1 2) D4=$(disks 0 1 2 3)
+
+before_all=$(writes "$ebs")
+automatic yes
+
+# ---- make ----
+both="$(raid raid0 make "$D3")
+$(fs xfs make "$D3" "after=create-raid:$R")"
+try "an array and a file system are made" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" <<<"$both"
+try "of those disks" array_holds "${disk[@]:0:3}"
+try "in stripes of 256 KiB" is "$(attribute level) $(attribute chunk_size)" "raid0 262144"
+try "with a name that is local to every host" is "$(member "${disk[0]}" NAME)" any:kubernetes
+try "by which udev knows it" is "$(basename "$(readlink -f $R)")" "$(array "${disk[0]}")"
+try "the file system is the planned one, and not finished" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(content UUID md/kubernetes)" "xfs nodestrap-mk $U"
+try "XFS follows the stripes" is "$(xfs_db -r -c 'sb 0' -c 'p unit width' $R | xargs)" "unit = 64 width = 192"
+try "what is so already is left" applies 0 "^unchanged create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 keep "$D3"; fs xfs keep "$D3")
+try "disks that an array holds are not made an array again" refuses "^failed create-raid:$R: ${disk[0]} \(${serial[0]}\) is held by md" < <(raid raid0 make "$D3")
+
+# ---- a file system that may be there ----
+try "one whose making was cut off is made anew" applies 0 "^done make-filesystem:$R" < <(fs xfs remake "$D3")
+xfs_admin -L kubernetes "$R" >/dev/null; udevadm settle
+try "a finished one is never made anew" refuses "^failed make-filesystem:$R: md[0-9]+ carries xfs file system \"kubernetes\"" < <(fs ext4 make "$D3")
+try "nor by a plan that saw another" refuses "xfs file system \"kubernetes\", which the plan did not expect there" < <(fs ext4 remake "$D3")
+try "where it could not be seen, it is kept" applies 0 "^unchanged make-filesystem:$R" < <(fs ext4 assemble "$D3")
+try "of an array that is made of other disks" refuses "is made of .* and should be of .*${serial[3]}" < <(fs ext4 make "$D4")
+
+# ---- assemble ----
+uuid=$(member "${disk[0]}" UUID); A="$D3 array-uuid=$uuid"
+try "an array that udev has assembled meanwhile" applies 0 "^unchanged create-raid:$R" < <(raid raid0 assemble "$A")
+automatic no; stop_arrays
+try "an array that does not run" applies 0 "^done create-raid:$R" "^unchanged make-filesystem:$R" < <(raid raid0 assemble "$A"; fs xfs assemble "$D3" "after=create-raid:$R")
+try "is the same array" array_holds "${disk[@]:0:3}"
+stop_arrays; locked mdadm --quiet --incremental "/dev/${disk[1]}"
+try "(an inactive one holds a disk)" is "$(cat /sys/block/md*/md/array_state)" inactive
+try "an array that was begun" applies 0 "^done create-raid:$R" < <(raid raid0 assemble "$A" "running=$(array "${disk[1]}")")
+stop_arrays; locked mdadm --quiet --incremental "/dev/${disk[1]}"; automatic yes
+try "while udev assembles as well" applies 0 "create-raid:$R" < <(udevadm trigger --action=change "${disk[@]/#//dev/}"; raid raid0 assemble "$A")
+udevadm settle
+try "it runs in the end" is "$(attribute array_state)" clean
+automatic no; stop_arrays
+try "an array of another identity is not assembled" refuses "carries member 0 of md array any:kubernetes" < <(raid raid0 assemble "$D3 array-uuid=00000000:00000000:00000000:00000000")
+try "nor is one whose disk is none of it" refuses "${disk[3]} \(${serial[3]}\) carries nothing" < <(raid raid0 assemble "$D4 array-uuid=$uuid")
+
+# ---- remake ----
+try "an array all of whose members are there is not remade" refuses "all members of the array that ${disk[0]} .* are there again" < <(raid raid0 remake "$D3")
+stale 2
+try "(udev has begun an array with what is left)" is "$(cat "/sys/block/$(array "${disk[0]}")/md/array_state")" inactive
+try "an array that cannot be had again is remade" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3" "running=$(array "${disk[0]}")")
+try "of all disks" array_holds "${disk[@]:0:3}"
+try "as another one" no is "$(member "${disk[0]}" UUID)" "$uuid"
+try "the old file system does not reappear in it" is "$(content TYPE md/kubernetes)" ""
+try "so a new one can be made" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
+try "which is ext4 then, on the stripes" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(dumpe2fs -h $R 2>/dev/null | sed -n 's/^RAID str.*: *//p' | xargs)" "ext4 nodestrap-mk 64 192"
+stale 0 2
+try "with one member left" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
+blank; automatic no
+mdadm --quiet --create /dev/md/data --run --homehost=other --name=data --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[1]}" 2>/dev/null
+try "an array of somebody else's that runs is not stopped" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
+stop_arrays; wipe 1
+try "nor are its remains wiped" refuses "${disk[0]} \(${serial[0]}\) carries member 0 of md array other:data" < <(raid raid0 remake "$D3")
+wipe 0
+mdadm --quiet --create /dev/md/kubernetes --run --homehost=other --name=kubernetes --level=0 --raid-devices=2 "/dev/${disk[0]}" "/dev/${disk[3]}" 2>/dev/null
+stop_arrays; automatic yes; locked mdadm --quiet --incremental "/dev/${disk[3]}"
+try "an array made on a host of another name is ours as well" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
+try "a file system is made" applies 0 "^done make-filesystem:$R" < <(fs xfs make "$D3")
+xfs_admin -L kubernetes "$R" >/dev/null; automatic no; stop_arrays
+for n in 0 1 2; do mdadm --quiet --zero-superblock "/dev/${disk[n]}"; done; automatic yes; udevadm settle
+try "an array of disks whose superblocks were zeroed by hand" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D3")
+try "does not show the file system of the old one" is "$(content TYPE md/kubernetes)" ""
+blank
+D1=$(disks 0)
+try "an array of one disk, as nodeadm makes it" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
+uuid=$(member "${disk[0]}" UUID); automatic no; stop_arrays; automatic yes
+try "is assembled" applies 0 "^(done|unchanged) create-raid:$R" < <(raid raid0 assemble "$D1 array-uuid=$uuid")
+try "and is an array" array_holds "${disk[0]}"
+blank
+
+# ---- what changed since the plan was made ----
+try "names that lead to other disks now" refuses "${disk[0]} is the disk ${serial[0]} now, and was ${serial[1]} when the plan was made" \
+        < <(raid raid0 make "disks=${disk[0]},${disk[1]} serials=${serial[1]},${serial[0]}")
+try "a disk that is not there" refuses "the disk nvme99n1 \(AWS0\) is gone" < <(raid raid0 make "disks=${disk[0]},nvme99n1 serials=${serial[0]},AWS0")
+try "an EBS volume" refuses "$ebs \($ebs_serial\) is no instance store but \"Amazon Elastic Block Store" < <(raid raid0 make "disks=${disk[0]},$ebs serials=${serial[0]},$ebs_serial")
+try "an EBS volume for a file system" refuses "$ebs \($ebs_serial\) is no instance store" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make disks=$ebs serials=$ebs_serial")
+mkfs.ext4 -q -F -L mine "/dev/${disk[1]}"
+try "a disk that carries a file system" refuses "${disk[1]} \(${serial[1]}\) carries ext4 file system \"mine\", which the plan did not expect" < <(raid raid0 make "$D3")
+try "also where remains are to be wiped" refuses "ext4 file system \"mine\"" < <(raid raid0 remake "$D3")
+try "also for a file system" refuses "ext4 file system \"mine\"" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
+wipe 1; mkswap "/dev/${disk[1]}" >/dev/null
+try "a disk that is swap space" refuses "carries swap" < <(raid raid0 make "$D3")
+wipe 1; udevadm settle
+python3 -c "import os,sys; os.open('/dev/${disk[1]}', os.O_RDONLY | os.O_EXCL); print('held', flush=True); sys.stdin.read()" < <(exec sleep inf) >held & holder=$!
+tail -f --pid=$holder held | grep -qm1 held
+try "a blank disk that somebody uses" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(raid raid0 make "$D3")
+try "also for a file system" refuses "${disk[1]} \(${serial[1]}\) is in use" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
+kill $holder; wait $holder 2>/dev/null
+printf 'label: dos\n,100M\n' | python3 -c "
+import os                                       # one partition of 100 MiB in an old-fashioned table
+f = os.open('/dev/${disk[1]}', os.O_RDWR); b = bytearray(512); b[446:462] = bytes([0,0,0,0,0x83,0,0,0,0,8,0,0,0,32,3,0]); b[510:512] = b'\\x55\\xaa'
+os.pwrite(f, b, 0); os.fsync(f)"
+blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
+try "a disk with a partition" refuses "${disk[1]} \(${serial[1]}\) (has a partition|carries partition table)" < <(raid raid0 make "$D3")
+wipe 1; blockdev --rereadpt "/dev/${disk[1]}"; udevadm settle
+blockdev --setro "/dev/${disk[1]}"
+try "a disk that cannot be written" refuses "${disk[1]} \(${serial[1]}\) cannot be written: the kernel has it as read-only" < <(raid raid0 make "$D3")
+blockdev --setrw "/dev/${disk[1]}"
+try "a step that nobody looked at the disks for" applies 1 "were not looked at" < <(raid raid0 unknown "$D3")
+
+# ---- programs ----
+mkdir empty failing
+printf '#!/bin/sh\necho "mdadm: not today" >&2\nexit 2\n' >failing/mdadm; chmod 755 failing/mdadm
+programs=$PWD/empty try "no mdadm" refuses "mdadm is not there; the image needs the package mdadm" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "no mkfs" refuses "mkfs.xfs is not there; the image needs the package xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+programs=$PWD/failing:$PATH try "mdadm fails" refuses "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
+printf '#!/bin/sh\nexit 0\n' >failing/mdadm
+programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" refuses "there is no array of ${disk[0]}" < <(raid raid0 make "$D3")
+
+# ---- one disk each ----
+each=$(for n in 0 1 2 3; do echo "make-filesystem ${serial[n]} filesystem=xfs uuid=${U%?}$n state=make deadline=60s $(disks $n)"; done)
+try "four file systems at the same time" applies 0 "^done make-filesystem:${serial[0]}" "^done make-filesystem:${serial[3]}" <<<"$each"
+for n in 0 1 2 3; do try "disk $n has its own" is "$(content TYPE "${disk[n]}") $(content LABEL "${disk[n]}") $(content UUID "${disk[n]}")" "xfs nodestrap-mk ${U%?}$n"; done
+try "and once more, for they are not finished" applies 0 "^done make-filesystem:${serial[2]}" <<<"$each"
+xfs_admin -L kubernetes "/dev/${disk[2]}" >/dev/null
+try "but for one" refuses "^failed make-filesystem:${serial[2]}: ${disk[2]} \(${serial[2]}\) carries xfs file system \"kubernetes\"" < <(sed -n 3p <<<"$each")
+blank
+
+# ---- RAID10 ----
+try "a RAID10" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" < <(raid raid10 make "$D4"; fs ext4 make "$D4" "after=create-raid:$R")
+try "of all disks" array_holds "${disk[@]}"
+try "without a bitmap" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location)" "raid10 262144 none"
+mdadm --wait $R
+uuid=$(member "${disk[0]}" UUID); A="$D4 array-uuid=$uuid"
+try "a member that it has is not wiped" refuses "${disk[1]} \(${serial[1]}\) is held by md" < <(raid raid10 repair "$A" "blank=${disk[1]}")
+automatic no; mdadm --quiet $R --fail "/dev/${disk[1]}" --remove "/dev/${disk[1]}"
+try "a member that was thrown out joins again" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[1]}")
+try "it is a member" array_holds "${disk[@]}"
+mdadm --wait $R; stale 3
+try "(udev has begun an array with three of four)" is "$(cat "/sys/block/$(array "${disk[0]}")/md/array_state")" inactive
+try "with a blank member it is started and completed" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[3]}")
+try "of all disks again" array_holds "${disk[@]}"
+try "as the same array" is "$(member "${disk[3]}" UUID)" "$uuid"
+try "with its file system" is "$(content TYPE md/kubernetes) $(content UUID md/kubernetes)" "ext4 $U"
+automatic no; stop_arrays; wipe 0 1
+try "nothing is wiped where the rest does not suffice" applies 30 "^failed create-raid:$R: $R of .* cannot be assembled: mdadm exited with status" < <(raid raid10 repair "$A" "blank=${disk[0]},${disk[1]}")
+try "the remains are remains" is "$(member "${disk[2]}" UUID)" "$uuid"
+
+# ---- a controller goes away ----
+blank
+echo 1 >"/sys/block/${disk[3]}/device/device/remove"
+try "a disk that went away" refuses "the disk ${disk[3]} \(${serial[3]}\) is gone" < <(raid raid10 make "$D4")
+
+try "nothing was ever written to the EBS volume" is "$(writes "$ebs")" "$before_all"
+finish

@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -S trixie -d 4 -e -t 300
+# imds: imds-m5 storage-raid10
+# tree: storage storage_units enabled containerd_enabled kubelet_enabled
+# console: NODESTRAP verdict=ok
+# console: NODESTRAP verdict=failed code=EDISKUSED
+# From power-on, with real reboots and a real containerd: first boot, reboot, stop and start, a disk that is not ours.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+exec python3 /vmtest/boots.py RAID10 4 ext4
