@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
-# make deps-test | make lint | make check-boot | make package | make check-all (everything that CI runs)
+# make deps-test | make lint | make check-boot | make check-vm | make package | make check-all (everything that CI runs)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
@@ -12,10 +12,12 @@ CLANG_TIDY   ?= clang-tidy
 CPPCHECK     ?= cppcheck
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 O            ?= build$(if $(SAN),-san)
-CFLAGS       ?= -O2 -g
-PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl
-# libcurl and the thirty libraries it brings are loaded only by the process that asks EC2 (src/aws/ec2.c), so it is not linked.
-LINK_PKGS    := $(filter-out libcurl,$(PKGS))
+# Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
+CFLAGS       ?= -Os -g
+PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
+# Loaded by the process that needs them and not linked: libcurl with its thirty libraries to speak TLS (src/base/curl.c), libblkid and
+# libmount on nodes with local disks (src/host/content.c, src/apply/mounts.c).
+LINK_PKGS    := $(filter-out libcurl blkid mount,$(PKGS))
 
 WARNINGS     := -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
                 -Wold-style-definition -Wformat=2 -Wimplicit-fallthrough -Wcast-align -Wdate-time -Wno-missing-field-initializers \
@@ -30,6 +32,8 @@ else
 CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
+# Nothing unwinds its own stack; a debugger has .debug_frame.
+HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables)
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
 INCLUDES      = $(eval INCLUDES := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
@@ -49,7 +53,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-boot check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
+.PHONY: all demo check check-boot check-vm check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -93,7 +97,7 @@ endif
 
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
 deps:                                    # what `make` needs
-	$(APT) gcc libc6-dev pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev
+	$(APT) gcc libc6-dev pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
 deps-test: deps                          # what the tests, the package and the boots need
 	$(APT) clang clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
 	  build-essential debhelper lintian bash-completion man-db systemd
@@ -103,14 +107,20 @@ lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run.sh tests/lint.sh
 package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
 	$(Q)tests/run.sh tests/package.sh
-check-boot: $(O)/nodestrap               # containers first, then the machines that start from power-on
-	$(Q)tests/run.sh $(sort $(wildcard tests/boot/*.sh)) $(sort $(wildcard tests/vm/*.sh))
+check-boot: $(O)/nodestrap $(HELPERS)    # containers, and a machine with three disks
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(sort $(wildcard tests/boot/*.sh)) tests/vm/storage-short.sh
+VMS          := $(sort $(wildcard tests/vm/*.sh))
+check-vm: $(O)/nodestrap $(HELPERS)      # machines: from power-on, with instance stores, with the power cut; two at a time, the long ones first
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \
+	  tests/run.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))
 check-all:
 	$(Q)tests/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: $(O)/nodestrap $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
-$(BENCH): %: %.o
+	$(Q)$(O)/tests/bench/fleet
+	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
+$(BENCH): %: %.o $(LIB)
 	$(call say,LD,$@)$(LINK)
 demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack
 	$(Q)$(O)/nodestrap plan -c file://conf/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
