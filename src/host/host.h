@@ -165,6 +165,7 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
         json_t *cached_status;          /* nodeadm's .status of --config-cache: used instead of asking; or NULL */
         bool storage;                   /* look at what the disks carry, where the configuration wants them used */
         uint64_t disks_timeout_usec;    /* and wait so long for those that are expected; 0: take what is there */
+        uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag);
 /* The .status of nodeadm's cache for this host; a new reference. */
