@@ -867,7 +867,9 @@ TEST(programs_are_there_before_anything_begins) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs"));
         directory(m, "/var/lib/kubelet")->empty = directory(m, "/var/lib/containerd")->empty = true;
-        ASSERT_PLANNED(m);      /* nothing to copy */
+        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is not in this image, and what the node writes to has to move to the instance stores: install coreutils");
+        m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs", "cp"));
+        ASSERT_PLANNED(m);      /* the directories themselves are copied */
         ASSERT_CONTAINS(planned(m, "move-files:/mnt/k8s-disks/0")->why, "empty");
 }
 
