@@ -11,6 +11,11 @@ static char *mount_label(const Mount *m) {
         return text_take(&t);
 }
 
+static bool path_in(const char *path, const char *folder) {
+        size_t n = strlen(folder);
+        return startswith(path, folder) && (path[n] == 0 || path[n] == '/');
+}
+
 /* ---- where disks are mounted ---- */
 
 /* What is wrong with a place whatever is done there; NULL: nothing. */
@@ -22,8 +27,21 @@ static char *why_unfit(const Directory *d) {
         return NULL;
 }
 
+/* What can be told without a look at the machine, so that already the configuration phase does. */
+static bool refuse_kernels(Stores *s, const char *path) {
+        static const char *const kernels[] = { "/proc", "/sys" };
+        for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+                if (path_in(path, kernels[i])) {
+                        stores_refuse(s, CAUSE_MOUNT, "%s lies in %s, where the kernel shows its state and nothing can be made: set another mountPath", path, kernels[i]);
+                        return true;
+                }
+        return false;
+}
+
 void place_check_top(Stores *s) {
         const char *path = s->config->instance.storage.mount_path;
+        if (refuse_kernels(s, path))
+                return;
         const Directory *d = storage_directory(s->seen, path);
         _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
@@ -94,8 +112,7 @@ static bool is_bound(const Mount *m, const char *number, const char *name) {
 /* A place for disks that would be moved to itself, and hidden by its own bind. */
 static void check_nesting(Stores *s, const StorageBind *bind) {
         const char *path = s->config->instance.storage.mount_path;
-        size_t n = strlen(bind->path);
-        if (startswith(path, bind->path) && (path[n] == 0 || path[n] == '/'))
+        if (path_in(path, bind->path))
                 stores_refuse(s, CAUSE_MOUNT, "it lies in %s, which is to move to the instance stores: set another mountPath, or name %s in disabledMounts",
                               bind->path, bind->word);
 }

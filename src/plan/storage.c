@@ -414,7 +414,7 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
         stores_find(&s);
         warn_of_promise(plan, &s);
         stores_check_number(&s);
-        if (s.count > 0 && s.seen->looked)
+        if (s.count > 0 || !s.seen->looked)
                 place_check_top(&s);
         if (config->instance.storage.strategy == STORAGE_MOUNT)
                 plan_each(plan, &s);

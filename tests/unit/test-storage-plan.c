@@ -735,6 +735,23 @@ TEST(a_place_below_what_moves_is_refused) {
         ASSERT_TRUE(plan_find(m->s.plan, "mount:/var/lib/kubelet-disks/0"));
 }
 
+TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
+        static const char *const paths[] = { "/proc", "/proc/sys/x", "/sys/disks" };
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
+                m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "where the kernel shows its state");
+                ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+                m->s.host.storage.looked = false;       /* as in the configuration phase */
+                ASSERT_REFUSED(m, CAUSE_MOUNT, TEXT(m, "%s lies in /", paths[i]));
+                m->s.config.instance.storage.strategy = STORAGE_NONE;
+                ASSERT_PLANNED(m);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "b", 0);
+        m->s.config.instance.storage.mount_path = TEXT(m, "/system");
+        ASSERT_PLANNED(m);
+}
+
 TEST(what_runs_already_is_not_moved) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");
