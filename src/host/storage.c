@@ -175,6 +175,8 @@ static int look_at_all(const Root *root, const Config *config, const HostOptions
                 r = look_at_contents(root, options, h, diag);
         if (r >= 0)
                 r = look_at_directories(root, config, h, diag);
+        if (r >= 0)
+                detect_mount_units(root, &h->storage);
         return r >= 0 ? find_programs(root, &h->storage, diag) : r;
 }
 
@@ -224,6 +226,7 @@ static void free_mounts(Storage *s) {
 void storage_clear(Storage *s) {
         free_arrays(s);
         free_mounts(s);
+        mount_units_clear(s);
         for (size_t i = 0; i < s->n_directories; i++) {
                 free(s->directories[i].path);
                 free(s->directories[i].real);

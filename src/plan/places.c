@@ -65,6 +65,43 @@ void place_check(Stores *s, const char *path) {
                 stores_refuse(s, CAUSE_MOUNT, "%s cannot be made, its file system is read-only: make it in the image, or set another mountPath", path);
 }
 
+/* ---- what else mounts there ---- */
+
+static bool is_planned(const Plan *plan, const char *where) {
+        for (size_t i = 0; i < plan->n; i++)
+                if ((plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND) && streq(plan->actions[i].target, where))
+                        return true;
+        return false;
+}
+
+static void warn_of_units(Plan *plan, const char *names, const char *missing) {
+        if (missing)
+                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for %s, "
+                          "which is not here: every boot is held up until systemd gives up. Disable it and remove its file", names, missing);
+        else
+                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "in /etc/systemd/system are units for places that nodestrap mounts by itself (%s): they hold up "
+                          "a boot when their disks are gone. Disable them and remove their files", names);
+}
+
+/* nodeadm's script writes such units, and an image made of such a node has them (awslabs/amazon-eks-ami, setup-local-disks). They
+ * are not ours to remove. */
+void places_check_units(Plan *plan, const Stores *s) {
+        _cleanup_(text_done) Text idle = {};
+        for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
+                if (!is_planned(plan, u->where))
+                        continue;
+                _cleanup_(text_done) Text name = {}, what = {};
+                text_add_shown(&name, u->name, strlen(u->name), 120, 0);
+                text_add_shown(&what, u->what, strlen(u->what), 120, 0);
+                if (u->missing)
+                        warn_of_units(plan, name.data, what.data);
+                else
+                        list_add(&idle, name.data);
+        }
+        if (idle.data)
+                warn_of_units(plan, idle.data, NULL);
+}
+
 /* ---- what is bound ---- */
 
 static bool is_wanted(const LocalStorage *l, const char *word) {

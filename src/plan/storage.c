@@ -420,5 +420,6 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
                 plan_each(plan, &s);
         else if (s.count > 0)
                 plan_one(plan, &s);
+        places_check_units(plan, &s);
         return s.refused ? -EINVAL : 0;
 }

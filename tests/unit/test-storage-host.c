@@ -601,6 +601,31 @@ TEST(bytes_of_other_file_systems_do_not_count) {
         ASSERT_EQ(umount(inside), 0);
 }
 
+/* ---- units ---- */
+
+TEST(mount_units) {
+        RUN(r, "stores");
+        ASSERT_EQ(run_ok(&r)->n_units, 0);
+        run_write(&r, "/etc/systemd/system/mnt-k8s\\x2ddisks-0.mount", "[Unit]\nWhat=/not/here\n[Mount]\nWhat=UUID=0f0e0d0c-1111-4222-8333-444455556666\n"
+                  "Where=/mnt/k8s-disks/0\nType=xfs\n[Install]\nWhere=/nor/here\n");
+        run_write(&r, "/etc/systemd/system/data.mount", "[Mount]\nWhat=/dev/nvme3n1\nWhere=/data\n");
+        run_write(&r, "/etc/systemd/system/var-lib-kubelet.mount", "[Mount]\nWhat=/old\n#What=/dev/none\n What = /mnt/k8s-disks/0/kubelet \nWhere=/var/lib/kubelet\nOptions=bind\n");
+        run_write(&r, "/etc/systemd/system/half.mount", "[Mount]\nWhere=/half\n");
+        run_write(&r, "/etc/systemd/system/a.service", "[Mount]\nWhat=/dev/a\nWhere=/a\n");
+        ASSERT_OK(root_make_dirs(r.root, "/etc/systemd/system/folder.mount", 0755));
+        _cleanup_(freep) char *masked = xasprintf("%s/etc/systemd/system/masked.mount", r.dir);
+        ASSERT_EQ(symlink("/dev/null", masked), 0);
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_units, 3);
+        ASSERT_STREQ(s->units[0].name, "data.mount");
+        ASSERT_TRUE(!s->units[0].missing && s->units[1].missing && !s->units[2].missing);
+        ASSERT_STREQ(s->units[1].name, "mnt-k8s\\x2ddisks-0.mount");
+        ASSERT_STREQ(s->units[1].where, "/mnt/k8s-disks/0");
+        ASSERT_STREQ(s->units[2].what, "/mnt/k8s-disks/0/kubelet");
+        run_write(&r, "/dev/disk/by-uuid/0f0e0d0c-1111-4222-8333-444455556666", "");
+        ASSERT_TRUE(!run_ok(&r)->units[1].missing);
+}
+
 /* ---- facts ---- */
 
 TEST(facts) {

@@ -762,6 +762,28 @@ TEST(what_runs_already_is_not_moved) {
         ASSERT_PLANNED(m);
 }
 
+TEST(units_that_mount_what_we_mount_are_told_of) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        MountUnit units[] = {
+                { TEXT(m, "data.mount"), TEXT(m, "/dev/gone"), TEXT(m, "/data"), true },
+                { TEXT(m, "mnt-k8s\\x2ddisks-0.mount"), TEXT(m, "UUID=1234"), TEXT(m, "/mnt/k8s-disks/0"), true },
+                { TEXT(m, "var-lib-containerd.mount"), TEXT(m, "/mnt/k8s-disks/0/containerd"), TEXT(m, "/var/lib/containerd"), false },
+                { TEXT(m, "var-lib-kubelet.mount"), TEXT(m, "/mnt/k8s-disks/0/kubelet"), TEXT(m, "/var/lib/kubelet"), false },
+        };
+        m->s.host.storage.units = units;
+        m->s.host.storage.n_units = ARRAY_SIZE(units);
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);
+        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for UUID=1234");
+        ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(var-lib-containerd.mount, var-lib-kubelet.mount)");
+        units[1].missing = false;
+        m->s.config.instance.storage.no_containerd = true;      /* then it is the user's own */
+        add_mount(m, "/var/lib/kubelet", "259:9", "/", "xfs");
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);   /* the other one: directory-mounted */
+        ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(mnt-k8s\\x2ddisks-0.mount)");
+}
+
 TEST(the_user_s_own_mount_stays) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/containerd", "259:9", "/", "xfs");
