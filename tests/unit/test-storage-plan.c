@@ -953,6 +953,40 @@ TEST(each_step_waits_for_what_it_needs) {
 
 /* ---- printed ---- */
 
+static size_t files_below_binds(const Plan *plan, const char **ret) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n; i++)
+                for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++) {
+                        const char *target = plan->actions[i].target;
+                        if (plan->actions[i].type == ACTION_WRITE_FILE && startswith(target, storage_binds[k].path)) {
+                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* anew at each boot: it wins over the disks' */
+                                *ret = target;
+                                n++;
+                        }
+                }
+        return n;
+}
+
+/* The configuration phase removes a file that is no longer planned before the disks are there, so that an old copy of it may be left
+ * on them. Only a kubeconfig can be: the one for bootstrapping is read only where a flag names it, and one without a client
+ * certificate is not taken for the result of bootstrapping (kubernetes: pkg/kubelet/certificate/bootstrap, isClientConfigStillValid). */
+TEST(no_old_file_on_the_disks_is_believed) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        const char *file = NULL;
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(files_below_binds(m->s.plan, &file), 1);
+        ASSERT_STREQ(file, "/var/lib/kubelet/kubeconfig");
+        ASSERT_TRUE(!strstr(sample_file(&m->s, file)->file.content, "client-certificate"));
+        ASSERT_TRUE(!strstr(sample_file(&m->s, "/etc/eks/kubelet/environment")->file.content, "bootstrap"));
+        m->s.config.cluster.outpost = true;
+        m->s.config.cluster.id = TEXT(m, "11111111-2222");
+        m->s.config.cluster.endpoint = TEXT(m, "https://api.example");
+        m->s.host.api_server_addresses = keep_list(m, LIST("10.0.0.4"));
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(files_below_binds(m->s.plan, &file), 1);
+        ASSERT_STREQ(file, "/var/lib/kubelet/bootstrap-kubeconfig");
+}
+
 TEST(text_and_json_say_what_is_done) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);
         ASSERT_PLANNED(m);
