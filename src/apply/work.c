@@ -82,6 +82,7 @@ static void job_free(Job *j) {
         action_done(&j->action);
         root_free(j->root);
         free(j->work.text);
+        diag_done(&j->work.warnings);
         free(j->at);
         free(j);
 }
@@ -112,6 +113,7 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         Task *t = userdata;
         Job *j = t->data;
         job_join(j);
+        diag_move(t->apply->diag, &j->work.warnings);
         if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
         else

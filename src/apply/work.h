@@ -12,6 +12,7 @@ typedef struct Work {                   /* all of it the thread's own: a thread 
         struct Job *job;                /* work.c's; NULL where a function is called without a task */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
+        Diag warnings;                  /* of one that went well */
 } Work;
 
 /* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what work_fail() said. On a
