@@ -2,6 +2,7 @@
  * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready together are staged,
  * synced and published together; the rest works through one sd-event loop, each task under its own deadline. A plan of files
  * alone needs no loop and no bus and gets none. */
+#include "apply/device.h"
 #include "apply/executor.h"
 #include "apply/image.h"
 #include "apply/storage.h"
@@ -18,6 +19,15 @@
 
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
+
+static int work_check(_unused_ Task *t) {
+        return CHECK_NEEDED;
+}
+
+static int work_begin(Task *t);
+
+/* One that is a function on a thread, which looks for itself whether anything is to be done. */
+#define WORK(n, f) { n, true, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
@@ -43,13 +53,37 @@ static const Executor executors[_ACTION_MAX] = {
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
+        [ACTION_MASK_UNIT]      = { "mask-unit",      true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_UNMASK_UNIT]    = { "unmask-unit",    true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
+                                    .cancel = unit_cancel, .release = unit_release },
+        [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
+        [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work),
+        [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work),
+        [ACTION_CHECK_MACHINE]  = WORK("check-machine",  machine_work),
+        [ACTION_CHECK_EFA]      = WORK("check-efa",      efa_work),
+        [ACTION_CHECK_DRIVER]   = WORK("check-driver",   driver_work),
+        [ACTION_CHECK_VERSIONS] = WORK("check-versions", versions_work),
+        [ACTION_AWAIT_DEVICES]  = WORK("await-devices",  devices_work),
+        [ACTION_AWAIT_FABRIC]   = WORK("await-fabric",   fabric_work),
+        [ACTION_PARTITION_GPUS] = WORK("partition-gpus", partition_work),
+        [ACTION_LIST_GPUS]      = WORK("list-gpus",      list_work),
+        [ACTION_SET_CLOCKS]     = WORK("set-clocks",     clocks_work),
+        [ACTION_GENERATE_CDI]   = WORK("generate-cdi",   cdi_work),
+        [ACTION_MAKE_CHANNEL]   = WORK("make-channel",   channel_work),
+        [ACTION_AWAIT_IMEX]     = WORK("await-imex",     imex_work),
+        [ACTION_TAINT_NODE]     = { "taint-node",     true, .check = taint_check, .start = taint_start },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
 
 void results_done(Results *r) {
-        for (size_t i = 0; i < r->n; i++)
+        for (size_t i = 0; i < r->n; i++) {
                 free(r->items[i].text);
+                json_decref(r->items[i].found);
+        }
         free(r->items);
         *r = (Results){};
 }
@@ -72,6 +106,11 @@ size_t results_count(const Results *r, Outcome outcome) {
 static const Executor *task_executor(const Task *t) {
         return &executors[t->action->type];
 }
+
+static int work_begin(Task *t) {
+        return work_start(t, task_executor(t)->work);
+}
+
 
 /* ---- how a task ends ---- */
 
@@ -149,6 +188,9 @@ static const Task *task_broken_dependency(const Task *t) {
 static bool task_ready(const Task *t, bool staged_too) {
         for (size_t i = 0; i < t->n_after; i++)
                 if (!t->after[i]->satisfied && !(staged_too && t->after[i]->state == TASK_STAGED))
+                        return false;
+        for (size_t i = 0; i < t->n_after_any; i++)
+                if (!t->after_any[i]->satisfied && t->after_any[i]->state != TASK_ENDED)
                         return false;
         return true;
 }
@@ -423,6 +465,14 @@ static int task_link(Apply *a, size_t i) {
                 if (!t->after[t->n_after])
                         return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
         }
+        size_t n_any = strv_length(t->action->after_any);
+        t->after_any = xcalloc(n_any, sizeof(Task *));
+        for (; t->n_after_any < n_any; t->n_after_any++) {
+                const char *id = t->action->after_any[t->n_after_any];
+                t->after_any[t->n_after_any] = task_find(a, id, i);
+                if (!t->after_any[t->n_after_any])
+                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
+        }
         /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
         for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
                 if (task_executor(&a->tasks[k])->stage)
@@ -465,6 +515,7 @@ static void apply_done(Apply *a) {
                 if (a->tasks[i].state != TASK_ENDED)
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
                 free(a->tasks[i].after);
+                free(a->tasks[i].after_any);
         }
         work_wait(a);
         free(a->tasks);

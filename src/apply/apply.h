@@ -16,6 +16,7 @@ typedef struct Result {
         uint64_t begin_usec, end_usec;  /* CLOCK_MONOTONIC; 0 if it never began */
         Cause cause;                    /* of a failure */
         char *text;                     /* failure or skip: the sentence */
+        json_t *found;                  /* what a person or a dashboard wants to know of it, an object; or NULL */
 } Result;
 typedef struct Results { Result *items; size_t n; } Results;
 void results_done(Results *r);

@@ -10,6 +10,7 @@ typedef struct Apply Apply;
 typedef struct Task Task;
 typedef struct Bus Bus;
 typedef struct Job Job;
+typedef struct Work Work;
 
 typedef enum TaskState {
         TASK_PENDING,           /* waits for others */
@@ -24,6 +25,7 @@ struct Task {
         const Action *action;
         Result *result;
         Task **after; size_t n_after;
+        Task **after_any; size_t n_after_any;   /* must have ended, however */
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
         RootTmp tmp;            /* of a staged file */
@@ -57,6 +59,7 @@ typedef struct Executor {
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_* */
         int (*start)(Task *t);                          /* work goes on in the event loop */
+        int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */

@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given up, at the end of the run */
+#define PROGRESS_USEC (10 * USEC_PER_SEC)
+#define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
 
 struct Job {
@@ -38,6 +40,7 @@ struct Job {
         pthread_t thread;
         bool running;
         sd_event_source *source;
+        uint64_t told_usec;             /* the thread's: when work_progress() last said something */
         Job *next;
 };
 
@@ -45,8 +48,24 @@ static char *copy(const char *s) {
         return s ? xstrdup(s) : NULL;
 }
 
+static void device_copy(Action *c, const Action *a) {
+        c->pages = a->pages;
+        c->device.class = a->device.class;
+        c->device.count = a->device.count;
+        c->device.words = strv_copy(a->device.words);
+        c->device.seen = strv_copy(a->device.seen);
+        c->device.layouts = xcalloc(a->device.n_layouts, sizeof *c->device.layouts);
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                c->device.layouts[c->device.n_layouts++] = (MigLayout){ a->device.layouts[i].gpu, strv_copy(a->device.layouts[i].profiles) };
+        c->device.shortfalls = xcalloc(a->device.n_shortfalls, sizeof *c->device.shortfalls);
+        for (size_t i = 0; i < a->device.n_shortfalls; i++)
+                c->device.shortfalls[c->device.n_shortfalls++] = (Shortfall){ a->device.shortfalls[i].cause, xstrdup(a->device.shortfalls[i].text) };
+}
+
 static Action step_copy(const Action *a) {
-        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with) };
+        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with),
+                     .lenient = a->lenient, .deadline_usec = a->deadline_usec };
+        device_copy(&c, a);
         c.storage.state = a->storage.state;
         c.storage.disks = strv_copy(a->storage.disks);
         c.storage.serials = strv_copy(a->storage.serials);
@@ -82,6 +101,8 @@ static void job_free(Job *j) {
         action_done(&j->action);
         root_free(j->root);
         free(j->work.text);
+        json_decref(j->work.found);
+        diag_done(&j->work.warnings);
         free(j->at);
         free(j);
 }
@@ -112,6 +133,8 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         Task *t = userdata;
         Job *j = t->data;
         job_join(j);
+        t->result->found = TAKE_PTR(j->work.found);
+        diag_move(t->apply->diag, &j->work.warnings);
         if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
         else
@@ -279,6 +302,33 @@ void work_at(Work *w, const char *format, ...) {
         pthread_mutex_unlock(&j->lock);
 }
 
+bool work_pause(Work *w, uint64_t usec) {
+        struct pollfd cancelled = { .fd = w->cancel_fd, .events = POLLIN };
+        for (uint64_t now = now_usec(), end = now + usec; now < end; now = now_usec())
+                if (poll(&cancelled, 1, (int)((end - now + 999) / 1000)) > 0)
+                        return false;
+        return poll(&cancelled, 1, 0) <= 0;
+}
+
+void work_progress(Work *w, const char *format, ...) {
+        Job *j = w->job;
+        _cleanup_(freep) char *text = NULL;
+        uint64_t now = now_usec();
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        work_at(w, "%s", text ?: "");
+        if (!j || !text)
+                return;
+        j->told_usec = j->told_usec ?: now;
+        if (now - j->told_usec < PROGRESS_USEC)
+                return;
+        j->told_usec = now;
+        log_info("%s: %s", w->action->id, text);
+}
+
 static const char *package_of(const char *program) {
         static const struct { const char *program, *package; } packages[] = {
                 { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },
@@ -291,7 +341,7 @@ static const char *package_of(const char *program) {
 
 static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
         if (r == -ENOENT || r == -EACCES)
-                return work_fail(w, r, CAUSE_STORAGE_TOOL, "%s: %s %s; the image needs the package %s", what, program,
+                return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause, "%s: %s %s; the image needs the package %s", what, program,
                                  r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
         return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
 }
@@ -321,14 +371,22 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         return -EIO;
 }
 
-int work_run(Work *w, Cause cause, const char *what, char *const *argv) {
+int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
         work_at(w, "%s was running", argv[0]);
-        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, 0, &c);     /* the loop alone says when the time is up */
+        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);    /* the loop alone says when the time is up */
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)
                 return fail_to_start(w, r, cause, what, argv[0]);
         if (c.timed_out)
                 return work_fail(w, -ECANCELED, cause, "%s: %s was stopped", what, argv[0]);
-        return c.status != 0 ? fail_to_succeed(w, cause, what, argv[0], &c) : 0;
+        if (c.status != 0)
+                return fail_to_succeed(w, cause, what, argv[0], &c);
+        if (ret_output)
+                *ret_output = TAKE_PTR(c.output);
+        return 0;
+}
+
+int work_run(Work *w, Cause cause, const char *what, char *const *argv) {
+        return work_ask(w, cause, what, argv, NULL);
 }

@@ -24,6 +24,29 @@ typedef enum ActionType {
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
         ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with: the name that containerd should know from it */
+        ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked until the next boot; unchanged where there is none */
+        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked and that may run now */
+        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited for, never started; unchanged where there is none or
+                                 * it has no job and failed nothing; a failed one fails it */
+        ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
+        ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages.* */
+        ACTION_LOAD_MODULE,     /* target: kernel module */
+        ACTION_CHECK_MACHINE,   /* target: "devices"; device.shortfalls: the census that was taken; the first one's cause is the failure's */
+        ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound to the driver, and there are device.count of them */
+        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded, bound to every GPU of device.seen, with the parameters of device.words
+                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them) */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager", "nvidia-imex", "nvlsm") that are there are the
+                                 * driver's version; nvlsm counts its own and only has to be there */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them */
+        ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs has joined it, by NVML; device.class: what that means */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
+        ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
+        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no auto-boost, highest application clocks) or "default" */
+        ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
+        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0"; its major is in /proc/devices */
+        ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, else removed; device.words: what the flag
+                                 * --register-with-taints must keep, the user's own taints */
         ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
@@ -45,6 +68,8 @@ typedef enum StepState {
         _STEP_MAX, _STEP_INVALID = -22,
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
+/* Instances that one GPU is divided into, in an order in which they fit. */
+typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;  /* gpu: by PCI address, from 0; "1g.10gb", or an id; none: MIG off */
 typedef struct Move { char *from, *name; } Move;        /* what lies in the directory from → directory name below the target */
 
 typedef struct Action {
@@ -56,8 +81,21 @@ typedef struct Action {
         char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
         char *why;              /* one clause for the reader: what was decided and from what */
         char **after;           /* ids that must have ended well before */
+        char **after_any;       /* ids that must have ended before, well or not */
         uint64_t deadline_usec; /* for this action alone */
+        bool optional;          /* start-unit: an image without this unit is warned of, not failed */
+        bool retry;             /* start-unit: a start that fails is tried again, with back-off, until the deadline */
+        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn) */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
+        struct { uint64_t size, count; int node; bool if_none; } pages; /* bytes of one; -1: over all nodes; if_none: what is reserved wins */
+        struct {
+                GpuClass class;
+                unsigned count;         /* how many there must be */
+                char **words;           /* see ActionType */
+                MigLayout *layouts; size_t n_layouts;
+                char **seen;            /* PCI addresses of this boot; not part of the plan's id, like the next */
+                Shortfall *shortfalls; size_t n_shortfalls;
+        } device;
         struct { char inputs[65]; char **reads; } unit; /* the files of this plan that the unit reads at start, and SHA-256 over them */
         struct {
                 StepState state;
@@ -114,6 +152,9 @@ json_t *plan_to_json(const Plan *plan);
 #define RAID_CHUNK_KIB    256           /* the largest that an XFS log stripe follows (facts: S24, S38) */
 #define SANDBOX_ARCHIVE   "/etc/eks/pause.tar"          /* EKS's AMIs keep it (amazon-eks-ami: cache-pause-container) */
 #define SANDBOX_IMAGE     "localhost/kubernetes/pause"  /* part of every EKS AMI, so nothing is pulled */
+#define TAINT_FILE        "/run/nodestrap/kubelet-environment"  /* units/kubelet.service.d reads it behind /etc/eks/kubelet/environment */
+#define TAINT_KEY         "nodestrap/unhealthy"         /* of the taint and the label; their value is the cause's word */
+#define FABRIC_TURN       "/run/nodestrap/fabric-may-start"     /* units/nvidia-fabricmanager.service.d */
 #define SYSTEM_ENVIRONMENT "/etc/systemd/system.conf.d/environment.conf"
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs. The pointer is valid
@@ -122,6 +163,7 @@ _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, 
 /* A file with text content; mode 0644, or 0600 where a secret may be inside (its content is never shown). Returns its action. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode);
 void action_after(Action *a, const char *id);
+void action_after_any(Action *a, const char *id);
 void action_content(Action *a, const void *data, size_t size); /* replaces the content: for bytes that are no text */
 
 /* The planners, in the order plan_make() calls them. */
@@ -129,6 +171,8 @@ _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const H
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
 _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* instance stores */
+_must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* sysctl, huge pages, EFA */
+_must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* driver to IMEX */
 _must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
 
 _malloc_ char *plan_describe_host(const Host *host);
