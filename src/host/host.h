@@ -119,10 +119,12 @@ DECLARE_STRING_TABLE(gpu_class, GpuClass);
 typedef struct GpuModel {
         unsigned device;                /* 0x2330; the vendor is NVIDIA */
         const char *name;               /* "h100" */
-        const char *generation;         /* "turing", "ampere", "ada", "hopper", "blackwell" */
+        const char *generation;         /* "volta", "turing", "ampere", "ada", "hopper", "blackwell" */
         const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
+        GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH, GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
+        unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches, or ConnectX functions that lead to them */
 } GpuModel;
 const GpuModel *gpu_model_find(unsigned device);                /* NULL for one that the table does not know */
 /* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
