@@ -134,6 +134,15 @@ typedef struct GpuModel {
         unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches, or ConnectX functions that lead to them */
 } GpuModel;
 const GpuModel *gpu_model_find(unsigned device);                /* NULL for one that the table does not know */
+/* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
+typedef struct MigProfile {
+        const char *gpu, *name;         /* GpuModel.mig; "3g.20gb" */
+        int id;                         /* nvidia-smi's number of it; -1: not certain */
+        uint8_t most, compute, memory;  /* how many fit on a GPU, and slices that one takes */
+        uint8_t starts;                 /* bits: memory slices that one can begin at */
+        bool documented;                /* false: where they begin is inferred from other GPUs */
+} MigProfile;
+const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n);      /* the largest first; NULL: nothing is known of it */
 typedef struct Gpus {
         GpuClass class;
         char *doubt;                    /* why devices and instance type contradict each other about the class, which then is the
