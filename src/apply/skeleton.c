@@ -2,7 +2,6 @@
  * Executors that are being built: each moves to its own file, and this one goes. */
 #include "apply/device.h"
 #include <errno.h>
-int pages_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int module_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int machine_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int efa_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
