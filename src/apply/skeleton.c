@@ -2,11 +2,6 @@
  * Executors that are being built: each moves to its own file, and this one goes. */
 #include "apply/device.h"
 #include <errno.h>
-int machine_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int efa_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int devices_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int driver_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int versions_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int fabric_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int partition_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int clocks_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
