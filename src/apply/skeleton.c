@@ -5,10 +5,6 @@
 int fabric_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int partition_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int clocks_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int list_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int cdi_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int channel_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int imex_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int mask_check(_unused_ Task *t) { return CHECK_NEEDED; }
 int mask_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int await_check(_unused_ Task *t) { return CHECK_NEEDED; }
