@@ -65,7 +65,7 @@ static void make_room(Work *w) {
 
 static int fail_to_reserve(Work *w, int r, const char *directory) {
         _cleanup_(freep) char *size = size_text(w->action->pages.size);
-        if (r == -EINVAL)
+        if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short", "this kernel cannot reserve pages of %s once it runs; name them on its "
                                  "command line (hugepagesz=%.*s hugepages=%llu), or ask for another size", size, (int)strcspn(size, "i"), size,
                                  (unsigned long long)w->action->pages.count);
@@ -80,6 +80,8 @@ static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tri
                 uint64_t before = pool->reserved;
                 work_at(w, "the kernel was looking for memory for them");
                 int r = root_write_value(w->root, path, count);
+                if (r == -EINVAL)       /* of a size that this kernel can only make at boot: the one reason it has (mm/hugetlb.c) */
+                        return -EOPNOTSUPP;
                 if (r >= 0)
                         r = pool_read(w->root, directory, pool);
                 if (r < 0 || pool->reserved == w->action->pages.count)
