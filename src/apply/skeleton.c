@@ -18,5 +18,3 @@ int channel_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not bu
 int imex_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int sysctl_check(_unused_ Task *t) { return CHECK_NEEDED; }
 int sysctl_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int taint_check(_unused_ Task *t) { return CHECK_NEEDED; }
-int taint_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }

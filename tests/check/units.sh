@@ -27,7 +27,7 @@ same() { [ "$1" = "$2" ] && [ "$1" != 0 ]; }
 differ() { [ "$1" != "$2" ] && [ "$2" != 0 ]; }
 
 guest() {
-        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' L FM K p q r
+        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' L FM K E p q r t
         unit good Type=notify NotifyAccess=all "ExecStart=$ready"
         unit good2 Type=notify NotifyAccess=all "ExecStart=$ready"
         unit simple "ExecStart=/bin/sleep inf"
@@ -269,6 +269,36 @@ guest() {
         try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
         await behind 20s >/run/plan; systemctl stop behind inside; systemctl start --no-block inside behind
         holds "of one that waits for us ends at once" bash -c 'systemctl start inside; grep -q "behind.service is ordered after inside.service" /run/out'
+
+        # taint-node: what systemd makes of the file that people have patched, and of ours behind it
+        E=/etc/eks/kubelet/environment; mkdir -p /etc/eks/kubelet
+        printf '#!/bin/bash\nname=$1; shift; printf "%%s\\0" "$@" >"/run/words.$name"\n' >/opt/tell; chmod 755 /opt/tell
+        unit tell-before Type=oneshot EnvironmentFile=$E 'ExecStart=/opt/tell before $NODEADM_KUBELET_ARGS'
+        unit tell-tainted Type=oneshot EnvironmentFile=$E EnvironmentFile=-/run/nodestrap/kubelet-environment 'ExecStart=/opt/tell tainted $NODEADM_KUBELET_ARGS'
+        systemctl daemon-reload
+        t="taint-node /run/nodestrap/kubelet-environment"
+        q="start-unit fails.service deadline=10s"$'\n'"$t after-any=start-unit:fails.service"
+        for r in 'NODEADM_KUBELET_ARGS=--a=1 --b=2' '# NODEADM_KUBELET_ARGS=no\nA=1\nNODEADM_KUBELET_ARGS="--a=b\\\\ c --d=\\"e f\\""\nB="x\ny"' "NODEADM_KUBELET_ARGS='--a=\"b c\"' --d  " \
+                'NODEADM_KUBELET_ARGS=--a=1 \\\n --b=2\\ \n' '  NODEADM_KUBELET_ARGS =  --a=x\\"y\n;c\n# d\n' 'NODEADM_KUBELET_ARGS=--one\r\nNODEADM_KUBELET_ARGS=--two=$HOME%%n' \
+                'NODEADM_KUBELET_ARGS="--a=`$x`\\q\\`" "b"\x27c d\x27 e" f' 'NODEADM_KUBELET_ARGS=\nOTHER=1' 'junk\n=x\nNODEADM_KUBELET_ARGS=--é="\\\\\\\\"\x27\x27' 'NODEADM_KUBELET_ARGS="--open=\x27it' \
+                "NODEADM_KUBELET_ARGS=--json='{\"k\": \"v w\"}' --last=\\\\\\\\"; do
+                printf '%b' "$r" >$E; $TOOL <<<"$q" >/run/out 2>&1; systemctl start tell-before tell-tainted
+                { cat /run/words.before; printf '%s\0' --node-labels=nodestrap/unhealthy=EUNIT --register-with-taints=nodestrap/unhealthy=EUNIT:NoSchedule; } >/run/words.want
+                [ -s /run/words.before ] && [ "$(tr -d '\0' </run/words.before)" ] || printf '%s\0' --node-labels=nodestrap/unhealthy=EUNIT --register-with-taints=nodestrap/unhealthy=EUNIT:NoSchedule >/run/words.want
+                out=$(tr '\0' '|' </run/words.want; echo; tr '\0' '|' </run/words.tainted; echo; cat /run/nodestrap/kubelet-environment)
+                holds "arguments kept: ${r//[$'\n\r']/ }" cmp /run/words.want /run/words.tainted
+        done
+        echo 'NODEADM_KUBELET_ARGS=--v=2 --register-with-taints=a=b:NoExecute --v=3' >$E; chmod 600 $E
+        try "taint-node after a failure" 50 '^done taint-node' '^warning node-tainted' <<<"$q"
+        holds "writes what the file says, with its mode" test "$(stat -c %a /run/nodestrap/kubelet-environment)" = 600
+        holds "the user's taints are kept" grep -q 'register-with-taints=a=b:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
+        try "again" 50 '^unchanged taint-node' <<<"$q"
+        echo 'NODEADM_KUBELET_ARGS=--v=2' >$E
+        try "with planned taints" 50 '^done taint-node' <<<"$q words=c=d:NoSchedule,e:NoExecute"
+        holds "they are kept, too" grep -q 'register-with-taints=c=d:NoSchedule,e:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
+        try "when all is well" 0 '^done taint-node' '^warning node-was-tainted' <<<"start-unit good.service inputs=1 deadline=10s"$'\n'"$t after-any=start-unit:good.service"
+        holds "the file goes" test ! -e /run/nodestrap/kubelet-environment
+        try "and stays away" 0 '^unchanged taint-node' <<<"$t"
 
         mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s
         try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9"
