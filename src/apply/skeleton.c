@@ -5,9 +5,3 @@
 int fabric_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int partition_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int clocks_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int mask_check(_unused_ Task *t) { return CHECK_NEEDED; }
-int mask_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int await_check(_unused_ Task *t) { return CHECK_NEEDED; }
-int await_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int taint_check(_unused_ Task *t) { return CHECK_NEEDED; }
-int taint_start(Task *t) { return task_fail(t, -ENOSYS, CAUSE_INTERNAL, "not built"); }
