@@ -100,7 +100,7 @@ static int check_requests(const Host *host, const PageRequest *pages, size_t n, 
 
 static int plan_explicit(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const HugePages *h = &config->instance.hugepages;
-        _cleanup_(freep) PageRequest *pages = xmemdup(h->pages, h->n_pages * sizeof *pages);
+        _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(host, pages, h->n_pages, diag);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
