@@ -2,6 +2,7 @@
  * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready together are staged,
  * synced and published together; the rest works through one sd-event loop, each task under its own deadline. A plan of files
  * alone needs no loop and no bus and gets none. */
+#include "apply/device.h"
 #include "apply/executor.h"
 #include "apply/image.h"
 #include "apply/storage.h"
@@ -19,6 +20,15 @@
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 #define BATCH_MAX 64                                    /* two descriptors and a thread each */
 
+static int work_check(_unused_ Task *t) {
+        return CHECK_NEEDED;
+}
+
+static int work_begin(Task *t);
+
+/* One that is a function on a thread, which looks for itself whether anything is to be done. */
+#define WORK(n, f) { n, true, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
+
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
@@ -26,11 +36,11 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_RESTART_UNIT]   = { "restart-unit",   true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_STOP_UNIT]      = { "stop-unit",      true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_CREATE_RAID]    = { "create-raid",    true, .check = storage_check, .start = raid_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", true, .check = storage_check, .start = filesystem_start, .waiting = storage_waiting,
@@ -43,13 +53,37 @@ static const Executor executors[_ACTION_MAX] = {
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
+        [ACTION_MASK_UNIT]      = { "mask-unit",      true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
+        [ACTION_UNMASK_UNIT]    = { "unmask-unit",    true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
+        [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
+        [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
+        [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work),
+        [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work),
+        [ACTION_CHECK_MACHINE]  = WORK("check-machine",  machine_work),
+        [ACTION_CHECK_EFA]      = WORK("check-efa",      efa_work),
+        [ACTION_CHECK_DRIVER]   = WORK("check-driver",   driver_work),
+        [ACTION_CHECK_VERSIONS] = WORK("check-versions", versions_work),
+        [ACTION_AWAIT_DEVICES]  = WORK("await-devices",  devices_work),
+        [ACTION_AWAIT_FABRIC]   = WORK("await-fabric",   fabric_work),
+        [ACTION_PARTITION_GPUS] = WORK("partition-gpus", partition_work),
+        [ACTION_LIST_GPUS]      = WORK("list-gpus",      list_work),
+        [ACTION_SET_CLOCKS]     = WORK("set-clocks",     clocks_work),
+        [ACTION_GENERATE_CDI]   = WORK("generate-cdi",   cdi_work),
+        [ACTION_MAKE_CHANNEL]   = WORK("make-channel",   channel_work),
+        [ACTION_AWAIT_IMEX]     = WORK("await-imex",     imex_work),
+        [ACTION_TAINT_NODE]     = { "taint-node",     true, .check = taint_check, .start = taint_start },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
 
 void results_done(Results *r) {
-        for (size_t i = 0; i < r->n; i++)
+        for (size_t i = 0; i < r->n; i++) {
                 free(r->items[i].text);
+                json_decref(r->items[i].found);
+        }
         free(r->items);
         *r = (Results){};
 }
@@ -72,6 +106,11 @@ size_t results_count(const Results *r, Outcome outcome) {
 static const Executor *task_executor(const Task *t) {
         return &executors[t->action->type];
 }
+
+static int work_begin(Task *t) {
+        return work_start(t, task_executor(t)->work);
+}
+
 
 /* ---- how a task ends ---- */
 
@@ -149,6 +188,9 @@ static const Task *task_broken_dependency(const Task *t) {
 static bool task_ready(const Task *t, bool staged_too) {
         for (size_t i = 0; i < t->n_after; i++)
                 if (!t->after[i]->satisfied && !(staged_too && t->after[i]->state == TASK_STAGED))
+                        return false;
+        for (size_t i = 0; i < t->n_after_any; i++)
+                if (!t->after_any[i]->satisfied && t->after_any[i]->state != TASK_ENDED)
                         return false;
         return true;
 }
@@ -292,7 +334,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 
@@ -423,6 +465,14 @@ static int task_link(Apply *a, size_t i) {
                 if (!t->after[t->n_after])
                         return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
         }
+        size_t n_any = strv_length(t->action->after_any);
+        t->after_any = xcalloc(n_any, sizeof(Task *));
+        for (; t->n_after_any < n_any; t->n_after_any++) {
+                const char *id = t->action->after_any[t->n_after_any];
+                t->after_any[t->n_after_any] = task_find(a, id, i);
+                if (!t->after_any[t->n_after_any])
+                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
+        }
         /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
         for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
                 if (task_executor(&a->tasks[k])->stage)
@@ -438,7 +488,7 @@ static int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
         }
-        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
+        for (size_t i = 0; i < a->n; i++) {
                 int r = task_link(a, i);
                 if (r < 0)
                         return r;
@@ -446,25 +496,12 @@ static int tasks_make(Apply *a, Results *results) {
         return 0;
 }
 
-/* All at once: a person who fixes them one by one boots an instance for each. */
-static int refuse_unsupported(const Apply *a) {
-        _cleanup_(strv_freep) char **paths = NULL;
-        for (size_t i = 0; i < a->n; i++)
-                if (!executors[a->tasks[i].action->type].name)
-                        strv_add(&paths, a->tasks[i].action->target);
-        if (!paths)
-                return 0;
-        _cleanup_(freep) char *list = strv_join(paths, ", ");
-        return diag_error(a->diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, NULL, NULL,
-                          "%s: understood, but this version cannot carry %s out, and nothing was changed; remove %s from the NodeConfig or install a version that can",
-                          list, strv_length(paths) > 1 ? "them" : "it", strv_length(paths) > 1 ? "them" : "it");
-}
-
 static void apply_done(Apply *a) {
         for (size_t i = 0; i < a->n; i++) {
                 if (a->tasks[i].state != TASK_ENDED)
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
                 free(a->tasks[i].after);
+                free(a->tasks[i].after_any);
         }
         work_wait(a);
         free(a->tasks);
@@ -487,8 +524,6 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
-        if (r >= 0)
-                r = refuse_unsupported(&a);
         if (r < 0)
                 return r;
         signals_set(&held);

@@ -10,6 +10,7 @@ typedef struct Apply Apply;
 typedef struct Task Task;
 typedef struct Bus Bus;
 typedef struct Job Job;
+typedef struct Work Work;
 
 typedef enum TaskState {
         TASK_PENDING,           /* waits for others */
@@ -24,6 +25,7 @@ struct Task {
         const Action *action;
         Result *result;
         Task **after; size_t n_after;
+        Task **after_any; size_t n_after_any;   /* must have ended, however */
         TaskState state;
         bool satisfied;         /* those that wait for it may begin */
         RootTmp tmp;            /* of a staged file */
@@ -57,7 +59,9 @@ typedef struct Executor {
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_* */
         int (*start)(Task *t);                          /* work goes on in the event loop */
+        int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
+        Cause (*late)(const Task *t);                   /* of a deadline that has passed; NULL: CAUSE_DEADLINE */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */
 } Executor;
@@ -100,6 +104,7 @@ _must_check_ _nonnull_ int unit_start(Task *t);
 _must_check_ _nonnull_ int reload_check(Task *t);
 _must_check_ _nonnull_ int reload_start(Task *t);
 _malloc_ _nonnull_ char *unit_waiting(Task *t);
+_nonnull_ Cause unit_late(const Task *t);
 _nonnull_ void unit_cancel(Task *t);
 _nonnull_ void unit_release(Task *t);
 Bus *bus_free(Bus *b);

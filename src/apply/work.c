@@ -21,7 +21,12 @@
 #include <unistd.h>
 
 #define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given up, at the end of the run */
+#define PROGRESS_USEC (10 * USEC_PER_SEC)
+#define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
+#define WORDS_KEPT 2048                         /* bytes of what it printed, behind the sentence */
+#define COMMAND_MAX 60                          /* characters of its argument vector */
+#define PATIENCE_MARGIN_USEC USEC_PER_SEC
 
 struct Job {
         Work work;
@@ -38,6 +43,7 @@ struct Job {
         pthread_t thread;
         bool running;
         sd_event_source *source;
+        uint64_t told_usec;             /* the thread's: when work_progress() last said something */
         Job *next;
 };
 
@@ -45,8 +51,24 @@ static char *copy(const char *s) {
         return s ? xstrdup(s) : NULL;
 }
 
+static void device_copy(Action *c, const Action *a) {
+        c->pages = a->pages;
+        c->device.class = a->device.class;
+        c->device.count = a->device.count;
+        c->device.words = strv_copy(a->device.words);
+        c->device.seen = strv_copy(a->device.seen);
+        c->device.layouts = xcalloc(a->device.n_layouts, sizeof *c->device.layouts);
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                c->device.layouts[c->device.n_layouts++] = (MigLayout){ a->device.layouts[i].gpu, strv_copy(a->device.layouts[i].profiles) };
+        c->device.shortfalls = xcalloc(a->device.n_shortfalls, sizeof *c->device.shortfalls);
+        for (size_t i = 0; i < a->device.n_shortfalls; i++)
+                c->device.shortfalls[c->device.n_shortfalls++] = (Shortfall){ a->device.shortfalls[i].cause, xstrdup(a->device.shortfalls[i].text) };
+}
+
 static Action step_copy(const Action *a) {
-        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with) };
+        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with),
+                     .lenient = a->lenient, .deadline_usec = a->deadline_usec };
+        device_copy(&c, a);
         c.storage.state = a->storage.state;
         c.storage.disks = strv_copy(a->storage.disks);
         c.storage.serials = strv_copy(a->storage.serials);
@@ -82,6 +104,7 @@ static void job_free(Job *j) {
         action_done(&j->action);
         root_free(j->root);
         free(j->work.text);
+        json_decref(j->work.found);
         diag_done(&j->work.warnings);
         free(j->at);
         free(j);
@@ -113,6 +136,7 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         Task *t = userdata;
         Job *j = t->data;
         job_join(j);
+        t->result->found = TAKE_PTR(j->work.found);
         diag_move(t->apply->diag, &j->work.warnings);
         if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
@@ -265,6 +289,24 @@ int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
         return r;
 }
 
+int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!w->action->lenient)
+                return work_fail(w, r, cause, "%s", text ?: strerror(-r));
+        diag_warn(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text ?: "", "\n"), text ?: "");
+        return 0;
+}
+
+uint64_t work_patience(const Work *w) {
+        uint64_t now = now_usec(), left = w->deadline_usec > now ? w->deadline_usec - now : 0;
+        return now + left - MIN(left / 10, PATIENCE_MARGIN_USEC);
+}
+
 void work_at(Work *w, const char *format, ...) {
         Job *j = w->job;
         char *text = NULL;
@@ -281,9 +323,38 @@ void work_at(Work *w, const char *format, ...) {
         pthread_mutex_unlock(&j->lock);
 }
 
+bool work_pause(Work *w, uint64_t usec) {
+        struct pollfd cancelled = { .fd = w->cancel_fd, .events = POLLIN };
+        for (uint64_t now = now_usec(), end = now + usec; now < end; now = now_usec())
+                if (poll(&cancelled, 1, (int)((end - now + 999) / 1000)) > 0)
+                        return false;
+        return poll(&cancelled, 1, 0) <= 0;
+}
+
+void work_progress(Work *w, const char *format, ...) {
+        Job *j = w->job;
+        _cleanup_(freep) char *text = NULL;
+        uint64_t now = now_usec();
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        work_at(w, "%s", text ?: "");
+        if (!j || !text)
+                return;
+        j->told_usec = j->told_usec ?: now;
+        if (now - j->told_usec < PROGRESS_USEC)
+                return;
+        j->told_usec = now;
+        log_info("%s: %s", w->action->id, text);
+}
+
 static const char *package_of(const char *program) {
         static const struct { const char *program, *package; } packages[] = {
                 { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },
+                { "modprobe", "kmod" }, { "nvidia-smi", "of NVIDIA's driver that has its programs" }, { "nvidia-ctk", "nvidia-container-toolkit" },
+                { "nvidia-imex-ctl", "nvidia-imex" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
                 if (streq(packages[i].program, program))
@@ -293,28 +364,46 @@ static const char *package_of(const char *program) {
 
 static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
         if (r == -ENOENT || r == -EACCES)
-                return work_fail(w, r, CAUSE_STORAGE_TOOL, "%s: %s %s; the image needs the package %s", what, program,
+                return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause, "%s: %s %s; the image needs the package %s", what, program,
                                  r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
         return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
 }
 
 static const char *hint_for(Cause cause) {
-        return cause == CAUSE_ARRAY || cause == CAUSE_FILESYSTEM ? "; dmesg shows whether a disk fails, and an instance with one is to be replaced" : "";
+        static const struct { Cause cause; const char *hint; } hints[] = {
+                { CAUSE_ARRAY,      "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
+                { CAUSE_FILESYSTEM, "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
+                { CAUSE_MODULE,     "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
+                { CAUSE_EFA,        "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
+                { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
+                { CAUSE_CDI,        "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+                if (hints[i].cause == cause)
+                        return hints[i].hint;
+        return "";
+}
+
+/* What it said last: most do so on stderr, nvidia-smi does on stdout. */
+static char *last_words(const ChildResult *c) {
+        size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
+        return str_strip(*c->errors ? c->errors : c->output + skipped);
 }
 
 /* The last line says most often why; all of them stand behind the sentence. */
 static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program, const ChildResult *c) {
-        const char *last = strrchr(c->errors, '\n');
+        _cleanup_(freep) char *words = last_words(c);
+        const char *last = strrchr(words, '\n');
         Text t = {};
-        last = last ? last + 1 : c->errors;
+        last = last ? last + 1 : words;
         if (*last) {
                 text_add(&t, ", last said \"");
                 text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');
                 text_add(&t, "\"");
         }
         text_add(&t, "%s", hint_for(cause));
-        if (last != c->errors)
-                text_add(&t, "\n%s", c->errors);
+        if (last != words)
+                text_add(&t, "\n%s", words);
         if (c->status > 128)
                 (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program, c->status - 128, t.data);
         else
@@ -323,14 +412,30 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         return -EIO;
 }
 
-int work_run(Work *w, Cause cause, const char *what, char *const *argv) {
+static void at_command(Work *w, char *const *argv) {
+        _cleanup_(freep) char *line = strv_join(argv, " ");
+        Text t = {};
+        text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
+        work_at(w, "%s was running", t.data);
+        text_done(&t);
+}
+
+int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
-        work_at(w, "%s was running", argv[0]);
-        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, 0, &c);     /* the loop alone says when the time is up */
+        at_command(w, argv);
+        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);    /* the loop alone says when the time is up */
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)
                 return fail_to_start(w, r, cause, what, argv[0]);
         if (c.timed_out)
                 return work_fail(w, -ECANCELED, cause, "%s: %s was stopped", what, argv[0]);
-        return c.status != 0 ? fail_to_succeed(w, cause, what, argv[0], &c) : 0;
+        if (c.status != 0)
+                return fail_to_succeed(w, cause, what, argv[0], &c);
+        if (ret_output)
+                *ret_output = TAKE_PTR(c.output);
+        return 0;
+}
+
+int work_run(Work *w, Cause cause, const char *what, char *const *argv) {
+        return work_ask(w, cause, what, argv, NULL);
 }

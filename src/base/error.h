@@ -24,7 +24,6 @@ typedef enum Cause {
         CAUSE_SYNTAX,           /* user data that cannot be decoded: base64, gzip, MIME, YAML */
         CAUSE_LIMIT,            /* user data past one of the limits */
         CAUSE_INVALID,          /* a value or a combination that is not allowed */
-        CAUSE_UNSUPPORTED,      /* asked for, valid, and not built yet */
         CAUSE_STRICT,           /* --strict and there were warnings */
         CAUSE_SOURCE,           /* a source that cannot be read */
         CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */
@@ -40,6 +39,25 @@ typedef enum Cause {
         CAUSE_MOUNT,            /* a mount or bind that cannot be made, or a place that it cannot be made at */
         CAUSE_MOVE,             /* content that cannot be moved to the disks */
         CAUSE_STORAGE_TOOL,     /* mdadm, mkfs or cp is not there */
+        CAUSE_SYSCTL,           /* a kernel setting that cannot be made */
+        CAUSE_HUGEPAGES,        /* fewer huge pages than asked for */
+        CAUSE_EFA,              /* EFA devices that are missing, or without their driver */
+        CAUSE_MODULE,           /* a kernel module that cannot be loaded */
+        CAUSE_GPU_CLASS,        /* devices and instance type contradict each other about what machine this is */
+        CAUSE_GPU_MISSING,      /* fewer GPUs than the instance type has */
+        CAUSE_NVSWITCH,         /* NVSwitches, or the bridges to them, that are missing */
+        CAUSE_NUMA,             /* a NUMA node that is missing */
+        CAUSE_DRIVER,           /* NVIDIA's driver is not there, or not bound to every GPU */
+        CAUSE_DRIVER_SETTING,   /* it was loaded with other parameters than are asked for */
+        CAUSE_VERSION,          /* NVIDIA's parts are of different versions */
+        CAUSE_FABRIC_MANAGER,   /* fabric manager does not come up */
+        CAUSE_FABRIC,           /* a GPU that has not joined the NVLink fabric */
+        CAUSE_NVML,             /* NVIDIA's management library is not there or answers with errors */
+        CAUSE_NVIDIA_SMI,       /* nvidia-smi fails, or does not see every GPU */
+        CAUSE_MIG,              /* a GPU that cannot be divided as asked */
+        CAUSE_MIG_REBOOT,       /* MIG mode waits for a reboot that did not help or may not be made */
+        CAUSE_CDI,              /* no CDI specification */
+        CAUSE_IMEX,             /* IMEX does not get ready */
         CAUSE_FILE,             /* a file that cannot be written */
         CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
         CAUSE_UNIT_MISSING,     /* a unit that does not exist */

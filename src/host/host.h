@@ -13,6 +13,7 @@ typedef struct PciDevice {
         unsigned subsystem_vendor, subsystem_device;
         int numa_node;                  /* -1: none, or not known */
         char *driver;                   /* NULL: none is bound */
+        bool switch_management;         /* its vital product data says SW_MNG: a way to an NVLink 5 switch (facts: nvidia 1.2) */
 } PciDevice;
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
 
@@ -111,6 +112,50 @@ const Directory *storage_directory(const Storage *s, const char *path); /* NULL:
 typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;         /* with hardware behind it */
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
+/* What kind of machine its NVIDIA GPUs make it. By the devices alone and in this order, the first that holds (nvidia.md, section 0). */
+typedef enum GpuClass {
+        GPU_CLASS_NONE,                 /* no display function of NVIDIA's */
+        GPU_CLASS_TRAY,                 /* GB200, GB300: the switches, and the fabric manager, are the rack's */
+        GPU_CLASS_NVSWITCH,             /* HGX A100, H100, H200: NVSwitches on PCI, fabric manager on this host */
+        GPU_CLASS_NVLINK5,              /* HGX B200, B300: switches behind ConnectX bridges, NVLSM and fabric manager on this host */
+        GPU_CLASS_SINGLE,               /* GPUs that no switch connects */
+        _GPU_CLASS_INVALID = -22,
+} GpuClass;
+DECLARE_STRING_TABLE(gpu_class, GpuClass);
+/* What conf/gpus knows of a GPU by its PCI device id; NULL members: nothing is known. */
+typedef struct GpuModel {
+        unsigned device;                /* 0x2330; the vendor is NVIDIA */
+        const char *name;               /* "h100" */
+        const char *generation;         /* "volta", "turing", "ampere", "ada", "hopper", "blackwell" */
+        const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
+        bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
+        bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
+        GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH, GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
+        unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches, or ConnectX functions that lead to them */
+} GpuModel;
+const GpuModel *gpu_model_find(unsigned device);                /* NULL for one that the table does not know */
+/* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
+typedef struct MigProfile {
+        const char *gpu, *name;         /* GpuModel.mig; "3g.20gb" */
+        int id;                         /* nvidia-smi's number of it; -1: not certain */
+        uint8_t most, compute, memory;  /* how many fit on a GPU, and slices that one takes */
+        uint8_t starts;                 /* bits: memory slices that one can begin at */
+        bool documented;                /* false: where they begin is inferred from other GPUs */
+} MigProfile;
+const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n);      /* the largest first; NULL: nothing is known of it */
+typedef struct Gpus {
+        GpuClass class;
+        char *doubt;                    /* why devices and instance type contradict each other about the class, which then is the
+                                         * instance type's; or NULL */
+        unsigned count;                 /* display functions of NVIDIA's that are there */
+        unsigned expected;              /* as many as the instance type promises; count where nobody says */
+        const GpuModel *model;          /* of all of them; NULL: not in the table, or they differ */
+        char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
+} Gpus;
+/* Something that this machine should have, by the instance type or the configuration, and has not: the sentence names it. */
+typedef struct Shortfall { Cause cause; char *text; } Shortfall;
+typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;  /* huge pages of size bytes that a NUMA node has reserved */
+
 /* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
 typedef struct InstanceType {
         const char *name;
@@ -121,6 +166,7 @@ typedef struct InstanceType {
         int disks; unsigned disk_gb;    /* -1: not known */
         const char *nvswitch;           /* none | pci | nvl5-host | nvl5-offhost */
         const char *arch;
+        int numa_nodes;                 /* with CPUs; -1: not known */
 } InstanceType;
 const InstanceType *instance_type_find(const char *name);       /* NULL for a type that the table does not know */
 const InstanceType *instance_type_all(size_t *ret_n);
@@ -152,6 +198,11 @@ typedef struct Host {
         Storage storage;
         Nic *nics; size_t n_nics;
         NumaNode *nodes; size_t n_nodes;
+        Gpus gpus;
+        Shortfall *shortfalls; size_t n_shortfalls;     /* the census: empty in a model */
+        PagePool *pools; size_t n_pools;                /* by size, the largest first, then by node */
+        uint64_t page_size;             /* of a huge page, where no size is named; 0: not known */
+        int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4", no v */
         char *containerd_version;       /* "2.1.5" */
         char *driver_version;           /* NVIDIA's, or NULL */
@@ -163,6 +214,7 @@ typedef struct Host {
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 void content_done(Content *c);
+unsigned host_efa(const Host *host);                            /* EFA functions: vendor 1d0f, device efaX (facts: E1) */
 /* How many instance stores this machine should have: the configuration's word, else the table's; 0: nobody says. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 

@@ -11,7 +11,10 @@
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
-                    "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image", "unsupported")
+                    "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image",
+                    "mask-unit", "unmask-unit", "await-unit", "set-sysctl", "reserve-pages", "load-module", "check-machine", "check-efa",
+                    "check-driver", "check-versions", "await-devices", "await-fabric", "partition-gpus", "list-gpus", "set-clocks",
+                    "generate-cdi", "make-channel", "await-imex", "taint-node")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
@@ -22,7 +25,16 @@ static const uint64_t deadlines[_ACTION_MAX] = {
         [ACTION_STOP_UNIT] = PLAN_UNIT_TIMEOUT,         [ACTION_CREATE_RAID] = 60 * USEC_PER_SEC,
         [ACTION_MAKE_FILESYSTEM] = 120 * USEC_PER_SEC,  [ACTION_MOUNT] = 60 * USEC_PER_SEC,
         [ACTION_MOVE_FILES] = 600 * USEC_PER_SEC,       [ACTION_BIND] = 10 * USEC_PER_SEC,
-        [ACTION_IMPORT_IMAGE] = PLAN_UNIT_TIMEOUT,      [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
+        [ACTION_IMPORT_IMAGE] = PLAN_UNIT_TIMEOUT,      [ACTION_MASK_UNIT] = PLAN_UNIT_TIMEOUT,
+        [ACTION_UNMASK_UNIT] = 30 * USEC_PER_SEC,       [ACTION_AWAIT_UNIT] = 300 * USEC_PER_SEC,
+        [ACTION_SET_SYSCTL] = PLAN_FILE_TIMEOUT,        [ACTION_RESERVE_PAGES] = 60 * USEC_PER_SEC,
+        [ACTION_LOAD_MODULE] = 120 * USEC_PER_SEC,      [ACTION_CHECK_MACHINE] = PLAN_FILE_TIMEOUT,
+        [ACTION_CHECK_EFA] = 30 * USEC_PER_SEC,         [ACTION_CHECK_DRIVER] = 60 * USEC_PER_SEC,
+        [ACTION_CHECK_VERSIONS] = 30 * USEC_PER_SEC,    [ACTION_AWAIT_DEVICES] = 60 * USEC_PER_SEC,
+        [ACTION_AWAIT_FABRIC] = 300 * USEC_PER_SEC,     [ACTION_PARTITION_GPUS] = 300 * USEC_PER_SEC,
+        [ACTION_LIST_GPUS] = 120 * USEC_PER_SEC,        [ACTION_SET_CLOCKS] = 60 * USEC_PER_SEC,
+        [ACTION_GENERATE_CDI] = 120 * USEC_PER_SEC,     [ACTION_MAKE_CHANNEL] = 30 * USEC_PER_SEC,
+        [ACTION_AWAIT_IMEX] = 180 * USEC_PER_SEC,       [ACTION_TAINT_NODE] = PLAN_FILE_TIMEOUT,
 };
 
 static void storage_step_done(Action *a) {
@@ -39,16 +51,29 @@ static void storage_step_done(Action *a) {
         strv_free(a->storage.blank);
 }
 
+static void device_step_done(Action *a) {
+        strv_free(a->device.words);
+        strv_free(a->device.seen);
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                strv_free(a->device.layouts[i].profiles);
+        free(a->device.layouts);
+        for (size_t i = 0; i < a->device.n_shortfalls; i++)
+                free(a->device.shortfalls[i].text);
+        free(a->device.shortfalls);
+}
+
 void action_done(Action *a) {
         free(a->id);
         free(a->group);
         free(a->target);
         free(a->why);
         strv_free(a->after);
+        strv_free(a->after_any);
         free(a->file.content);
         strv_free(a->unit.reads);
         free(a->with);
         storage_step_done(a);
+        device_step_done(a);
 }
 
 Plan *plan_free(Plan *p) {
@@ -89,10 +114,30 @@ void action_after(Action *a, const char *id) {
                 strv_add(&a->after, id);
 }
 
+void action_after_any(Action *a, const char *id) {
+        if (!strv_contains(a->after_any, id) && !strv_contains(a->after, id))
+                strv_add(&a->after_any, id);
+}
+
 void action_content(Action *a, const void *data, size_t size) {
         free(a->file.content);
         a->file.content = xmemdup(data, size);
         a->file.size = size;
+}
+
+void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit)) {
+        _cleanup_(text_done) Text inputs = {};
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                char digest[65];
+                if (a == start || a->type != ACTION_WRITE_FILE || !is_read(a, start->target))
+                        continue;
+                sha256_hex(a->file.content, a->file.size, digest);
+                text_add(&inputs, "%s %s\n", digest, a->target);
+                strv_add(&start->unit.reads, a->target);
+                action_after(start, a->id);
+        }
+        sha256_hex(inputs.data ?: "", inputs.size, start->unit.inputs);
 }
 
 const Action *plan_find(const Plan *plan, const char *id) {
@@ -126,12 +171,12 @@ static bool order_init(Order *o, const Plan *plan) {
                 json_object_set_new(index, plan->actions[i].id, json_integer((json_int_t)i));
         found = json_object_size(index) == plan->n;
         for (size_t i = 0; i < plan->n; i++) {
-                char **after = plan->actions[i].after;
-                size_t k = strv_length(after);
+                const Action *a = &plan->actions[i];
+                size_t n = strv_length(a->after), k = n + strv_length(a->after_any);
                 o->waits_for[i] = xcalloc(k + 1, sizeof(size_t));
                 o->waits_for[i][k] = SIZE_MAX;
                 while (k-- > 0) {
-                        json_t *at = json_object_get(index, after[k]);
+                        json_t *at = json_object_get(index, k < n ? a->after[k] : a->after_any[k - n]);
                         found = found && at;
                         o->waits_for[i][k] = (size_t)json_integer_value(at);
                 }
@@ -174,17 +219,31 @@ static int plan_sort(Plan *plan, Diag *diag) {
 
 /* ---- name ---- */
 
+static json_t *list(char *const *words) {
+        json_t *all = json_array();
+        for (; words && *words; words++)
+                json_array_append_new(all, json_string(*words));
+        return all;
+}
+
+/* What an action on devices wants of them. */
+static json_t *canonical_device(const Action *a) {
+        json_t *layouts = json_array();
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu, list(a->device.layouts[i].profiles)));
+        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", list(a->after_any), "optional", a->optional, "retry", a->retry,
+                         "lenient", a->lenient, "pages", (json_int_t)a->pages.size, (json_int_t)a->pages.count, a->pages.node, a->pages.if_none,
+                         "class", (int)a->device.class, "count", (int)a->device.count, "words", list(a->device.words), "layouts", layouts);
+}
+
 /* What apply will do, and nothing that only explains it: the facts and the reasons may change without the plan being another. */
 static json_t *canonical(const Action *a) {
-        json_t *after = json_array();
-        for (char **id = a->after; id && *id; id++)
-                json_array_append_new(after, json_string(*id));
         char digest[65] = "";
         if (a->file.content)
                 sha256_hex(a->file.content, a->file.size, digest);
-        return json_pack("{ss ss so sI ss si ss ss}", "id", a->id, "phase", phase_to_string(a->phase), "after", after,
+        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase), "after", list(a->after),
                          "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs,
-                         "with", a->with ?: "");
+                         "with", a->with ?: "", "device", canonical_device(a));
 }
 
 static void plan_name(Plan *plan) {
@@ -204,8 +263,6 @@ static void plan_name(Plan *plan) {
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
 
 static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *const *daemons) {
-        if (a->type == ACTION_UNSUPPORTED)      /* or half of the boot would ignore what the other half refuses */
-                return true;
         if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
                 return false;
         if (!daemons || !*daemons)
@@ -215,13 +272,13 @@ static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *cons
         return !strv_contains((char *const *)daemons_known, a->group) || strv_contains(daemons, a->group);
 }
 
-static void forget(Action *a, const Plan *plan) {
+static void forget(char ***ids, const Plan *plan) {
         char **kept = NULL;
-        for (char **id = a->after; id && *id; id++)
+        for (char **id = *ids; id && *id; id++)
                 if (plan_find(plan, *id))
                         strv_add(&kept, *id);
-        strv_free(a->after);
-        a->after = kept;
+        strv_free(*ids);
+        *ids = kept;
 }
 
 void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons) {
@@ -232,8 +289,10 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
                 else
                         action_done(&plan->actions[i]);
         plan->n = n;
-        for (size_t i = 0; i < plan->n; i++)
-                forget(&plan->actions[i], plan);
+        for (size_t i = 0; i < plan->n; i++) {
+                forget(&plan->actions[i].after, plan);
+                forget(&plan->actions[i].after_any, plan);
+        }
 }
 
 /* ---- the whole ---- */
@@ -241,10 +300,6 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host_gpus(host);
         size_t stores = host_instance_stores(host);
-        if (gpus > 0)
-                diag_warn(&plan->warnings, "accelerator", NULL, "spec.accelerator",
-                          "%u NVIDIA GPU%s here: this version does not bring up driver, fabric manager, MIG or IMEX; the AMI's own units are "
-                          "relied on, and kubelet does not wait for them", gpus, gpus == 1 ? " is" : "s are");
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,
                           "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see no GPU unless CDI gives it to them");
@@ -290,6 +345,8 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_storage(plan, config, host, diag)) < 0 ||
+            (r = plan_devices(plan, config, host, diag)) < 0 ||
+            (r = plan_nvidia(plan, config, host, diag)) < 0 ||
             (r = plan_run(plan, config, host, diag)) < 0 ||
             (r = plan_sort(plan, diag)) < 0)
                 return r;

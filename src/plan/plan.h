@@ -24,7 +24,29 @@ typedef enum ActionType {
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
         ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with: the name that containerd should know from it */
-        ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
+        ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked until the next boot; unchanged where there is none */
+        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this boot masked and that may run now */
+        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited for, never started; unchanged where there is none or
+                                 * it has no job and failed nothing; a failed one fails it */
+        ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
+        ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages.* */
+        ACTION_LOAD_MODULE,     /* target: kernel module */
+        ACTION_CHECK_MACHINE,   /* target: "devices"; device.shortfalls: the census that was taken; the first one's cause is the failure's */
+        ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound to the driver, and there are device.count of them */
+        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded, bound to every GPU of device.seen, with the parameters of device.words
+                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them) */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager", "nvidia-imex", "nvlsm") that are there are the
+                                 * driver's version; nvlsm counts its own and only has to be there */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them */
+        ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs has joined it, by NVML; device.class: what that means */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
+        ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
+        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no auto-boost, highest application clocks) or "default" */
+        ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
+        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0"; its major is in /proc/devices */
+        ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, else removed; device.words: what the flag
+                                 * --register-with-taints must keep, the user's own taints */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
@@ -45,6 +67,8 @@ typedef enum StepState {
         _STEP_MAX, _STEP_INVALID = -22,
 } StepState;
 DECLARE_STRING_TABLE(step_state, StepState);
+/* Instances that one GPU is divided into, in an order in which they fit. */
+typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;  /* gpu: by PCI address, from 0; "1g.10gb", or an id; none: MIG off */
 typedef struct Move { char *from, *name; } Move;        /* what lies in the directory from → directory name below the target */
 
 typedef struct Action {
@@ -56,8 +80,21 @@ typedef struct Action {
         char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
         char *why;              /* one clause for the reader: what was decided and from what */
         char **after;           /* ids that must have ended well before */
+        char **after_any;       /* ids that must have ended before, well or not */
         uint64_t deadline_usec; /* for this action alone */
+        bool optional;          /* start-unit: an image without this unit is warned of, not failed */
+        bool retry;             /* start-unit: a start that fails is tried again, with back-off, until the deadline */
+        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn) */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
+        struct { uint64_t size, count; int node; bool if_none; } pages; /* bytes of one; -1: over all nodes; if_none: what is reserved wins */
+        struct {
+                GpuClass class;
+                unsigned count;         /* how many there must be */
+                char **words;           /* see ActionType */
+                MigLayout *layouts; size_t n_layouts;
+                char **seen;            /* PCI addresses of this boot; not part of the plan's id, like the next */
+                Shortfall *shortfalls; size_t n_shortfalls;
+        } device;
         struct { char inputs[65]; char **reads; } unit; /* the files of this plan that the unit reads at start, and SHA-256 over them */
         struct {
                 StepState state;
@@ -97,7 +134,7 @@ typedef struct PlanOptions {
 /* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */
 _must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag);
 /* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL: keep all. The id
- * stays that of the whole plan, so that both halves of a boot name the one that was reviewed; unsupported actions always stay. */
+ * stays that of the whole plan, so that both halves of a boot name the one that was reviewed. */
 _nonnull(1) void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons);
 const Action *plan_find(const Plan *plan, const char *id);
 /* Text for people, JSON for machines (contract, section 6); both new, both without secrets. */
@@ -114,6 +151,9 @@ json_t *plan_to_json(const Plan *plan);
 #define RAID_CHUNK_KIB    256           /* the largest that an XFS log stripe follows (facts: S24, S38) */
 #define SANDBOX_ARCHIVE   "/etc/eks/pause.tar"          /* EKS's AMIs keep it (amazon-eks-ami: cache-pause-container) */
 #define SANDBOX_IMAGE     "localhost/kubernetes/pause"  /* part of every EKS AMI, so nothing is pulled */
+#define TAINT_FILE        "/run/nodestrap/kubelet-environment"  /* units/kubelet.service.d reads it behind /etc/eks/kubelet/environment */
+#define TAINT_KEY         "nodestrap/unhealthy"         /* of the taint and the label; their value is the cause's word */
+#define FABRIC_TURN       "/run/nodestrap/fabric-may-start"     /* units/nvidia-fabricmanager.service.d */
 #define SYSTEM_ENVIRONMENT "/etc/systemd/system.conf.d/environment.conf"
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs. The pointer is valid
@@ -122,17 +162,26 @@ _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, 
 /* A file with text content; mode 0644, or 0600 where a secret may be inside (its content is never shown). Returns its action. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode);
 void action_after(Action *a, const char *id);
+void action_after_any(Action *a, const char *id);
 void action_content(Action *a, const void *data, size_t size); /* replaces the content: for bytes that are no text */
+/* start-unit: unit.reads, unit.inputs and after, from those files of the plan that the unit reads when it starts. */
+_nonnull_ void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit));
 
 /* The planners, in the order plan_make() calls them. */
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* environment, resolver, hosts */
 _must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, Diag *diag);
 _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* instance stores */
-_must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
+_must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* sysctl, huge pages, EFA */
+_must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* driver to IMEX */
+_must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, taint, units */
 
 _malloc_ char *plan_describe_host(const Host *host);
-_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user);
+_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);       /* memlock: containers may lock all memory */
+/* Does something here use EFA: are there devices, or must there be? */
+_nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
+/* A step of the run phase that kubelet waits for as failurePolicy says: kernel settings, huge pages, network, accelerators. */
+_nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 unsigned host_gpus(const Host *host);                           /* NVIDIA's display functions on the PCI bus */
@@ -146,6 +195,8 @@ unsigned cpu_reserved_millicores(unsigned cpus);
 /* The tenth address of a service range, canonical; -EINVAL if it is no range or has no tenth address. */
 _must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6);
 json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns, Diag *warnings);
+/* The taints that the user's flags or settings register the node with: "key=value:NoSchedule". */
+_nonnull_ char **kubelet_taints(const Config *config);
 /* What a list of flags written for nodeadm means as an argument vector (environment.c says how). */
 char **kubelet_words(char *const *flags);
 _must_check_ _nonnull(1, 2, 3, 5) int kubelet_environment(Plan *plan, const Config *config, const Host *host, char *const *flags, Diag *diag);
@@ -154,6 +205,9 @@ _nonnull_ void kubelet_files(Plan *plan, const Config *config, const Host *host,
 /* text */
 _malloc_ char *systemd_quote_assignment(const char *name, const char *value);   /* for Environment= and DefaultEnvironment= */
 _malloc_ char *systemd_quote_words(char *const *words);         /* for NAME=… in an EnvironmentFile= that is expanded as $NAME */
+/* What systemd reads back: the last value of that name in such a file, NULL where there is none; and the words that $NAME becomes. */
+_nonnull_ char *systemd_environment_value(const char *text, const char *name);
+_nonnull_ char **systemd_split_words(const char *value);
 _malloc_ char *json_text(const json_t *json);                   /* indented, a line end behind it; the shortest numbers that are exact */
 /* Sets what stands at a path like "authentication/webhook/enabled"; makes the objects between. Takes the value. */
 _nonnull_ void json_put(json_t *object, const char *path, json_t *value);
