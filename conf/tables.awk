@@ -43,6 +43,17 @@ table == "pci-layout" {
         if (n == 1) print "const PciLayout pci_layout[] = {"
         print "        { " word($1) ", " word($2) ", " word($3) " },"
 }
+table == "mig-profiles" {
+        fields(8)
+        if (!n++) print "const MigProfile mig_profiles[] = {"
+        if ($2 !~ /^[1-7]g\.[0-9]+gb(\+me)?$/) fail("not the name of a profile: " $2)
+        if ($7 !~ /^[0-7]+$/) fail("not memory slices: " $7)
+        if ($8 !~ /^(documented|inferred)$/) fail("no such certainty: " $8)
+        bits = 0
+        for (i = 1; i <= length($7); i++) bits += 2 ^ substr($7, i, 1)
+        print "        { " word($1) ", \"" $2 "\", " number($3, -1) ", " number($4, 0) ", " number($5, 0) ", " number($6, 0) ", " bits ", " \
+              ($8 == "documented" ? "true" : "false") " },"
+}
 table == "partitions" {
         fields(4)
         if (!n++) print "const Partition partitions[] = {"

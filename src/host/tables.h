@@ -10,6 +10,9 @@ extern const size_t n_eni_limits;
 extern const InstanceType instance_types[];     /* sorted by name */
 extern const size_t n_instance_types;
 
+extern const MigProfile mig_profiles[];         /* by GPU, of each the largest first */
+extern const size_t n_mig_profiles;
+
 extern const GpuModel gpu_models[];             /* sorted by device */
 extern const size_t n_gpu_models;
 
