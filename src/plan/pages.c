@@ -19,7 +19,9 @@ char *page_size_text(uint64_t bytes) {
 }
 
 /* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing, too. */
-static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *why) {
+static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
+        bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
+        _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
         _cleanup_(freep) char *size = page_size_text(want->size), *before = NULL;
         _cleanup_(freep) char *target = want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
@@ -29,7 +31,7 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
         a->pages.count = want->count;
         a->pages.node = want->numa_node;
         a->with = xasprintf("x %u", want->count);
-        a->lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
+        a->lenient = lenient;
         if (before)
                 action_after_any(a, before);
         return a;
@@ -100,7 +102,7 @@ static int check_requests(const Host *host, const PageRequest *pages, size_t n, 
 
 static int plan_explicit(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const HugePages *h = &config->instance.hugepages;
-        _cleanup_(freep) PageRequest *pages = xmemdup(h->pages, h->n_pages * sizeof *pages);
+        _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(host, pages, h->n_pages, diag);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
