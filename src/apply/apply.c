@@ -36,11 +36,11 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_RESTART_UNIT]   = { "restart-unit",   true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_STOP_UNIT]      = { "stop-unit",      true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_CREATE_RAID]    = { "create-raid",    true, .check = storage_check, .start = raid_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", true, .check = storage_check, .start = filesystem_start, .waiting = storage_waiting,
@@ -54,11 +54,11 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_MASK_UNIT]      = { "mask-unit",      true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_UNMASK_UNIT]    = { "unmask-unit",    true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
         [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work),
         [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work),
@@ -334,7 +334,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 

@@ -40,6 +40,10 @@ _nonnull_ void storage_clear(Storage *s);
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int mounts_parse(const char *text, Storage *s, Diag *diag);
+_nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
+_nonnull_ void mount_units_clear(Storage *s);
+/* true where it says what is mounted where; the strings are the caller's in any case. */
+_must_check_ _nonnull_ bool mount_unit_parse(const char *text, MountUnit *ret);
 /* Do two paths name the same place, as text: "//", "/./" and a slash at the end say nothing? */
 _nonnull_ bool path_same(const char *a, const char *b);
 /* One path, with its mount looked up in s. What lies below it is counted where its file system holds at least `from` bytes. */

@@ -86,6 +86,12 @@ typedef struct Directory {
         uint64_t bytes;                 /* below it, on its own file system; 0 where that whole file system holds less than the
                                          * smallest instance store, so that nobody needed to count */
 } Directory;
+/* A unit in /etc/systemd/system that mounts something at each boot. */
+typedef struct MountUnit {
+        char *name;                     /* "mnt-k8s\\x2ddisks-0.mount" */
+        char *what, *where;             /* as it says */
+        bool missing;                   /* what is a device, and is not here */
+} MountUnit;
 /* Looked at where localStorage.strategy is set and the run phase is planned. */
 typedef struct Storage {
         bool looked;                    /* false: disks' contents and everything here are not known */
@@ -93,6 +99,7 @@ typedef struct Storage {
         Array *arrays; size_t n_arrays; /* sorted by name */
         Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers an earlier one at the same target */
         Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and STORAGE_BINDS */
+        MountUnit *units; size_t n_units;               /* sorted by name */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" those that are in the path */
         char *chance;                   /* another one at each look, for UUIDs; NULL where there is no kernel to ask */
 } Storage;
@@ -217,6 +224,7 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
         json_t *cached_status;          /* nodeadm's .status of --config-cache: used instead of asking; or NULL */
         bool storage;                   /* look at what the disks carry, where the configuration wants them used */
         uint64_t disks_timeout_usec;    /* and wait so long for those that are expected; 0: take what is there */
+        uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag);
 /* The .status of nodeadm's cache for this host; a new reference. */

@@ -124,7 +124,7 @@ static void plan_units(Plan *plan, const Config *config, bool soci) {
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
         Action *kubelet = &plan->actions[plan->n - 1];
-        strv_add(&kubelet->unit.reads, TAINT_FILE);
+        strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
         action_after(kubelet, "write-file:" KUBELET_TURN);
 }
 
