@@ -9,8 +9,6 @@ int efa_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"
 int devices_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int driver_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int versions_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int partition_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
-int clocks_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int list_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int cdi_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
 int channel_work(Work *w) { return work_fail(w, -ENOSYS, CAUSE_INTERNAL, "not built"); }
