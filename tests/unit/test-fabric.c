@@ -193,6 +193,7 @@ TEST(fabric_manager_makes_the_difference) {     /* the fake's own promise, which
         machine_says(&m, script);
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still Not Started");
+        machine_clear(&m);
         write_file(up, "");
         ASSERT_EQ(fabric_work(&m.work), 0);
 }
