@@ -93,6 +93,7 @@ install: $(BINARY)                       # LINKS=1: also under nodeadm's names, 
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
+	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
