@@ -102,7 +102,6 @@ static void plan_units(Plan *plan, bool soci) {
         action_after(turn, "start-unit:containerd.service");
         action_after(turn, "write-file:" MOUNTS_READY);         /* also where --daemon leaves containerd out */
         plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
-        strv_add(&plan->actions[plan->n - 1].unit.reads, TAINT_FILE);   /* restarted when it appears, changes or goes */
         action_after(&plan->actions[plan->n - 1], "write-file:" KUBELET_TURN);
 }
 
