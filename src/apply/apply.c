@@ -488,26 +488,12 @@ static int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
         }
-        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
+        for (size_t i = 0; i < a->n; i++) {
                 int r = task_link(a, i);
                 if (r < 0)
                         return r;
         }
         return 0;
-}
-
-/* All at once: a person who fixes them one by one boots an instance for each. */
-static int refuse_unsupported(const Apply *a) {
-        _cleanup_(strv_freep) char **paths = NULL;
-        for (size_t i = 0; i < a->n; i++)
-                if (!executors[a->tasks[i].action->type].name)
-                        strv_add(&paths, a->tasks[i].action->target);
-        if (!paths)
-                return 0;
-        _cleanup_(freep) char *list = strv_join(paths, ", ");
-        return diag_error(a->diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, NULL, NULL,
-                          "%s: understood, but this version cannot carry %s out, and nothing was changed; remove %s from the NodeConfig or install a version that can",
-                          list, strv_length(paths) > 1 ? "them" : "it", strv_length(paths) > 1 ? "them" : "it");
 }
 
 static void apply_done(Apply *a) {
@@ -538,8 +524,6 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
-        if (r >= 0)
-                r = refuse_unsupported(&a);
         if (r < 0)
                 return r;
         signals_set(&held);
