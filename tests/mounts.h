@@ -56,6 +56,8 @@ static inline void box_init(Box *b) {
 static inline void box_done(Box *b) {
         root_free(b->root);
         free(b->work.text);
+        json_decref(b->work.found);
+        diag_done(&b->work.warnings);
         umount2(b->path, MNT_DETACH);
         rmdir(b->path);
 }

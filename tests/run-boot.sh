@@ -41,6 +41,13 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
 }
 tree_helpers() { cp "${HELPERS:-$top/build/tests/helpers}"/*-tool "$tree/vmtest/"; }       # built by make test-programs
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
+tree_stores_if_any() {                  # the run phase says that the disks are ready, though there are none
+        mkdir -p "$tree/etc/eks/nodeadm.d"
+        printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance:\n    localStorage: {strategy: RAID0}\n' >"$tree/etc/eks/nodeadm.d/stores.yaml"
+}
+tree_kept_results() {                   # the folder of the results is no mount that a soft reboot takes away
+        mkdir -p "$tree/etc/systemd/system/vmtest-out.mount.d"; printf '[Unit]\nDefaultDependencies=no\n' >"$tree/etc/systemd/system/vmtest-out.mount.d/keep.conf"
+}
 tree_edits() {                          # what shell scripts of user data do between the phases
         printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target containerd.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nExecStart=/bin/sed -i s/ARGS=/ARGS=--edited=1@/;s/@/\\x20/ /etc/eks/kubelet/environment\nExecStart=/bin/systemctl restart containerd\nExecStart=/bin/systemctl restart kubelet\n' \
                 >"$tree/etc/systemd/system/edits.service"

@@ -24,6 +24,9 @@
 #define PROGRESS_USEC (10 * USEC_PER_SEC)
 #define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
+#define WORDS_KEPT 2048                         /* bytes of what it printed, behind the sentence */
+#define COMMAND_MAX 60                          /* characters of its argument vector */
+#define PATIENCE_MARGIN_USEC USEC_PER_SEC
 
 struct Job {
         Work work;
@@ -286,6 +289,24 @@ int work_fail(Work *w, int r, Cause cause, const char *format, ...) {
         return r;
 }
 
+int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!w->action->lenient)
+                return work_fail(w, r, cause, "%s", text ?: strerror(-r));
+        diag_warn(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text ?: "", "\n"), text ?: "");
+        return 0;
+}
+
+uint64_t work_patience(const Work *w) {
+        uint64_t now = now_usec(), left = w->deadline_usec > now ? w->deadline_usec - now : 0;
+        return now + left - MIN(left / 10, PATIENCE_MARGIN_USEC);
+}
+
 void work_at(Work *w, const char *format, ...) {
         Job *j = w->job;
         char *text = NULL;
@@ -332,6 +353,8 @@ void work_progress(Work *w, const char *format, ...) {
 static const char *package_of(const char *program) {
         static const struct { const char *program, *package; } packages[] = {
                 { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },
+                { "modprobe", "kmod" }, { "nvidia-smi", "of NVIDIA's driver that has its programs" }, { "nvidia-ctk", "nvidia-container-toolkit" },
+                { "nvidia-imex-ctl", "nvidia-imex" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
                 if (streq(packages[i].program, program))
@@ -347,22 +370,40 @@ static int fail_to_start(Work *w, int r, Cause cause, const char *what, const ch
 }
 
 static const char *hint_for(Cause cause) {
-        return cause == CAUSE_ARRAY || cause == CAUSE_FILESYSTEM ? "; dmesg shows whether a disk fails, and an instance with one is to be replaced" : "";
+        static const struct { Cause cause; const char *hint; } hints[] = {
+                { CAUSE_ARRAY,      "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
+                { CAUSE_FILESYSTEM, "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
+                { CAUSE_MODULE,     "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
+                { CAUSE_EFA,        "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
+                { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
+                { CAUSE_CDI,        "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+                if (hints[i].cause == cause)
+                        return hints[i].hint;
+        return "";
+}
+
+/* What it said last: most do so on stderr, nvidia-smi does on stdout. */
+static char *last_words(const ChildResult *c) {
+        size_t skipped = c->size > WORDS_KEPT ? c->size - WORDS_KEPT : 0;
+        return str_strip(*c->errors ? c->errors : c->output + skipped);
 }
 
 /* The last line says most often why; all of them stand behind the sentence. */
 static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program, const ChildResult *c) {
-        const char *last = strrchr(c->errors, '\n');
+        _cleanup_(freep) char *words = last_words(c);
+        const char *last = strrchr(words, '\n');
         Text t = {};
-        last = last ? last + 1 : c->errors;
+        last = last ? last + 1 : words;
         if (*last) {
                 text_add(&t, ", last said \"");
                 text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');
                 text_add(&t, "\"");
         }
         text_add(&t, "%s", hint_for(cause));
-        if (last != c->errors)
-                text_add(&t, "\n%s", c->errors);
+        if (last != words)
+                text_add(&t, "\n%s", words);
         if (c->status > 128)
                 (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program, c->status - 128, t.data);
         else
@@ -371,9 +412,17 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         return -EIO;
 }
 
+static void at_command(Work *w, char *const *argv) {
+        _cleanup_(freep) char *line = strv_join(argv, " ");
+        Text t = {};
+        text_add_shown(&t, line, strlen(line), COMMAND_MAX, 0);
+        work_at(w, "%s was running", t.data);
+        text_done(&t);
+}
+
 int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
-        work_at(w, "%s was running", argv[0]);
+        at_command(w, argv);
         int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);    /* the loop alone says when the time is up */
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)

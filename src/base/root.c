@@ -206,6 +206,18 @@ static int find_directory(const Root *r, const char *path) {
         return 0;
 }
 
+int root_write_value(const Root *r, const char *path, const char *value) {
+        size_t size = strlen(value);
+        int result = 0, fd = root_open(r, path, O_WRONLY | O_TRUNC | O_NOCTTY);
+        if (fd < 0)
+                return fd;
+        ssize_t n = write(fd, value, size);
+        if (n < 0 || (size_t)n < size)
+                result = n < 0 ? -errno : -EIO;
+        close(fd);
+        return result;
+}
+
 int root_make_dirs(const Root *r, const char *path, mode_t mode) {
         _cleanup_(freep) char *plain = xstrdup(path);
         const char *name = NULL;

@@ -30,6 +30,8 @@ _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char 
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);    /* 1 if a regular file with an x bit */
 
+/* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an error. */
+_must_check_ _nonnull_ int root_write_value(const Root *r, const char *path, const char *value);
 _must_check_ _nonnull_ int root_make_dirs(const Root *r, const char *path, mode_t mode);
 /* 1 if it was removed, 0 if it was not there. */
 _must_check_ _nonnull_ int root_remove(const Root *r, const char *path);

@@ -142,9 +142,10 @@ static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
         return !has_line_end(text_of(value));
 }
 
-/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. */
+/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. /proc and /sys are no folders of the
+ * image but the kernel's: the planner refuses them, as it does whatever else holds no data. */
 static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
-        static const char *const taken[] = { "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr" };
+        static const char *const taken[] = { "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr" };
         const char *path = text_of(value);
 
         if (!*path)

@@ -83,7 +83,7 @@ static void add_actions(Text *t, const Plan *plan, Phase phase) {
         bool headed = false;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
-                if (a->phase != phase || a->type == ACTION_UNSUPPORTED)
+                if (a->phase != phase)
                         continue;
                 if (!headed)
                         text_add(t, "\n%s phase\n", phase == PHASE_CONFIG ? "Config" : "Run");
@@ -92,19 +92,6 @@ static void add_actions(Text *t, const Plan *plan, Phase phase) {
                 headed = true;
                 group = a->group;
                 add_action(t, a);
-        }
-}
-
-static void add_unsupported(Text *t, const Plan *plan) {
-        bool headed = false;
-        for (size_t i = 0; i < plan->n; i++) {
-                const Action *a = &plan->actions[i];
-                if (a->type != ACTION_UNSUPPORTED)
-                        continue;
-                if (!headed)
-                        text_add(t, "\nNot supported yet: init refuses this plan while the configuration sets\n");
-                headed = true;
-                text_add(t, "  ! %s\n", a->target);
         }
 }
 
@@ -124,7 +111,6 @@ char *plan_to_text(const Plan *plan) {
         text_add(&t, "%s", plan->machine ?: "");
         for (int phase = 0; phase < _PHASE_MAX; phase++)
                 add_actions(&t, plan, (Phase)phase);
-        add_unsupported(&t, plan);
         add_warnings(&t, &plan->warnings);
         text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
         return text_take(&t);

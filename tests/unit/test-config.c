@@ -384,7 +384,7 @@ TEST(mount_paths) {
         static const struct { const char *path; bool good; } cases[] = {
                 { "/mnt/k8s-disks/", true }, { "/data", true }, { "/users", true }, { "/lib32/x", true }, { "/mnt/..x", true }, { "/mnt/./x", true }, { "", true },
                 { "/", false }, { "//", false }, { "/.", false }, { "mnt", false }, { "./mnt", false }, { "/mnt/..", false }, { "/mnt/../data", false },
-                { "/etc", false }, { "/etc/", false }, { "//etc/x", false }, { "/./etc", false }, { "/usr/local/x", false }, { "/lib64", false }, { "/run/x", false },
+                { "/etc", false }, { "/etc/", false }, { "//etc/x", false }, { "/./etc", false }, { "/usr/local/x", false }, { "/lib64", false }, { "/run/x", false }, { "/proc/x", true },
                 { "/mnt/a\\nb", false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

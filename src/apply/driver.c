@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-driver: NVIDIA's driver is loaded, with the parameters that are asked for, and runs every GPU. check-versions: the programs that
+ * talk to it are of its version: fabric manager and IMEX refuse any other (FMUG; IMEX guide, "Getting started"). */
+#include "apply/device.h"
+
+#include "apply/storage.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define PROC          "/proc/driver/nvidia"
+#define OPTIONS_FILE  "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
+#define NVLSM         "/opt/nvidia/nvlsm/sbin/nvlsm"
+#define TEXT_MAX      (256 << 10)
+
+/* ---- what the driver says ---- */
+
+/* The first word that looks like one: "580.95.05". */
+static char *version_in(const char *text) {
+        for (const char *p = text + strspn(text, " \t\n"); *p; p += strspn(p, " \t\n")) {
+                size_t n = strspn(p, "0123456789."), word = strcspn(p, " \t\n");
+                if (n > 2 && *p != '.' && p[n - 1] != '.' && memchr(p, '.', n))
+                        return xstrndup(p, n);
+                p += word;
+        }
+        return NULL;
+}
+
+static int driver_version(Work *w, char **ret) {
+        _cleanup_(freep) char *text = NULL;
+        int r = root_read(w->root, "/sys/module/nvidia/version", TEXT_MAX, &text, NULL);
+        if (r == -ENOENT)
+                r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
+        if (r == -ENOENT)
+                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is there; dmesg (NVRM) "
+                                 "and `modprobe nvidia` tell why");
+        if (r >= 0)
+                *ret = version_in(text);
+        if (r >= 0 && !*ret)
+                r = -EBADMSG;
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC "/version: %s", strerror(-r)) : 0;
+}
+
+/* ---- parameters ---- */
+
+/* `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c); a new string, NULL where the driver does not know the key. */
+static char *param_value(const char *params, const char *key, size_t key_size) {
+        for (const char *line = params; *line;) {
+                size_t size = strcspn(line, "\n");
+                if (size > key_size && memcmp(line, key, key_size) == 0 && line[key_size] == ':') {
+                        _cleanup_(freep) char *raw = xstrndup(line + key_size + 1, size - key_size - 1);
+                        char *value = str_strip(raw);
+                        size_t n = strlen(value);
+                        if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
+                                memmove(value, value + 1, n - 2);
+                                value[n - 2] = 0;
+                        }
+                        return value;
+                }
+                line += size + (line[size] == '\n');
+        }
+        return NULL;
+}
+
+static void add_difference(const char *params, const char *word, Text *t) {
+        size_t n = strcspn(word, "=");
+        const char *want = word + n + (word[n] == '='), *between = t->size > 0 ? ", " : "";
+        _cleanup_(freep) char *is = param_value(params, word, n);
+        if (!is)
+                text_add(t, "%s%.*s, which this driver does not know (%s is asked for)", between, (int)n, word, want);
+        else if (!streq(is, want))
+                text_add(t, "%s%.*s=%s (%s is asked for)", between, (int)n, word, *is ? is : "\"\"", want);
+}
+
+static int check_params(Work *w) {
+        _cleanup_(freep) char *params = NULL;
+        Text t = {};
+        int r = w->action->device.words ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
+        if (r < 0)
+                return work_fail(w, r, CAUSE_DRIVER, "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s", strerror(-r));
+        for (char **word = w->action->device.words; word && *word; word++)
+                add_difference(params, *word, &t);
+        if (t.size > 0)
+                r = work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for now, but a driver that is "
+                              "loaded reads it no more: reboot once (an image whose initramfs loads the driver needs that file in it)", t.data);
+        text_done(&t);
+        return r;
+}
+
+/* ---- GPUs ---- */
+
+static int add_without_driver(Work *w, const char *address, Text *t) {
+        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL, *known = xasprintf(PROC "/gpus/%s", address);
+        const char *between = t->size > 0 ? ", " : "";
+        int r = root_link_name(w->root, link, &name);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        if (!name || !streq(name, "nvidia")) {
+                text_add(t, "%s%s (%s)", between, address, name ?: "no driver");
+                return 0;
+        }
+        r = root_exists(w->root, known);
+        if (r == 0)
+                text_add(t, "%s%s (bound, but not listed in " PROC "/gpus)", between, address);
+        return r < 0 ? r : 0;
+}
+
+static int check_gpus(Work *w) {
+        Text t = {};
+        int r = 0;
+        for (char **address = w->action->device.seen; r >= 0 && address && *address; address++)
+                r = add_without_driver(w, *address, &t);
+        if (r < 0)
+                (void)work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
+        else if (t.size > 0)
+                r = work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU that this driver or its flavour "
+                              "(open, proprietary) does not know, or one that is broken: replace the instance", t.data);
+        text_done(&t);
+        return r;
+}
+
+int driver_work(Work *w) {
+        _cleanup_(freep) char *version = NULL;
+        int r = driver_version(w, &version);
+        if (r < 0)
+                return r;
+        w->found = json_pack("{s:s}", "version", version);
+        r = check_params(w);
+        return r < 0 ? r : check_gpus(w);
+}
+
+/* ---- versions ---- */
+
+static bool is_program(Work *w, const char *name) {
+        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
+                if (root_executable(w->root, path) > 0)
+                        return true;
+        }
+        return false;
+}
+
+/* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG, NVLink 5 systems). */
+static int check_nvlsm(Work *w) {
+        bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = is_program(w, "ibstat");
+        const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM " is" : NVLSM " and ibstat are";
+        if (nvlsm && ibstat)
+                return 0;
+        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the image needs the "
+                         "packages nvlsm, libibumad and infiniband-diags", missing);
+}
+
+/* Where a program names no version, it says itself when it starts whether it gets along with the driver. */
+static int ask_version(Work *w, const char *program, char **ret) {
+        _cleanup_(freep) char *what = xasprintf("the version of %s is not known", program), *output = NULL;
+        _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
+        int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
+        if (r < 0)
+                return r;
+        *ret = version_in(output);
+        if (!*ret)
+                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not known", program);
+        return 0;
+}
+
+static int check_program(Work *w, const char *program, const char *driver, Text *t) {
+        _cleanup_(freep) char *version = NULL;
+        if (streq(program, "nvlsm"))
+                return check_nvlsm(w);
+        if (!is_program(w, program))    /* its unit tells so */
+                return 0;
+        int r = ask_version(w, program, &version);
+        if (r < 0 || !version)
+                return r;
+        json_object_set_new(w->found, program, json_string(version));
+        if (!streq(version, driver))
+                text_add(t, "%s%s is %s", t->size > 0 ? " and " : "", program, version);
+        return 0;
+}
+
+int versions_work(Work *w) {
+        _cleanup_(freep) char *driver = NULL;
+        Text t = {};
+        int r = driver_version(w, &driver);
+        if (r >= 0)
+                w->found = json_pack("{s:s}", "driver", driver);
+        for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
+                r = check_program(w, *program, driver, &t);
+        if (r >= 0 && t.size > 0)
+                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install all of NVIDIA's packages in one "
+                              "version, and reboot where the driver that is loaded is still the old one", driver, t.data);
+        text_done(&t);
+        return r;
+}

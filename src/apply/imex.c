@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * make-channel: the device node through which GPUs of several hosts share memory; the driver leaves it to others to make it, with the
+ * number that it got from the kernel this time (IMEX guide, "IMEX channels"). await-imex: until the daemon says READY. */
+#include "apply/device.h"
+
+#include "apply/storage.h"
+#include "base/run.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define CHANNELS   "nvidia-caps-imex-channels"  /* as the driver calls its device numbers */
+#define ASK_USEC   (500 * USEC_PER_MSEC)
+#define SHOWN_MAX  200
+#define NODES_MAX  8            /* that a sentence names */
+#define TABLE_MAX  (1 << 20)
+#define LAST_WORD_USEC (300 * USEC_PER_MSEC)    /* before the deadline, to tell what was found out */
+
+/* ---- make-channel ---- */
+
+/* "234 nvidia-caps-imex-channels" in the first part of /proc/devices, that of character devices. */
+static int find_major(Work *w, unsigned *ret) {
+        _cleanup_(freep) char *text = NULL;
+        int r = root_read(w->root, "/proc/devices", 64 << 10, &text, NULL);
+        if (r < 0)
+                return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
+        char *rest = text;
+        for (char *line; (line = strsep(&rest, "\n")) && !startswith(line, "Block devices:");) {
+                char *end;
+                unsigned long number = strtoul(line, &end, 10);
+                if (end > line && *end == ' ' && streq(end + 1, CHANNELS)) {
+                        *ret = (unsigned)number;
+                        return 0;
+                }
+        }
+        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, knows none, or "
+                         "was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
+}
+
+static int channel_number(const char *name, unsigned *ret) {
+        uint64_t n = 0;
+        int r = startswith(name, "channel") ? parse_u64(name + strlen("channel"), &n) : -EINVAL;
+        *ret = (unsigned)n;
+        return r;
+}
+
+/* 1 is so already, 0 not; *ret_there: something is. */
+static int is_channel(int dir_fd, const char *name, dev_t device, bool *ret_there) {
+        struct stat st;
+        *ret_there = fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        if (!*ret_there)
+                return errno == ENOENT ? 0 : -errno;
+        return S_ISCHR(st.st_mode) && st.st_rdev == device && (st.st_mode & 07777) == 0666;
+}
+
+/* > 0 made, 0 was there; one of an earlier driver, with another number, is replaced. */
+static int make_node(int dir_fd, const char *name, dev_t device) {
+        bool there = false;
+        int r = is_channel(dir_fd, name, device, &there);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (there && unlinkat(dir_fd, name, 0) < 0)
+                return -errno;
+        if (mknodat(dir_fd, name, S_IFCHR | 0666, device) < 0 || fchmodat(dir_fd, name, 0666, 0) < 0)
+                return -errno;
+        return 1;
+}
+
+int channel_work(Work *w) {
+        const char *target = w->action->target, *slash = strrchr(target, '/');
+        _cleanup_(freep) char *directory = xstrndup(target, (size_t)(slash - target));
+        unsigned number = 0, minor_number = 0;
+        int r = find_major(w, &number);
+        if (r < 0)
+                return r;
+        r = channel_number(slash + 1, &minor_number);
+        if (r >= 0)
+                r = root_make_dirs(w->root, directory, 0755);
+        _cleanup_(close_fd) int fd = r < 0 ? -1 : root_open(w->root, directory, O_RDONLY | O_DIRECTORY);
+        if (r >= 0)
+                r = fd < 0 ? fd : make_node(fd, slash + 1, makedev(number, minor_number));
+        return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, strerror(-r)) : r;
+}
+
+/* ---- await-imex ---- */
+
+/* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be about to listen. */
+static int ask_daemon(Work *w, char **ret_answer) {
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-q", NULL);
+        _cleanup_(freep) char *output = NULL;
+        int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
+        if (r < 0 && r != -EIO)         /* no such program, or given up */
+                return r;
+        *ret_answer = r < 0 ? xstrndup(w->text, strcspn(w->text, "\n")) : str_strip(output);
+        return 0;
+}
+
+/* The nodes of the domain that are not ready, out of nvidia-imex-ctl's table. */
+static char *nodes_not_ready(const char *output) {
+        _cleanup_(strv_freep) char **names = NULL;
+        const char *key;
+        json_t *table = json_loads(output, 0, NULL), *node;
+        json_object_foreach(json_object_get(table, "nodes"), key, node) {
+                const char *host = json_string_value(json_object_get(node, "host")), *status = json_string_value(json_object_get(node, "status"));
+                if (host && (!status || !streq(status, "READY")) && strv_length(names) < NODES_MAX)
+                        strv_push(&names, xasprintf("%s (%s)", host, status ?: "no status"));
+        }
+        json_decref(table);
+        return strv_join(names, ", ");
+}
+
+/* Which of them are not; "" where nobody says so in time. */
+static char *others(const Work *w) {
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-N", "-j", NULL);
+        _cleanup_(child_result_done) ChildResult c = {};
+        if (child_run_until(argv, w->deadline_usec - MIN(w->deadline_usec, LAST_WORD_USEC), w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
+                return xstrdup("");
+        _cleanup_(freep) char *list = nodes_not_ready(c.output);
+        return *list ? xasprintf("; not ready by `nvidia-imex-ctl -N`: %s", list) : xstrdup("");
+}
+
+static int not_ready(Work *w, const char *answer) {
+        _cleanup_(freep) char *nodes = others(w);
+        Text t = {};
+        text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
+        int r = work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of spec.accelerator.nvidia.imex.nodes must run it with the same "
+                          "list, and reach the others' TCP port 50000 (security group); /var/log/nvidia-imex.log has more", t.data ?: "", nodes);
+        text_done(&t);
+        return r;
+}
+
+int imex_work(Work *w) {
+        uint64_t patience = work_patience(w);
+        for (bool asked = false;; asked = true) {
+                _cleanup_(freep) char *answer = NULL;
+                int r = ask_daemon(w, &answer);
+                if (r < 0)
+                        return r;
+                if (streq(answer, "READY"))
+                        return asked;
+                if (now_usec() >= patience)
+                        return not_ready(w, answer);
+                work_progress(w, "waiting for IMEX to be ready; it says %s", answer);
+                if (!work_pause(w, ASK_USEC))
+                        return work_fail(w, -ECANCELED, CAUSE_IMEX, "given up while IMEX said %s", answer);
+        }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them and of their MIG instances,
+ * which nobody makes before they are first used (NVIDIA/mig-parted#82). */
+#include "apply/device.h"
+
+#include "apply/storage.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define SHOWN_MAX 200
+
+/* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; below it, indented, its instances. */
+static bool is_gpu(const char *line) {
+        if (!startswith(line, "GPU "))
+                return false;
+        size_t digits = strspn(line + 4, "0123456789");
+        return digits > 0 && line[4 + digits] == ':';
+}
+
+/* How many there are; *ret_other is the first line that is about something else: most often why one is missing. */
+static unsigned count_gpus(char *output, unsigned *ret_instances, const char **ret_other) {
+        unsigned n = 0;
+        for (char *line; (line = strsep(&output, "\n"));) {
+                const char *text = line + strspn(line, " \t");
+                if (is_gpu(line))
+                        n++;
+                else if (startswith(text, "MIG "))
+                        ++*ret_instances;
+                else if (*text && !*ret_other)
+                        *ret_other = text;
+        }
+        return n;
+}
+
+int list_work(Work *w) {
+        _cleanup_(strv_freep) char **argv = command("nvidia-smi", "-L", NULL);
+        _cleanup_(freep) char *output = NULL;
+        unsigned want = MAX(w->action->device.count, 1U), instances = 0;
+        const char *other = NULL;
+        int r = work_ask(w, CAUSE_NVIDIA_SMI, "the GPUs cannot be listed", argv, &output);
+        if (r < 0)
+                return r;
+        unsigned n = count_gpus(output, &instances, &other);
+        w->found = json_pack("{s:i, s:i}", "gpus", (int)n, "migDevices", (int)instances);
+        if (n == want)
+                return 0;
+        Text t = {};
+        text_add(&t, "nvidia-smi -L lists %u of %u GPUs", n, want);
+        if (other) {
+                text_add(&t, " and says \"");
+                text_add_shown(&t, other, strlen(other), SHOWN_MAX, '"');
+                text_add(&t, "\"");
+        }
+        r = work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is broken is to be replaced", t.data);
+        text_done(&t);
+        return r;
+}

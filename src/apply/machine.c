@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-machine: what the census missed, told before anything builds on it. check-efa: every EFA function has its driver.
+ * await-devices: nodes below /dev that a driver makes some time after it was loaded. */
+#include "apply/device.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+
+#define TELL_USEC (10 * USEC_PER_SEC)
+
+/* ---- check-machine ---- */
+
+int machine_work(Work *w) {
+        const Shortfall *s = w->action->device.shortfalls;
+        size_t n = w->action->device.n_shortfalls;
+        _cleanup_(freep) char *more = n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
+        Text t = {};
+        if (n == 0)
+                return 0;
+        text_add(&t, "%s%s", s[0].text, more);
+        for (size_t i = 1; i < n; i++)
+                text_add(&t, "\n%s", s[i].text);
+        int r = work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
+        text_done(&t);
+        return r;
+}
+
+/* ---- check-efa ---- */
+
+/* ", 0000:10:1b.0 (vfio-pci)" for one that is not bound to the driver; 0 or a negative errno. */
+static int add_unbound(Work *w, const char *address, const char *driver, Text *t, unsigned *bound) {
+        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
+        int r = root_link_name(w->root, path, &name);
+        if (r < 0 && r != -ENOENT)
+                return work_fail(w, r, CAUSE_EFA, "which driver %s has cannot be seen: %s", address, strerror(-r));
+        if (name && streq(name, driver))
+                ++*bound;
+        else
+                text_add(t, "%s%s (%s)", t->size > 0 ? ", " : "", address, name ?: "no driver");
+        return 0;
+}
+
+static int tell_efa(Work *w, unsigned bound, const char *unbound) {
+        const Action *a = w->action;
+        unsigned seen = (unsigned)strv_length(a->device.seen);
+        if (*unbound)
+                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why (efa), and a driver that "
+                                 "does not know them is to be updated", bound, seen, unbound);
+        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network interfaces decide how many "
+                         "there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen, a->device.count);
+}
+
+int efa_work(Work *w) {
+        const Action *a = w->action;
+        unsigned bound = 0;
+        Text unbound = {};
+        int r = 0;
+        for (char **address = a->device.seen; r >= 0 && address && *address; address++)
+                r = add_unbound(w, *address, "efa", &unbound, &bound);
+        if (r >= 0 && (unbound.size > 0 || bound < a->device.count))
+                r = tell_efa(w, bound, unbound.data ?: "");
+        text_done(&unbound);
+        return r;
+}
+
+/* ---- await-devices ---- */
+
+typedef struct Nodes { char *directory, *prefix; } Nodes;
+
+static void nodes_done(Nodes *n) {
+        free(n->directory);
+        free(n->prefix);
+}
+
+/* "/dev/infiniband/umad*" */
+static Nodes nodes_of(const char *target) {
+        const char *slash = strrchr(target, '/');
+        return (Nodes){ xstrndup(target, (size_t)(slash - target)), xstrndup(slash + 1, strcspn(slash + 1, "*")) };
+}
+
+static unsigned nodes_count(Work *w, const Nodes *n) {
+        _cleanup_(strv_freep) char **names = NULL;
+        unsigned count = 0;
+        (void)!root_list(w->root, n->directory, &names);
+        for (char **name = names; name && *name; name++)
+                count += startswith(*name, n->prefix);
+        return count;
+}
+
+/* The directory, or the nearest one above it that is there: where something must appear next. */
+static int open_nearest(Work *w, const char *directory, char **ret_path) {
+        _cleanup_(freep) char *path = xstrdup(directory);
+        int fd;
+        while ((fd = root_open(w->root, *path ? path : "/", O_PATH | O_DIRECTORY)) == -ENOENT && *path)
+                *strrchr(path, '/') = 0;
+        *ret_path = TAKE_PTR(path);
+        return fd;
+}
+
+/* Once more where the next one appeared before the watch was there. */
+static int watch_nearest(Work *w, int inotify, const char *directory) {
+        _cleanup_(freep) char *watched = NULL;
+        for (;;) {
+                _cleanup_(freep) char *path = NULL;
+                _cleanup_(close_fd) int fd = open_nearest(w, directory, &path);
+                if (fd < 0 || (watched && streq(watched, path)))
+                        return fd < 0 ? fd : 0;
+                _cleanup_(freep) char *opened = xasprintf("/proc/self/fd/%d", fd);
+                if (inotify_add_watch(inotify, opened, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR) < 0)
+                        return -errno;
+                free(watched);
+                watched = TAKE_PTR(path);
+        }
+}
+
+static int missing_devices(Work *w, unsigned count, unsigned want) {
+        return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%u of %u %s are there; the fabric manager reaches the NVLink switches through them. "
+                         "They are made by mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one does not work", count, want,
+                         w->action->target);
+}
+
+/* Until something appears, the task is given up, or it is time to say again what it waits for. */
+static int wait_for_news(Work *w, int inotify, uint64_t patience) {
+        char events[4096] __attribute__((aligned(8)));
+        struct pollfd fds[] = { { .fd = inotify, .events = POLLIN }, { .fd = w->cancel_fd, .events = POLLIN } };
+        uint64_t now = now_usec(), left = patience > now ? patience - now : 0;
+        int n = poll(fds, ARRAY_SIZE(fds), (int)((MIN(left, TELL_USEC) + 999) / 1000));
+        if (n < 0 && errno != EINTR)
+                return -errno;
+        if (n > 0 && fds[1].revents)
+                return -ECANCELED;
+        while (n > 0 && read(inotify, events, sizeof events) > 0)
+                ;
+        return 0;
+}
+
+static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
+        uint64_t patience = work_patience(w);
+        unsigned before = nodes_count(w, nodes);
+        if (before >= want)
+                return 0;
+        for (;;) {
+                int r = watch_nearest(w, inotify, nodes->directory);    /* first: what comes between it and the look is not missed */
+                unsigned count = nodes_count(w, nodes);
+                if (r >= 0 && count >= want)
+                        return 1;
+                if (r >= 0 && now_usec() >= patience)
+                        return missing_devices(w, count, want);
+                work_progress(w, "waiting for %s: %u of %u are there", w->action->target, count, want);
+                if (r >= 0)
+                        r = wait_for_news(w, inotify, patience);
+                if (r < 0)
+                        return work_fail(w, r, CAUSE_NVSWITCH, "%s cannot be waited for: %s", w->action->target, strerror(-r));
+        }
+}
+
+int devices_work(Work *w) {
+        _cleanup_(nodes_done) Nodes nodes = nodes_of(w->action->target);
+        _cleanup_(close_fd) int inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (inotify < 0)
+                return work_fail(w, -errno, CAUSE_INTERNAL, "nothing can be watched: %s", strerror(errno));
+        return await(w, inotify, &nodes, MAX(w->action->device.count, 1U));
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution compresses; then the kernel's own
+ * word that the module is there. */
+#include "apply/device.h"
+
+#include "apply/storage.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define BUILTIN_MAX (1 << 20)
+
+/* As /sys/module spells it: modprobe takes both. */
+static char *kernel_name(const char *name) {
+        char *s = xstrdup(name);
+        for (char *p = s; *p; p++)
+                if (*p == '-')
+                        *p = '_';
+        return s;
+}
+
+/* Whoever loads one is not done while the state is not "live"; what is built in has no state. */
+static int is_live(Work *w, const char *name) {
+        _cleanup_(freep) char *directory = xasprintf("/sys/module/%s", name), *path = xasprintf("%s/initstate", directory), *state = NULL;
+        int r = root_exists(w->root, directory);
+        if (r <= 0)
+                return r;
+        r = root_read_line(w->root, path, &state);
+        return r == -ENOENT ? 1 : r < 0 ? r : streq(state, "live");
+}
+
+/* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without parameters are not in /sys. */
+static int is_builtin(Work *w, const char *name) {
+        _cleanup_(freep) char *release = NULL, *path = NULL, *list = NULL;
+        int r = root_read_line(w->root, "/proc/sys/kernel/osrelease", &release);
+        if (r < 0)
+                return r;
+        path = xasprintf("/lib/modules/%s/modules.builtin", release);
+        r = root_read(w->root, path, BUILTIN_MAX, &list, NULL);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        char *rest = list;
+        for (char *line; (line = strsep(&rest, "\n"));) {
+                char *base = strrchr(line, '/'), *suffix = strstr(line, ".ko");
+                if (!base || !suffix)
+                        continue;
+                *suffix = 0;
+                _cleanup_(freep) char *there = kernel_name(base + 1);
+                if (streq(there, name))
+                        return 1;
+        }
+        return 0;
+}
+
+static int is_loaded(Work *w, Cause cause, const char *name) {
+        int r = is_live(w, name);
+        if (r == 0)
+                r = is_builtin(w, name);
+        return r < 0 ? work_fail(w, r, cause, "whether the kernel module %s is loaded cannot be seen: %s", name, strerror(-r)) : r;
+}
+
+static Cause cause_of(const char *name) {
+        static const char *const efa[] = { "efa", "ib_core", "ib_uverbs" };
+        for (size_t i = 0; i < ARRAY_SIZE(efa); i++)
+                if (streq(efa[i], name))
+                        return CAUSE_EFA;
+        return CAUSE_MODULE;
+}
+
+int module_work(Work *w) {
+        _cleanup_(freep) char *name = kernel_name(w->action->target), *what = xasprintf("the kernel module %s cannot be loaded", name);
+        _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
+        Cause cause = cause_of(name);
+        int r = is_loaded(w, cause, name);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = work_run(w, cause, what, argv);
+        if (r >= 0)
+                r = is_loaded(w, cause, name);
+        if (r == 0)
+                r = work_fail(w, -ENOENT, cause, "modprobe %s ended well, but the kernel does not have it; `modprobe --showconfig` tells whether an install line in "
+                              "/etc/modprobe.d keeps it out", name);
+        return r;
+}

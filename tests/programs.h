@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* For tests of executors that run programs which no test machine has: NVIDIA's. They are shell scripts in a box, first in the path. */
+#include "mounts.h"
+
+static inline void box_program(const Box *b, const char *name, const char *script) {
+        _cleanup_(freep) char *path = xasprintf("/usr/bin/%s", name), *text = xasprintf("#!/bin/sh\n%s\n", script);
+        _cleanup_(freep) char *folders = xasprintf("%s/usr/bin:/usr/bin:/bin", b->path);
+        ASSERT_OK(root_replace_volatile(b->root, path, text, strlen(text), 0755));
+        ASSERT_EQ(setenv("PATH", folders, 1), 0);
+}
+
+static inline void box_link(const Box *b, const char *path, const char *target) {
+        _cleanup_(freep) char *full = box_path(b, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        ASSERT_OK(root_make_dirs(b->root, parent, 0755));
+        ASSERT_EQ(symlink(target, full), 0);
+}
+
+/* The function's value, and that a failure has a cause and words. */
+static inline void assert_fails(Box *b, int (*function)(Work *w), Cause cause, const char *words) {
+        ASSERT_TRUE(function(&b->work) < 0);
+        ASSERT_EQ(b->work.cause, cause);
+        ASSERT_CONTAINS(b->work.text, words);
+}
+
+static inline void assert_works(Box *b, int (*function)(Work *w), int want) {
+        int r = function(&b->work);
+        if (r != want)
+                FAIL("it is %d, want %d: %s", r, want, b->work.text ?: "");
+}
+
+static inline void assert_warns(const Box *b, const char *code, const char *words) {
+        ASSERT_EQ(b->work.warnings.n, 1);
+        ASSERT_STREQ(b->work.warnings.items[0].code, code);
+        ASSERT_CONTAINS(b->work.warnings.items[0].text, words);
+}
