@@ -9,7 +9,7 @@ import sys
 
 import storage
 from natural import AGAIN, FRESH
-from storage import BINDS, CONTAINERD, KUBELET, MOUNT_PATH, PODS, Problem, arrays, bake, blank, counters, disks, settle, sh, write
+from storage import BINDS, CONTAINERD, KUBELET, MOUNT_PATH, PODS, UNDER, Problem, arrays, bake, blank, counters, disks, settle, sh, write
 
 MDADM = '/usr/sbin/mdadm'
 ASSEMBLED = {**AGAIN, 'create-raid': 'assemble', 'make-filesystem': 'assemble', 'mount': 'assemble'}
@@ -316,6 +316,22 @@ class Matrix:
         sh('rm', '-r', f'{CONTAINERD}/{half}', f'{KUBELET}/pki')
         return self.boot(AGAIN, ['cp'])
 
+    def nodeadms_mounts(self):
+        """what nodeadm made and its units have mounted"""
+        self.as_nodeadm()
+        self.user_data('nodeadm')
+        self.node.keep()
+        self.node.hidden = {path: storage.tree(UNDER + path) for path in BINDS} if self.strategy != 'Mount' else {}
+        return self.boot({**DONE, 'move-files': 'keep'}, [], 'xfs')
+
+    def nodeadms_disks(self):
+        """what nodeadm made, and its units are gone"""
+        self.as_nodeadm()
+        self.reboot('nodeadm')
+        found = self.boot(AGAIN, self.tools('cp'), 'xfs')
+        kept = self.fs == 'xfs' or f'is not made anew as {self.fs}' in self.node.last.err
+        return found if kept else [*found, f'nobody says that xfs is kept: {self.node.last.err}']
+
     def foreign_array(self):
         """somebody else's array on these disks"""
         self.node.off()
@@ -342,6 +358,26 @@ class Matrix:
         settle()
         return device
 
+    def as_nodeadm(self):
+        """As its script leaves new disks, by the commands that it runs (awslabs/amazon-eks-ami:templates/shared/runtime/bin/
+        setup-local-disks): no host name and the default chunk for the array, one disk or many; the originals stay where they are."""
+        self.new()
+        names, devices = self.bind_names(), self.members()
+        if self.strategy != 'Mount':
+            sh(MDADM, '--create', '--force', '--verbose', '/dev/md/kubernetes', f'--level={self.strategy[4:]}', '--name=kubernetes',
+               *['--assume-clean'] * (self.strategy == 'RAID10'), f'--raid-devices={self.n}', *devices)
+            settle()
+            self.node.array_of_one = self.n == 1
+            devices = ['/dev/md/kubernetes']
+        for i, device in enumerate(devices):
+            sh('/usr/sbin/mkfs.xfs', '-q', '-K', '-l', 'su=8b', device)
+            place = f'{MOUNT_PATH}/{i + (self.strategy == "Mount")}'
+            os.makedirs(place)
+            sh('mount', '-o', 'noatime', device, place)
+        for path, name in names.items():
+            sh('/usr/bin/cp', '-a', path + '/', f'{MOUNT_PATH}/0/{name}/')
+            sh('mount', '--bind', f'{MOUNT_PATH}/0/{name}', path)
+
     def bind_names(self):
         """Below what names the directories lie on the disks: the plan says it, in nodeadm's words."""
         names = {}
@@ -354,7 +390,8 @@ class Matrix:
 HERE_MOUNT = storage.HERE + '/earlier'
 SITUATIONS = (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.named_md127, Matrix.named_underscore,
               Matrix.not_assembled, Matrix.other_hostname, Matrix.member_missing, Matrix.promised_missing, Matrix.stop_start, Matrix.member_blank, Matrix.no_file_system,
-              Matrix.unfinished_file_system, Matrix.interrupted_copy, Matrix.interrupted_delete, Matrix.foreign_array)
+              Matrix.unfinished_file_system, Matrix.interrupted_copy, Matrix.interrupted_delete,
+              Matrix.nodeadms_mounts, Matrix.nodeadms_disks, Matrix.foreign_array)
 MOVES_ONLY = (Matrix.interrupted_copy, Matrix.interrupted_delete)
 ARRAYS_ONLY = (Matrix.named_md127, Matrix.named_underscore, Matrix.not_assembled)
 LEAVES_RUINS = (Matrix.foreign_array,)
