@@ -80,7 +80,8 @@ static void refused(Box *b, Cause cause, const char *path, const char *words) {
 typedef struct Wanted { MigRequest request; unsigned gpus[8]; Variable profiles[8]; } Wanted;
 static void want(Box *b, Wanted *w, const unsigned *gpus, size_t n_gpus, const char *const *words) {
         *w = (Wanted){};
-        memcpy(w->gpus, gpus, n_gpus * sizeof *gpus);
+        for (size_t i = 0; i < n_gpus; i++)
+                w->gpus[i] = gpus[i];
         for (; words[2 * w->request.n_profiles]; w->request.n_profiles++)
                 w->profiles[w->request.n_profiles] = (Variable){ (char *)words[2 * w->request.n_profiles], (char *)words[2 * w->request.n_profiles + 1] };
         w->request.gpus = w->gpus;
