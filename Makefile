@@ -46,6 +46,7 @@ OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
 HELPERS      := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/helpers/*.c)))    # programs that tests/check/*.sh call
+FAKES        := $(patsubst %.c,$(O)/%.so.1,$(sort $(wildcard tests/fakes/lib*.c)))      # libraries of what is not on this machine
 FUZZ         := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 ifneq ($(V),1)
 Q            := @
@@ -61,6 +62,10 @@ $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
 $(O)/nodestrap $(TESTS) $(HELPERS) $(FUZZ):
 	$(call say,LD,$@)$(LINK)
+$(TESTS): | $(FAKES)
+$(FAKES): $(O)/%.so.1: %.c Makefile
+	$(Q)mkdir -p $(@D)
+	$(call say,LD,$@)$(COMPILE) -MF $@.d -fPIC -fvisibility=hidden -shared -Wl,-soname,$(@F) -o $@ $<
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILE) -c -o $@ $<
@@ -88,6 +93,7 @@ install: $(BINARY)                       # LINKS=1: also under nodeadm's names, 
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
+	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
@@ -127,5 +133,5 @@ demo: $(O)/nodestrap                     # what init would do on a tray of a GB2
 	  --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TABLES:.o=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
+-include $(OBJS:.o=.d) $(TABLES:.o=.d) $(FAKES:=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
 .SECONDARY:

@@ -7,6 +7,7 @@ BEGIN { FS = ","; print "/* Made by conf/tables.awk from conf/" table ".csv. */\
 function fail(why) { printf "%s:%d: %s\n", FILENAME, FNR, why >"/dev/stderr"; failed = 1; exit 1 }
 function fields(n) { if (NF != n) fail("want " n " cells, found " NF) }
 function word(s) { if (s !~ /^[a-z0-9_.|:-]*$/) fail("not a word: " s); return s == "" ? "NULL" : "\"" s "\"" }
+function yes(s) { if (s != "" && s != "yes") fail("neither yes nor empty: " s); return s == "" ? "false" : "true" }
 function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); return s == "" ? unknown : s }
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
@@ -22,11 +23,36 @@ table == "eni-limits" {
         }
 }
 table == "instance-types" {
-        fields(12)
+        fields(13)
         ordered($1)
         if (n == 1) print "const InstanceType instance_types[] = {"
         print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) " },"
+              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) " },"
+}
+table == "gpus" {
+        fields(8)
+        ordered($1)
+        if (n == 1) print "const GpuModel gpu_models[] = {"
+        if ($1 !~ /^[0-9a-f][0-9a-f][0-9a-f][0-9a-f]$/) fail("not a device id: " $1)
+        board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : fail("no such board: " $7)
+        print "        { 0x" $1 ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) " },"
+}
+table == "pci-layout" {
+        fields(3)
+        ordered($1 "," $2)
+        if (n == 1) print "const PciLayout pci_layout[] = {"
+        print "        { " word($1) ", " word($2) ", " word($3) " },"
+}
+table == "mig-profiles" {
+        fields(8)
+        if (!n++) print "const MigProfile mig_profiles[] = {"
+        if ($2 !~ /^[1-7]g\.[0-9]+gb(\+me)?$/) fail("not the name of a profile: " $2)
+        if ($7 !~ /^[0-7]+$/) fail("not memory slices: " $7)
+        if ($8 !~ /^(documented|inferred)$/) fail("no such certainty: " $8)
+        bits = 0
+        for (i = 1; i <= length($7); i++) bits += 2 ^ substr($7, i, 1)
+        print "        { " word($1) ", \"" $2 "\", " number($3, -1) ", " number($4, 0) ", " number($5, 0) ", " number($6, 0) ", " bits ", " \
+              ($8 == "documented" ? "true" : "false") " },"
 }
 table == "partitions" {
         fields(4)
@@ -36,6 +62,7 @@ table == "partitions" {
 END {
         if (failed) exit 1
         gsub(/-/, "_", table)
+        sub(/^gpus$/, "gpu_models", table)
         if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
         print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
 }

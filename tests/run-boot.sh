@@ -5,14 +5,16 @@
 # this by itself when it is started outside of a guest, so it can be given to tests/run.sh. Its head says what it wants:
 #   # run: nsboot.sh OPTION…        the tool of tests/tools and its options
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
+#   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
+#   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
 #   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
-# The program is installed by `make install`, or is $NODESTRAP. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
+# The program is installed by `make install`, or is $NODESTRAP; $KEEP is a directory that gets all results. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
 set -u; here=$(dirname "$(realpath "$0")"); top=$(dirname "$here"); script=$(realpath "$1"); name=${script#"$here"/}
 head_of() { sed -n "s/^# $1: //p" "$script"; }
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-tree=$W/tree out=$W/out units=/usr/lib/systemd/system; mkdir -p "$out"
+tree=$W/tree out=$W/out type='' units=/usr/lib/systemd/system; mkdir -p "$out"
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
 tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodestrap-run.service multi-user.target; }
@@ -39,6 +41,13 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
 }
 tree_helpers() { cp "${HELPERS:-$top/build/tests/helpers}"/*-tool "$tree/vmtest/"; }       # built by make test-programs
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
+tree_stores_if_any() {                  # the run phase says that the disks are ready, though there are none
+        mkdir -p "$tree/etc/eks/nodeadm.d"
+        printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance:\n    localStorage: {strategy: RAID0}\n' >"$tree/etc/eks/nodeadm.d/stores.yaml"
+}
+tree_kept_results() {                   # the folder of the results is no mount that a soft reboot takes away
+        mkdir -p "$tree/etc/systemd/system/vmtest-out.mount.d"; printf '[Unit]\nDefaultDependencies=no\n' >"$tree/etc/systemd/system/vmtest-out.mount.d/keep.conf"
+}
 tree_edits() {                          # what shell scripts of user data do between the phases
         printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target containerd.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nExecStart=/bin/sed -i s/ARGS=/ARGS=--edited=1@/;s/@/\\x20/ /etc/eks/kubelet/environment\nExecStart=/bin/systemctl restart containerd\nExecStart=/bin/systemctl restart kubelet\n' \
                 >"$tree/etc/systemd/system/edits.service"
@@ -101,19 +110,30 @@ tree_joined() {                         # the unit, that cluster on loopback, an
                 >"$tree/etc/systemd/system/mock-kube.service"
 }
 
-cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
+tree_gpu() {                            # a machine with GPUs from power-on, and fakes of NVIDIA's programs (tests/fakes/install.sh)
+        # shellcheck disable=SC2046 # words
+        "$here/fakes/install.sh" "$tree" $(head_of gpu) && type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
+}
+
+cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
 make -s -C "$top" install DESTDIR="$tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >"$W/install" 2>&1 || { cat "$W/install" >&2; printf '1..1\nnot ok 1 - %s: make install failed\n' "$name"; exit 1; }
 mkdir -p "$tree/usr/lib/x86_64-linux-gnu"      # of a build with SAN=1
 ldd "$tree/usr/bin/nodestrap" | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"
+head_of spec | while IFS= read -r spec; do
+        mkdir -p "$tree/etc/eks/nodeadm.d"; n=$(find "$tree/etc/eks/nodeadm.d" -type f | wc -l)
+        printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$spec" >"$tree/etc/eks/nodeadm.d/5$n-spec.yaml"
+done
 for word in $(head_of tree); do "tree_$word" || { printf '1..0 # SKIP %s: no %s\n' "$name" "$word"; exit; }; done
 read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"
 if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
+        [ -z "$type" ] || "$here/fakes/imds.sh" "$W/imds" "$type"
         options+=" -i $W/imds"
 fi
 # shellcheck disable=SC2086,SC2046 # options and variables are words
 env $(head_of environment) "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
+[ -z "${KEEP-}" ] || { mkdir -p "$KEEP/$name" && cp -a "$out/." "$KEEP/$name/"; }
 
 reason=$(sed -n 's/.*skip: //p' "$W/stderr" | tail -1)
 if [ $rc = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi

@@ -36,11 +36,11 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
                                     .cancel = unit_cancel, .release = unit_release },
         [ACTION_RESTART_UNIT]   = { "restart-unit",   true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_STOP_UNIT]      = { "stop-unit",      true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_CREATE_RAID]    = { "create-raid",    true, .check = storage_check, .start = raid_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", true, .check = storage_check, .start = filesystem_start, .waiting = storage_waiting,
@@ -54,11 +54,11 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
                                     .cancel = work_cancel, .release = work_release },
         [ACTION_MASK_UNIT]      = { "mask-unit",      true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_UNMASK_UNIT]    = { "unmask-unit",    true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
+                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
         [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work),
         [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work),
@@ -334,7 +334,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 
@@ -488,26 +488,12 @@ static int tasks_make(Apply *a, Results *results) {
                 results->items[i].action = &a->plan->actions[i];
                 a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
         }
-        for (size_t i = 0; i < a->n; i++) {     /* task_executor() of an unsupported action is an empty row */
+        for (size_t i = 0; i < a->n; i++) {
                 int r = task_link(a, i);
                 if (r < 0)
                         return r;
         }
         return 0;
-}
-
-/* All at once: a person who fixes them one by one boots an instance for each. */
-static int refuse_unsupported(const Apply *a) {
-        _cleanup_(strv_freep) char **paths = NULL;
-        for (size_t i = 0; i < a->n; i++)
-                if (!executors[a->tasks[i].action->type].name)
-                        strv_add(&paths, a->tasks[i].action->target);
-        if (!paths)
-                return 0;
-        _cleanup_(freep) char *list = strv_join(paths, ", ");
-        return diag_error(a->diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, NULL, NULL,
-                          "%s: understood, but this version cannot carry %s out, and nothing was changed; remove %s from the NodeConfig or install a version that can",
-                          list, strv_length(paths) > 1 ? "them" : "it", strv_length(paths) > 1 ? "them" : "it");
 }
 
 static void apply_done(Apply *a) {
@@ -538,8 +524,6 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);
-        if (r >= 0)
-                r = refuse_unsupported(&a);
         if (r < 0)
                 return r;
         signals_set(&held);

@@ -22,8 +22,12 @@
 struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
 
 static bool task_is_unit(const Task *t) {
-        ActionType type = t->action->type;
-        return t->data && (type == ACTION_START_UNIT || type == ACTION_STOP_UNIT || type == ACTION_RESTART_UNIT || type == ACTION_RELOAD_MANAGER);
+        static const ActionType types[] = { ACTION_START_UNIT, ACTION_STOP_UNIT, ACTION_RESTART_UNIT, ACTION_RELOAD_MANAGER, ACTION_MASK_UNIT,
+                                            ACTION_UNMASK_UNIT, ACTION_AWAIT_UNIT };
+        for (size_t i = 0; i < ARRAY_SIZE(types) && t->data; i++)
+                if (types[i] == t->action->type)
+                        return true;
+        return false;
 }
 
 static void bus_broken(Apply *a, const char *why) {
@@ -55,10 +59,8 @@ static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
                 return 0;
         for (size_t i = 0; i < a->n; i++) {
                 Unit *u = task_is_unit(&a->tasks[i]) ? a->tasks[i].data : NULL;
-                if (u && u->job && streq(u->job, job)) {
+                if (u && u->job && streq(u->job, job))  /* maybe of several: one may wait for a job that is another's */
                         unit_job_removed(u, result);
-                        break;
-                }
         }
         return 0;
 }
@@ -153,18 +155,21 @@ int unit_reply(Unit *u, sd_bus_message *m) {
         if (sd_bus_error_has_name(error, SYSTEMD ".NoSuchUnit"))
                 return task_fail(u->task, r, CAUSE_UNIT_MISSING, "%s does not exist on this machine", u->name);
         bool ours = startswith(error->name, SYSTEMD ".");
-        return task_fail(u->task, r, ours ? CAUSE_UNIT : CAUSE_BUS, "systemd refused %s for %s: %s", u->method ?: "the call", u->name,
+        return task_fail(u->task, r, ours ? unit_cause(u->name) : CAUSE_BUS, "systemd refused %s for %s: %s", u->method ?: "the call", u->name,
                          error->message ?: error->name);
 }
 
 /* ---- properties ---- */
 
+/* type: of D-Bus, and 'j' for a unit's job, "(uo)", of which the object is kept where there is one. */
 static const struct Property { const char *name; char type; size_t offset; } properties[] = {
         { "LoadState",       's', offsetof(UnitState, load)      },
         { "ActiveState",     's', offsetof(UnitState, active)    },
         { "SubState",        's', offsetof(UnitState, sub)       },
         { "Result",          's', offsetof(UnitState, result)    },
         { "Type",            's', offsetof(UnitState, type)      },
+        { "UnitFileState",   's', offsetof(UnitState, file)      },
+        { "Job",             'j', offsetof(UnitState, job)       },
         { "NRestarts",       'u', offsetof(UnitState, restarts)  },
         { "ExecMainCode",    'i', offsetof(UnitState, code)      },
         { "ExecMainStatus",  'i', offsetof(UnitState, status)    },
@@ -172,23 +177,34 @@ static const struct Property { const char *name; char type; size_t offset; } pro
         { "RemainAfterExit", 'b', offsetof(UnitState, remains)   },
 };
 
+static bool is_text(const struct Property *p) {
+        return p->type == 's' || p->type == 'j';
+}
+
 void unit_state_done(UnitState *s) {
         for (size_t i = 0; i < ARRAY_SIZE(properties); i++)
-                if (properties[i].type == 's')
+                if (is_text(&properties[i]))
                         free(*(char **)(void *)((char *)s + properties[i].offset));
         *s = (UnitState){};
 }
 
+static int property_read_text(sd_bus_message *m, const struct Property *p, char **field) {
+        const char *text = "";
+        uint32_t id = 0;
+        int r = p->type == 'j' ? sd_bus_message_read(m, "v", "(uo)", &id, &text) : sd_bus_message_read(m, "v", "s", &text);
+        if (r < 0)
+                return r;
+        free(*field);
+        *field = xstrdup(p->type == 'j' && id == 0 ? "" : text);
+        return r;
+}
+
 static int property_read(sd_bus_message *m, const struct Property *p, UnitState *s) {
         void *field = (char *)s + p->offset;
-        const char contents[] = { p->type, 0 }, *text;
+        const char contents[] = { p->type, 0 };
         int r, truth;
-        if (p->type == 's') {
-                r = sd_bus_message_read(m, "v", contents, &text);
-                if (r >= 0) {
-                        free(*(char **)field);
-                        *(char **)field = xstrdup(text);
-                }
+        if (is_text(p)) {
+                r = property_read_text(m, p, field);
         } else if (p->type == 'b') {
                 r = sd_bus_message_read(m, "v", contents, &truth);
                 if (r >= 0)
@@ -219,7 +235,7 @@ static int state_read(sd_bus_message *m, UnitState *s) {
 static void state_complete(UnitState *s) {
         for (size_t i = 0; i < ARRAY_SIZE(properties); i++) {
                 char **field = (char **)(void *)((char *)s + properties[i].offset);
-                if (properties[i].type == 's' && !*field)
+                if (is_text(&properties[i]) && !*field)
                         *field = xstrdup("");   /* a mount has no Type */
         }
 }
@@ -239,8 +255,8 @@ static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         const char *interface;
         if (!u->state.active || sd_bus_message_read(m, "s", &interface) < 0)
                 return 0;                       /* nothing was asked yet */
-        if (state_read(m, &u->state) >= 0)
-                unit_changed(u);
+        if (state_read(m, &u->state) >= 0 && u->kind->changed)
+                u->kind->changed(u);
         return 0;
 }
 
@@ -294,7 +310,8 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                         unit_look_for_deadlock(u, job);
                         continue;
                 }
-                job_cancel(u);
+                if (!u->foreign)
+                        job_cancel(u);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
                                 "%s is ordered after %s, which would wait for it for ever; remove that After= (or the Before= in %s)", u->name, own, own);
                 return 0;
@@ -340,38 +357,150 @@ static char *exit_text(const UnitState *s) {
         return xasprintf("its process was killed by signal %d%s%s", s->status, signal ? "/" : "", signal ?: "");
 }
 
+static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name, const char *contents) {
+        sd_bus *bus = u->task->apply->bus->bus;
+        sd_bus_message *call = NULL, *reply = NULL;
+        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->path, "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "ss", interface, name);
+        if (r >= 0)
+                r = sd_bus_call(bus, call, ANSWER_USEC, NULL, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'v', contents);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'a', contents + 1);
+        sd_bus_message_unref(call);
+        return r >= 0 ? reply : sd_bus_message_unref(reply);
+}
+
+/* "ConditionPathExists=!/etc/x": all that were looked at and not met; NULL where systemd no longer knows. */
+static char *conditions_unmet(const Unit *u) {
+        _cleanup_(strv_freep) char **unmet = NULL;
+        const char *type, *parameter;
+        int trigger, negate, state;
+        sd_bus_message *m = property_ask(u, SYSTEMD ".Unit", "Conditions", "a(sbbsi)");
+        while (m && sd_bus_message_read(m, "(sbbsi)", &type, &trigger, &negate, &parameter, &state) > 0)
+                if (state < 0)
+                        strv_push(&unmet, xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "", parameter));
+        sd_bus_message_unref(m);
+        return unmet ? strv_join(unmet, ", ") : NULL;
+}
+
+/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly; NULL where none did, or nobody knows. */
+static char *command_failed(const Unit *u, const char *property) {
+        const char *path;
+        char *command = NULL;
+        int status;
+        sd_bus_message *m = property_ask(u, SYSTEMD ".Service", property, "a(sasbttttuii)");
+        while (m && !command && sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 && sd_bus_message_read(m, "s", &path) > 0 &&
+               sd_bus_message_skip(m, "asbttttui") >= 0 && sd_bus_message_read(m, "i", &status) > 0 && sd_bus_message_exit_container(m) >= 0)
+                if (status != 0)
+                        command = xasprintf("%s (status %d)", path, status);
+        sd_bus_message_unref(m);
+        return command;
+}
+
+bool unit_was_skipped(const Unit *u) {
+        const UnitState *s = &u->state;
+        return streq(s->active, "inactive") && (streq(s->result, "exec-condition") || (!s->condition && streq(s->result, "success")));
+}
+
+/* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no program was asked. */
+static char *skip_text(const Unit *u) {
+        _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
+        if (unmet)
+                return xasprintf("%s is not met, so systemd did not start it", unmet);
+        if (!streq(u->state.result, "exec-condition"))
+                return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+        program = command_failed(u, "ExecCondition");
+        return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it", program ? " " : "", program ?: "");
+}
+
 static char *failure_text(const Unit *u) {
         const UnitState *s = &u->state;
         for (size_t i = 0; u->job_result && i < ARRAY_SIZE(job_results); i++)
                 if (streq(u->job_result, job_results[i].result))
                         return xstrdup(job_results[i].text);
-        if (!s->condition && streq(s->active, "inactive") && streq(s->result, "success"))
-                return xstrdup("one of its Condition…= is not met, so systemd did not start it");
+        if (unit_was_skipped(u))
+                return skip_text(u);
         for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
         if (s->code != 0)
                 return exit_text(s);
+        _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");   /* it never had a main process */
+        if (command)
+                return xasprintf("its command %s failed", command);
         return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
 }
 
-void unit_fail(Unit *u) {
-        char **lines = journal_tail(u->name, u->task->result->begin_usec, TAIL_LINES);
+/* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their words by default. */
+static const struct { const char *name; Cause cause; const char *log; } known_units[] = {
+        { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },        /* facts: nvidia 1.4 */
+        { "nvidia-imex.service",           CAUSE_IMEX,           "/var/log/nvidia-imex.log"   },        /* 3.2 */
+        { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },        /* 7.1 */
+        { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },        /* 7.2 */
+        { "nvidia-setup.service",          CAUSE_DRIVER,         NULL                         },
+        { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
+};
+
+/* Words of theirs that a person must have met before to know what they mean (facts: nvidia 1.1, 1.7, 2). */
+static const struct { const char *said, *meaning; } known_words[] = {
+        { "NV_WARN_NOTHING_TO_DO",            "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
+        { "\"ib_umad\" has not been loaded", "the image needs the kernel module ib_umad" },
+};
+
+Cause unit_cause(const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
+                if (streq(known_units[i].name, name))
+                        return known_units[i].cause;
+        return CAUSE_UNIT;
+}
+
+static const char *unit_log(const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_units); i++)
+                if (streq(known_units[i].name, name))
+                        return known_units[i].log;
+        return NULL;
+}
+
+static const char *meaning_of(char *const *lines) {
+        for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
+                for (char *const *line = lines; line && *line; line++)
+                        if (strstr(*line, known_words[i].said))
+                                return known_words[i].meaning;
+        return NULL;
+}
+
+static void failure_add(Text *t, const Unit *u, char *const *lines) {
         size_t n = strv_length(lines);
+        const char *log = unit_log(u->name), *meaning = meaning_of(lines);
         _cleanup_(freep) char *why = failure_text(u);
-        Text t = {};
-        text_add(&t, "%s %s: %s", u->name, u->task->action->type == ACTION_STOP_UNIT ? "did not stop" : "did not stay up", why);
+        text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
         if (u->state.restarts > 0)
-                text_add(&t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
+                text_add(t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
-                text_add(&t, "; systemd goes on restarting it");
+                text_add(t, "; systemd goes on restarting it");
         if (n > 0)
-                text_add(&t, "; last said \"%s\"", lines[n - 1]);
-        else
-                text_add(&t, "; journalctl -u %s", u->name);
-        for (size_t i = 0; i < n; i++)
-                text_add(&t, "\n%s", lines[i]);
-        strv_free(lines);
-        (void)task_fail(u->task, -EIO, CAUSE_UNIT, "%s", t.data);
-        text_done(&t);
+                text_add(t, "; last said \"%s\"", lines[n - 1]);
+        if (n == 0 || log)
+                text_add(t, "; journalctl -u %s%s%s", u->name, log ? " and " : "", log ?: "");
+}
+
+char *unit_failure(const Unit *u, uint64_t since_usec) {
+        _cleanup_(strv_freep) char **lines = journal_tail(u->name, since_usec, TAIL_LINES);
+        Text t = {};
+        failure_add(&t, u, lines);
+        return text_take(&t);
+}
+
+void unit_fail(Unit *u) {
+        _cleanup_(strv_freep) char **lines = journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
+        _cleanup_(text_done) Text t = {};
+        failure_add(&t, u, lines);
+        if (u->calls > 1)
+                text_add(&t, "; %u starts failed", u->calls);
+        for (char **line = lines; line && *line; line++)
+                text_add(&t, "\n%s", *line);
+        (void)task_fail(u->task, -EIO, unit_cause(u->name), "%s", t.data);
 }

@@ -61,6 +61,7 @@ typedef struct Executor {
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
+        Cause (*late)(const Task *t);                   /* of a deadline that has passed; NULL: CAUSE_DEADLINE */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */
 } Executor;
@@ -103,6 +104,7 @@ _must_check_ _nonnull_ int unit_start(Task *t);
 _must_check_ _nonnull_ int reload_check(Task *t);
 _must_check_ _nonnull_ int reload_start(Task *t);
 _malloc_ _nonnull_ char *unit_waiting(Task *t);
+_nonnull_ Cause unit_late(const Task *t);
 _nonnull_ void unit_cancel(Task *t);
 _nonnull_ void unit_release(Task *t);
 Bus *bus_free(Bus *b);

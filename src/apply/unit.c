@@ -20,6 +20,9 @@
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
 
+/* Between the starts of a unit that is tried again; the last one stays (facts: nvidia 1.6). */
+static const unsigned pauses_sec[] = { 5, 10, 20, 30 };
+
 static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Unit *u = userdata;
         task_end(u->task, OUTCOME_DONE);
@@ -70,7 +73,7 @@ static void record_remove(const Unit *u) {
 
 /* ---- is anything to be done? ---- */
 
-static bool state_runs(const UnitState *s) {
+bool state_runs(const UnitState *s) {
         return streq(s->active, "active") || streq(s->active, "reloading") || streq(s->active, "refreshing");
 }
 
@@ -85,7 +88,8 @@ static int unit_loaded(Unit *u) {
                 return task_fail(u->task, -ENOENT, CAUSE_UNIT_MISSING,
                                  "%s does not exist on this machine; install the package it belongs to, or use an AMI that has it", u->name);
         if (streq(s->load, "masked"))
-                return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; systemctl unmask %s", u->name, u->name);
+                return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; systemctl unmask %s%s", u->name,
+                                 streq(s->file, "masked-runtime") ? "--runtime " : "", u->name);
         if (!streq(s->load, "loaded"))
                 return task_fail(u->task, -EINVAL, CAUSE_UNIT, "%s cannot be loaded (%s); systemd-analyze verify %s says why", u->name, s->load, u->name);
         return 0;
@@ -104,14 +108,33 @@ static int restart_needed(Unit *u) {
         return 0;
 }
 
+/* No file of ours can have changed what it does. So whoever started it has started it right, and it is left alone: fabric manager
+ * would take the CUDA jobs with it that run by then (facts: nvidia 1.4, ABORT_CUDA_JOBS_ON_FM_EXIT). */
+static bool reads_nothing(const Action *a) {
+        return !a->unit.inputs[0] && !a->unit.reads;
+}
+
+/* Something that an image may have and needs not: without it the node works. */
+static bool is_left_out(Unit *u) {
+        const char *load = u->state.load;
+        if (!u->task->action->optional || (!streq(load, "not-found") && !streq(load, "masked")))
+                return false;
+        diag_warn(u->task->apply->diag, "unit-missing", NULL, u->task->action->id, "%s %s, so it is not started", u->name,
+                  streq(load, "masked") ? "is masked" : "does not exist here");
+        return true;
+}
+
 static int start_needed(Unit *u) {
+        if (is_left_out(u))
+                return 0;
         int r = unit_loaded(u);
         if (r < 0)
                 return r;
-        bool same = record_same(u), runs = state_runs(&u->state);
+        bool runs = state_runs(&u->state), begun = runs || streq(u->state.active, "activating");
+        bool same = record_same(u) || (begun && reads_nothing(u->task->action));
         if (same && (runs || state_ended_well(&u->state)))
                 return 0;
-        u->method = !same && (runs || streq(u->state.active, "activating")) ? "RestartUnit" : "StartUnit";
+        u->method = !same && begun ? "RestartUnit" : "StartUnit";       /* which joins a start that is under way */
         return 1;
 }
 
@@ -141,24 +164,20 @@ static bool is_stop(const Unit *u) {
         return u->task->action->type == ACTION_STOP_UNIT;
 }
 
-static Unit *unit_new(Task *t) {
+static Unit *unit_new(Task *t, const UnitKind *kind) {
         Unit *u = xcalloc(1, sizeof *u);
-        *u = (Unit){ .task = t, .name = t->action->target };
+        *u = (Unit){ .task = t, .kind = kind, .name = t->action->target };
         t->data = u;
         return u;
 }
 
-int unit_check(Task *t) {
-        int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;     /* does anything of it move? */
-        if (looked != CHECK_NEEDED)
-                return looked;
-        Unit *u = unit_new(t);
+int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
+        Unit *u = unit_new(t, kind);
         if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
-        inputs_find(u);
         int r = unit_connect(u, true);
         if (r >= 0)
-                r = unit_get_all(u, on_checked);
+                r = unit_get_all(u, reply);
         return r < 0 ? r : CHECK_LATER;
 }
 
@@ -171,34 +190,54 @@ static void stop_ended(Unit *u) {
                 unit_fail(u);
 }
 
+static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Unit *u = userdata;
+        u->timer = sd_event_source_disable_unref(u->timer);
+        (void)!unit_start(u->task);         /* a failure has ended the task */
+        return 0;
+}
+
+/* Another start, if the action wants one, if it can make a difference and if there is time for it. */
+static bool start_again(Unit *u) {
+        Task *t = u->task;
+        uint64_t end = 0, pause = pauses_sec[MIN((size_t)u->calls, ARRAY_SIZE(pauses_sec)) - 1] * USEC_PER_SEC;
+        if (!t->action->retry || unit_was_skipped(u) || sd_event_source_get_time(t->deadline, &end) < 0 || now_usec() + pause >= end)
+                return false;
+        if (sd_event_add_time_relative(t->apply->event, &u->timer, CLOCK_MONOTONIC, pause, USEC_PER_MSEC, on_again, u) < 0)
+                return false;
+        _cleanup_(freep) char *why = unit_failure(u, u->begun_usec);
+        log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls, pause / USEC_PER_SEC);
+        return true;
+}
+
+static bool start_failed(const Unit *u) {
+        const UnitState *s = &u->state;
+        bool up = state_runs(s) || (state_ended_well(s) && s->condition);
+        return !streq(u->job_result, "done") || !up || s->restarts > u->restarts_before;
+}
+
 /* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its
  * dbus-job.c), so what stands in u->state now is what became of it. Asking again could be too late: a unit that ended is
  * unloaded, and what is loaded anew has never run. */
-void unit_job_removed(Unit *u, const char *result) {
+static void start_ended(Unit *u) {
         static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
-        const UnitState *s = &u->state;
-        u->job = (free(u->job), NULL);
-        u->job_result = (free(u->job_result), xstrdup(result));
-        if (is_stop(u)) {
-                stop_ended(u);
-                return;
-        }
-        bool up = state_runs(s) || (state_ended_well(s) && s->condition);
-        if (!streq(result, "done") || !up || s->restarts > u->restarts_before) {
-                unit_fail(u);
+        if (start_failed(u)) {
+                u->calls++;
+                if (!start_again(u))
+                        unit_fail(u);
                 return;
         }
         record_write(u);
-        if (!strv_contains((char *const *)begun_is_ready, s->type)) {
+        if (!strv_contains((char *const *)begun_is_ready, u->state.type)) {
                 task_end(u->task, OUTCOME_DONE);
                 return;
         }
         task_watch(u->task);
-        if (sd_event_add_time_relative(u->task->apply->event, &u->settle, CLOCK_MONOTONIC, SETTLE_USEC, USEC_PER_MSEC, on_settled, u) < 0)
+        if (sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, SETTLE_USEC, USEC_PER_MSEC, on_settled, u) < 0)
                 task_end(u->task, OUTCOME_DONE);
 }
 
-void unit_changed(Unit *u) {
+static void start_changed(Unit *u) {
         bool left = !state_runs(&u->state) || u->state.restarts > u->restarts_before;
         if (u->task->state != TASK_WATCHED || !left)
                 return;
@@ -206,7 +245,13 @@ void unit_changed(Unit *u) {
         unit_fail(u);
 }
 
-static int on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+void unit_job_removed(Unit *u, const char *result) {
+        u->job = (free(u->job), NULL);
+        u->job_result = (free(u->job_result), xstrdup(result));
+        u->kind->ended(u);
+}
+
+int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *job;
         int r = unit_reply(u, m);
@@ -222,16 +267,42 @@ static int on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         return 0;
 }
 
+static const UnitKind start_kind = { .ended = start_ended, .changed = start_changed, .failed = "did not stay up" };
+static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop" };
+static const UnitKind reload_kind = {};
+
+int unit_check(Task *t) {
+        int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;     /* does anything of it move? */
+        if (looked != CHECK_NEEDED)
+                return looked;
+        int r = unit_look(t, t->action->type == ACTION_STOP_UNIT ? &stop_kind : &start_kind, on_checked);
+        if (r >= 0)
+                inputs_find(t->data);
+        return r;
+}
+
 int unit_start(Task *t) {
         Unit *u = t->data;
         /* systemd counts anew after a start by hand, except where it is about to restart the unit by itself. */
-        u->restarts_before = streq(u->state.active, "activating") && streq(u->method, "StartUnit") ? u->state.restarts : 0;
+        bool begun = state_runs(&u->state) || streq(u->state.active, "activating");
+        u->restarts_before = begun && streq(u->method, "StartUnit") ? u->state.restarts : 0;
+        u->begun_usec = now_usec();
         if (is_stop(u))         /* what it was last started with remains true */
-                return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_queued, "ss", u->name, "replace");
+                return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
         if (streq(u->state.active, "failed"))   /* or the failures before us would count against its start limit */
                 unit_tell(u, "ResetFailedUnit", u->name);
         record_remove(u);       /* from here until the end of the job nobody knows which settings it has, should we not see that end */
-        return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_queued, "ss", u->name, "replace");
+        return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
+}
+
+static const char *job_word(const Unit *u) {
+        static const struct { const char *method, *word; } words[] = {
+                { "StartUnit", "start " }, { "RestartUnit", "restart " }, { "StopUnit", "stop " },
+        };
+        for (size_t i = 0; u->method && i < ARRAY_SIZE(words); i++)
+                if (streq(words[i].method, u->method))
+                        return words[i].word;
+        return "";
 }
 
 char *unit_waiting(Task *t) {
@@ -240,14 +311,16 @@ char *unit_waiting(Task *t) {
                 return xstrdup(t->action->target);
         if (t->action->type == ACTION_RELOAD_MANAGER)
                 return xstrdup("systemd had not finished reloading; look at its messages with journalctl _PID=1");
-        if (!u->job)
+        if (u->timer)
+                return unit_failure(u, t->result->begin_usec);
+        if (u->call || !u->state.active)
                 return xasprintf("systemd did not answer about %s", u->name);
-        const char *type = is_stop(u) ? "stop" : streq(u->method, "RestartUnit") ? "restart" : "start";
-        _cleanup_(freep) char *others = job_blockers(u);
+        _cleanup_(freep) char *others = u->job ? job_blockers(u) : NULL;
+        const char *type = job_word(u);
         if (others)
-                return xasprintf("the %s job of %s was waiting for %s; systemctl list-jobs shows more", type, u->name, others);
+                return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type, u->name, others);
         char **lines = journal_tail(u->name, t->result->begin_usec, 1);
-        char *text = xasprintf("the %s job of %s was running, the unit %s (%s)%s%s%s", type, u->name, u->state.active, u->state.sub,
+        char *text = xasprintf("the %sjob of %s was running, the unit %s (%s)%s%s%s", type, u->name, u->state.active, u->state.sub,
                                lines ? "; last said \"" : "; it said nothing", lines ? lines[0] : "", lines ? "\"" : "");
         strv_free(lines);
         return text;
@@ -256,15 +329,20 @@ char *unit_waiting(Task *t) {
 /* Or systemd would start it behind our back when we have given up. */
 void unit_cancel(Task *t) {
         Unit *u = t->data;
-        if (u && u->job)
+        if (u && u->job && !u->foreign)
                 job_cancel(u);
+}
+
+Cause unit_late(const Task *t) {
+        Cause cause = unit_cause(t->action->target);
+        return cause == CAUSE_UNIT ? CAUSE_DEADLINE : cause;
 }
 
 void unit_release(Task *t) {
         Unit *u = t->data;
         if (!u)
                 return;
-        u->settle = sd_event_source_disable_unref(u->settle);
+        u->timer = sd_event_source_disable_unref(u->timer);
         unit_disconnect(u);
         unit_state_done(&u->state);
         free(u->path);
@@ -287,7 +365,7 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
 
 /* A reload is wanted by whatever changed a file that systemd has read; see manager_expect(). What was there at power-on is loaded. */
 int reload_check(Task *t) {
-        (void)unit_new(t);
+        (void)unit_new(t, &reload_kind);
         return root_exists(t->apply->root, RELOAD_WANTED) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 

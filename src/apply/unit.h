@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What unit.c (which calls when) and bus.c (how systemd is called, what it answers) share. */
+/* What unit.c, mask.c and await.c (which call when) and bus.c (how systemd is called, what it answers) share. */
 #include "apply/executor.h"
 
 #include <systemd/sd-bus.h>
@@ -11,7 +11,9 @@
 #define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
 
 typedef struct UnitState {
-        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was called */
+        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was called, nor are the next two */
+        char *file;                                     /* UnitFileState: "masked", "masked-runtime", "enabled" … */
+        char *job;                                      /* the D-Bus object of a job that is queued or runs, whoever asked for it; "" */
         uint32_t restarts;
         int code, status;                               /* of the main process: CLD_*, exit status or signal */
         bool condition;                                 /* the unit's Condition…= were met at the last start */
@@ -19,19 +21,38 @@ typedef struct UnitState {
 } UnitState;
 void unit_state_done(UnitState *s);
 
-typedef struct Unit {
+typedef struct Unit Unit;
+typedef struct UnitKind {               /* what becomes of the task's unit, and how that is said */
+        void (*ended)(Unit *u);         /* the job is gone; job_result and state say how */
+        void (*changed)(Unit *u);       /* some of its state has changed; or NULL */
+        const char *failed;             /* "did not stay up" */
+        bool history;                   /* its words from before this task count, too */
+} UnitKind;
+
+struct Unit {
         Task *task;
+        const UnitKind *kind;
         const char *name;
         char *path, *job;                               /* D-Bus objects; job only while it is queued or runs */
         char *job_result;
         const char *method;
+        bool written;                                   /* its mask was, or was taken away */
+        bool foreign;                                   /* the job is somebody else's: it is waited for and never withdrawn */
         char inputs[65];                                /* digest of what it is started with */
         UnitState state;
         uint32_t restarts_before;
+        uint64_t begun_usec;                            /* when it was started last */
+        unsigned calls;                                 /* starts that failed; steps of a mask */
         sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];
         size_t n_blockers;
-        sd_event_source *settle;
-} Unit;
+        sd_event_source *timer;                         /* of a look a little later, or of another start */
+};
+
+/* A Unit for the task, and systemd asked for its properties: reply calls unit_read_all(). CHECK_LATER, or the task has failed. */
+_must_check_ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply);
+bool state_runs(const UnitState *s);
+/* Keeps the job that the reply names, and ends the task where that job would wait for us. */
+int unit_on_queued(sd_bus_message *m, void *userdata, sd_bus_error *e);
 
 /* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to unit_changed(). */
 _must_check_ int unit_connect(Unit *u, bool signals);
@@ -52,7 +73,12 @@ char *job_blockers(Unit *u);
 void unit_look_for_deadlock(Unit *u, const char *job);
 /* Ends the task with what is known of the failure: the unit's result and the last lines of its journal. */
 void unit_fail(Unit *u);
+/* The first line of that, about what happened since that instant. */
+_malloc_ char *unit_failure(const Unit *u, uint64_t since_usec);
+/* Was its last start skipped, because a condition was not met? */
+bool unit_was_skipped(const Unit *u);
+/* What it means when this unit fails: CAUSE_UNIT, or of some that are known by name something that says more. */
+Cause unit_cause(const char *name);
 
 /* Called by bus.c. */
 void unit_job_removed(Unit *u, const char *result);
-void unit_changed(Unit *u);

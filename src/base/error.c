@@ -15,7 +15,6 @@ static const struct { const char *word; ExitCode exit_code; const char *meaning;
         [CAUSE_SYNTAX]       = { "ESYNTAX",      EXIT_CONFIG_INVALID, "user data that cannot be decoded" },
         [CAUSE_LIMIT]        = { "ELIMIT",       EXIT_CONFIG_INVALID, "user data larger or deeper than the limits allow" },
         [CAUSE_INVALID]      = { "EINVALID",     EXIT_CONFIG_INVALID, "a value, or a combination of values, that is not allowed" },
-        [CAUSE_UNSUPPORTED]  = { "EUNSUPPORTED", EXIT_CONFIG_INVALID, "a valid setting that this version cannot carry out" },
         [CAUSE_STRICT]       = { "ESTRICT",      EXIT_CONFIG_INVALID, "--strict was given and there are warnings" },
         [CAUSE_SOURCE]       = { "ESOURCE",      EXIT_SOURCE,         "a configuration source that cannot be read" },
         [CAUSE_IMDS]         = { "EIMDS",        EXIT_SOURCE,         "the instance metadata service does not answer as it should" },

@@ -24,7 +24,6 @@ typedef enum Cause {
         CAUSE_SYNTAX,           /* user data that cannot be decoded: base64, gzip, MIME, YAML */
         CAUSE_LIMIT,            /* user data past one of the limits */
         CAUSE_INVALID,          /* a value or a combination that is not allowed */
-        CAUSE_UNSUPPORTED,      /* asked for, valid, and not built yet */
         CAUSE_STRICT,           /* --strict and there were warnings */
         CAUSE_SOURCE,           /* a source that cannot be read */
         CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */

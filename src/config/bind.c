@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The merged, valid document → struct Config, by the offsets of the field table. What was not said gets its default here; what
- * was said and comes in a later version is listed. */
+ * The merged, valid document → struct Config, by the offsets of the field table. What was not said gets its default here. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -197,18 +196,15 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
 }
 
 /* Also walks what is not there: defaults are set on the way. */
-static void bind_fields(const Field *fields, const json_t *map, const Path *up, Config *c) {
+static void bind_fields(const Field *fields, const json_t *map, Config *c) {
         for (const Field *f = fields; f->key; f++) {
                 const json_t *value = json_object_get(map, f->key);
-                const Path path = { up, f->key, 0 };
                 if (f->type == FIELD_MAP)
-                        bind_fields(f->fields, value, &path, c);
+                        bind_fields(f->fields, value, c);
                 else if (f->bind)
                         (void)f->bind(f, value, (char *)c + f->offset);         /* validate let nothing pass that it refuses */
                 else if (!(f->flags & FIELD_TOML))
                         bind_value(f, value, c);
-                if (f->flags & FIELD_LATER && value && !field_is_neutral(f, value))
-                        strv_push(&c->unsupported, path_format(&path));
         }
 }
 
@@ -216,26 +212,12 @@ Config *config_bind(const Merge *m) {
         const Field *spec = fields_find(nodeconfig_fields, "spec");
         Config *c = xcalloc(1, sizeof *c);
 
-        bind_fields(spec->fields, json_object_get(m->document, "spec"), &(Path){ NULL, "spec", 0 }, c);
-        strv_sort(c->unsupported);
-        c->unsupported_at = xcalloc(strv_length(c->unsupported) + 1, sizeof *c->unsupported_at);
-        for (size_t i = 0; c->unsupported && c->unsupported[i]; i++) {
-                const Position *at = origins_find(&m->origins, c->unsupported[i]);
-                c->unsupported_at[i] = at ? *at : (Position){};
-        }
+        bind_fields(spec->fields, json_object_get(m->document, "spec"), c);
         c->containerd.config = json_object_size(m->toml) > 0 ? json_incref(m->toml) : NULL;
         const Position *max_pods_at = origins_find(&m->origins, "spec.kubelet.maxPodsExpression");
         c->kubelet.max_pods_at = max_pods_at ? *max_pods_at : (Position){};
         c->document = json_incref(m->document);
         return c;
-}
-
-int config_refuse_unsupported(const Config *config, Diag *diag) {
-        int r = 0;
-        for (size_t i = 0; config->unsupported && config->unsupported[i]; i++)
-                r = diag_error(diag, -EOPNOTSUPP, CAUSE_UNSUPPORTED, &config->unsupported_at[i], config->unsupported[i],
-                               "is understood, but this version cannot carry it out, and nothing was changed; remove it, or install a version that can");
-        return r;
 }
 
 static void variables_free(Variable *list, size_t n) {
@@ -283,8 +265,6 @@ Config *config_free(Config *c) {
         json_decref(c->containerd.base_runtime_spec);
         instance_done(&c->instance);
         nvidia_done(&c->nvidia);
-        strv_free(c->unsupported);
-        free(c->unsupported_at);
         json_decref(c->document);
         free(c);
         return NULL;

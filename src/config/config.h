@@ -99,8 +99,6 @@ typedef struct Config {
         Nvidia nvidia;
         FeatureGates gates;
         FailurePolicy failure_policy;
-        char **unsupported;             /* dotted paths that were set and that this version cannot carry out (yet); sorted, */
-        Position *unsupported_at;       /* and where each of them stands */
         json_t *document;               /* the merged NodeConfig: {"apiVersion", "kind", "spec"}, what `config dump` prints */
 } Config;
 Config *config_free(Config *c);
@@ -111,8 +109,6 @@ DEFINE_CLEANUP(Config *, config_free)
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
-/* -EOPNOTSUPP, with an error for each, when anything is set that this version cannot carry out (yet). */
-_must_check_ _nonnull_ int config_refuse_unsupported(const Config *config, Diag *diag);
 /* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot that is a warning. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
 /* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. */

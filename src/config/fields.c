@@ -94,7 +94,7 @@ static const Field page_fields[] = {
 static const Field page_item[] = { { NULL, FIELD_MAP, .fields = page_fields }, {} };
 
 static const Field huge_pages_fields[] = {
-        { "mode", FIELD_ENUM, "keep what is reserved, none at all, what the devices need, or what pages says.", FIELD_LATER,
+        { "mode", FIELD_ENUM, "keep what is reserved, none at all, what the devices need, or what pages says.",
           NAMES(hugepages_mode_table), AT(instance.hugepages.mode) },
         { "pages", FIELD_LIST, "For mode explicit.", 0, page_item, AT(instance.hugepages), .bind = bind_pages },
         { "onShortfall", FIELD_ENUM, "What it means when the kernel cannot give them all.", NAMES(policy_table), AT(instance.hugepages.on_shortfall) },
@@ -102,8 +102,8 @@ static const Field huge_pages_fields[] = {
 };
 
 static const Field efa_fields[] = {
-        { "mode", FIELD_ENUM, "Use EFA where it is, fail without it, or leave it alone.", FIELD_LATER, NAMES(efa_mode_table), AT(instance.efa) },
-        { "expectedDevices", FIELD_INTEGER, "How many EFA devices there must be; 0: not said.", FIELD_LATER, .max = 1024, AT(instance.expected_efa) },
+        { "mode", FIELD_ENUM, "Use EFA where it is, fail without it, or leave it alone.", NAMES(efa_mode_table), AT(instance.efa) },
+        { "expectedDevices", FIELD_INTEGER, "How many EFA devices there must be; 0: not said.", 0, .max = 1024, AT(instance.expected_efa) },
         {}
 };
 
@@ -121,25 +121,25 @@ static const Field instance_fields[] = {
         { "hugePages", FIELD_MAP, "Huge pages, reserved before kubelet counts them.", 0, huge_pages_fields },
         { "environment", FIELD_DICT, "Environment variables by service.", 0, environment_item, AT(instance), .bind = bind_environment },
         { "network", FIELD_MAP, "Name resolution and network devices.", 0, network_fields },
-        { "sysctl", FIELD_DICT, "Kernel settings by name.", FIELD_LATER, string_item, AT(instance), .bind = bind_sysctl },
+        { "sysctl", FIELD_DICT, "Kernel settings by name.", 0, string_item, AT(instance), .bind = bind_sysctl },
         {}
 };
 
 static const Field fabric_fields[] = {
-        { "manager", FIELD_ENUM, "Run NVIDIA's fabric manager?", FIELD_LATER, NAMES(fabric_manager_table), AT(nvidia.fabric_manager) },
-        { "gate", FIELD_ENUM, "Must the fabric be ready before kubelet starts?", FIELD_LATER, NAMES(fabric_gate_table), AT(nvidia.fabric_gate) },
-        { "timeout", FIELD_STRING, "How long that may take: 90, 90s, 5m, 1h30m.", FIELD_LATER, .fallback = "5m",
+        { "manager", FIELD_ENUM, "Run NVIDIA's fabric manager?", NAMES(fabric_manager_table), AT(nvidia.fabric_manager) },
+        { "gate", FIELD_ENUM, "Must the fabric be ready before kubelet starts?", NAMES(fabric_gate_table), AT(nvidia.fabric_gate) },
+        { "timeout", FIELD_STRING, "How long that may take: 90, 90s, 5m, 1h30m.", 0, .fallback = "5m",
           .pattern = "^([0-9]+(ms|s|m|h)?)+$|^$", AT(nvidia.fabric_timeout_usec), .bind = bind_timespan },
         {}
 };
 
 static const Field imex_fields[] = {
-        { "mode", FIELD_ENUM, "Who shares memory between nodes: nobody, the DRA driver, or a service of this host.", FIELD_LATER,
+        { "mode", FIELD_ENUM, "Who shares memory between nodes: nobody, the DRA driver, or a service of this host.",
           NAMES(imex_mode_table), AT(nvidia.imex) },
-        { "nodes", FIELD_LIST, "For mode host: addresses of all nodes of the domain.", FIELD_LATER, string_item, AT(nvidia.imex_nodes) },
-        { "channels", FIELD_INTEGER, "How many IMEX channels; equal on all nodes of the domain.", FIELD_LATER, .max = 1 << 20, .fallback = "2048",
+        { "nodes", FIELD_LIST, "For mode host: addresses of all nodes of the domain.", 0, string_item, AT(nvidia.imex_nodes) },
+        { "channels", FIELD_INTEGER, "How many IMEX channels; equal on all nodes of the domain.", 0, .max = 1 << 20, .fallback = "2048",
           AT(nvidia.imex_channels) },
-        { "createChannel0", FIELD_BOOL, "Make the device of channel 0?", FIELD_LATER, AT(nvidia.imex_channel0) },
+        { "createChannel0", FIELD_BOOL, "Make the device of channel 0?", AT(nvidia.imex_channel0) },
         {}
 };
 
@@ -153,13 +153,13 @@ static const Field mig_fields[] = {
 static const Field mig_item[] = { { NULL, FIELD_MAP, .fields = mig_fields }, {} };
 
 static const Field nvidia_fields[] = {
-        { "mode", FIELD_ENUM, "Set up NVIDIA GPUs where there are any?", FIELD_LATER, NAMES(nvidia_mode_table), AT(nvidia.mode) },
+        { "mode", FIELD_ENUM, "Set up NVIDIA GPUs where there are any?", NAMES(nvidia_mode_table), AT(nvidia.mode) },
         { "fabric", FIELD_MAP, "NVSwitch and NVLink fabric.", 0, fabric_fields },
         { "imex", FIELD_MAP, "Memory exchange between nodes of one NVLink domain.", 0, imex_fields },
-        { "mig", FIELD_LIST, "Partitions of GPUs; absent: left as they are. Short form for all GPUs: \"19,19,19\".", FIELD_LATER | FIELD_OR_TEXT,
+        { "mig", FIELD_LIST, "Partitions of GPUs; absent: left as they are. Short form for all GPUs: \"19,19,19\".", FIELD_OR_TEXT,
           mig_item, .pattern = "^[0-9a-z.+-]+( *, *[0-9a-z.+-]+)*$|^$", AT(nvidia), .bind = bind_mig },
-        { "memoryMode", FIELD_ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes.", FIELD_LATER, NAMES(memory_mode_table), AT(nvidia.memory) },
-        { "clocks", FIELD_ENUM, "GPU clocks.", FIELD_LATER, NAMES(clocks_table), AT(nvidia.clocks) },
+        { "memoryMode", FIELD_ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes.", NAMES(memory_mode_table), AT(nvidia.memory) },
+        { "clocks", FIELD_ENUM, "GPU clocks.", NAMES(clocks_table), AT(nvidia.clocks) },
         {}
 };
 
@@ -182,7 +182,7 @@ static const Field spec_fields[] = {
         { "instance", FIELD_MAP, "The machine itself.", 0, instance_fields },
         { "accelerator", FIELD_MAP, "Accelerators.", 0, accelerator_fields },
         { "featureGates", FIELD_DICT, "Features by name; true or false.", FIELD_GATES, feature_gates, .bind = bind_gates },
-        { "failurePolicy", FIELD_ENUM, "After a failed step: do not start kubelet, or join with a taint.", FIELD_LATER,
+        { "failurePolicy", FIELD_ENUM, "After a failed step: do not start kubelet, or join with a taint.",
           NAMES(failure_policy_table), AT(failure_policy) },
         {}
 };
@@ -253,20 +253,4 @@ const char *field_fallback(const Field *f) {
 int64_t field_fallback_number(const Field *f) {
         uint64_t n = 0;
         return f->fallback && parse_u64(f->fallback, &n) >= 0 ? (int64_t)n : 0;
-}
-
-bool field_is_neutral(const Field *f, const json_t *value) {
-        const char *fallback = field_fallback(f);
-        switch (json_typeof(value)) {
-        case JSON_STRING:
-                return json_string_length(value) == 0 || (fallback && streq(json_string_value(value), fallback));
-        case JSON_INTEGER:
-                return json_integer_value(value) == field_fallback_number(f);
-        case JSON_ARRAY:
-                return json_array_size(value) == 0;
-        case JSON_OBJECT:
-                return json_object_size(value) == 0;
-        default:
-                return json_is_false(value) || json_is_null(value);
-        }
 }

@@ -18,14 +18,13 @@ typedef enum FieldType {
 } FieldType;
 
 typedef enum FieldFlags {
-        FIELD_LATER     = 1 << 0,       /* valid, but its effect comes in a later version: Config.unsupported; drop it when built */
-        FIELD_APPEND    = 1 << 1,       /* list: a later document's items go behind the earlier ones (rule G2) */
-        FIELD_TOML      = 1 << 2,       /* string: merges as TOML (rule G5) */
-        FIELD_OR_TEXT   = 1 << 3,       /* list: a scalar may stand instead, a short form */
-        FIELD_ANY_CASE  = 1 << 4,       /* enum: compared without regard to case (rule V5) */
-        FIELD_GATES     = 1 << 5,       /* dict: names outside fields are kept and warned about (rule V10) */
-        FIELD_NO_NUMBER = 1 << 6,       /* string: no number or boolean, kept as text, can be right; only the schema says so */
-        FIELD_NEEDED    = 1 << 7,       /* in every document (rule D2); what the merged whole needs, validate.c says */
+        FIELD_APPEND    = 1 << 0,       /* list: a later document's items go behind the earlier ones (rule G2) */
+        FIELD_TOML      = 1 << 1,       /* string: merges as TOML (rule G5) */
+        FIELD_OR_TEXT   = 1 << 2,       /* list: a scalar may stand instead, a short form */
+        FIELD_ANY_CASE  = 1 << 3,       /* enum: compared without regard to case (rule V5) */
+        FIELD_GATES     = 1 << 4,       /* dict: names outside fields are kept and warned about (rule V10) */
+        FIELD_NO_NUMBER = 1 << 5,       /* string: no number or boolean, kept as text, can be right; only the schema says so */
+        FIELD_NEEDED    = 1 << 6,       /* in every document (rule D2); what the merged whole needs, validate.c says */
 } FieldFlags;
 
 typedef struct Field Field;
@@ -55,7 +54,6 @@ int field_enum_index(const Field *f, const char *text);         /* -EINVAL */
 char *field_enum_list(const Field *f);                          /* "RAID0, RAID10, Mount" */
 const char *field_fallback(const Field *f);     /* the default as text, or NULL */
 int64_t field_fallback_number(const Field *f);
-bool field_is_neutral(const Field *f, const json_t *value);     /* does it ask for nothing but the default? */
 
 /* ---- path.c: where something stands ---- */
 typedef struct Path { const struct Path *up; const char *key; size_t index; } Path;     /* key NULL: an item of a list */
@@ -100,7 +98,7 @@ bool cidr_is_valid(const char *text);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
 
 /* ---- conflict.c ---- */
-/* Warns of kubelet flags that set what kubelet.config sets, too. */
+/* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not asked for. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */

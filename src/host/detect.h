@@ -7,6 +7,23 @@
 #include <pthread.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
+/* Is the word in the device's vital product data? 1, 0, or why that is not known; -ETIMEDOUT where reading takes longer than `until`. */
+_must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until);
+/* h->gpus and h->shortfalls, from what the other detectors found and the instance type; of the machine itself it reads no more than
+ * vital product data, where that decides, and /etc/default/mig. Wants everything else of h. */
+_must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
+#define BOARD 8                 /* GPUs of a machine that has a whole board of them */
+const InstanceType *machine_type(const Host *h);                /* by the firmware's word, else the metadata service's; or NULL */
+bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
+bool pci_is_nvswitch(const PciDevice *d);
+bool pci_is_connectx(const PciDevice *d);                       /* on NVLink 5 boards some of them lead to the switches */
+bool pci_is_efa(const PciDevice *d);
+unsigned count_devices(const Host *h, bool (*is)(const PciDevice *));
+/* What the machine should have and has not → h->shortfalls. Wants h->gpus. */
+_nonnull_ void take_census(const Config *config, Host *h);
+/* "A=1\nexport B='2'\n" as a shell reads it, as far as there is nothing in it that only a shell can know: the last value of a
+ * name; NULL where it is not set, or empty. -EINVAL where the value is more than a plain word. */
+_must_check_ _nonnull_ int assignment_find(const char *text, const char *name, char **ret);
 _must_check_ _nonnull_ int detect_disks(const Root *root, Host *h, Diag *diag);
 _nonnull_ void disks_clear(Host *h);
 /* What only storage wants to know of them: number and read_only. */
@@ -23,6 +40,10 @@ _nonnull_ void storage_clear(Storage *s);
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int mounts_parse(const char *text, Storage *s, Diag *diag);
+_nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
+_nonnull_ void mount_units_clear(Storage *s);
+/* true where it says what is mounted where; the strings are the caller's in any case. */
+_must_check_ _nonnull_ bool mount_unit_parse(const char *text, MountUnit *ret);
 /* Do two paths name the same place, as text: "//", "/./" and a slash at the end say nothing? */
 _nonnull_ bool path_same(const char *a, const char *b);
 /* One path, with its mount looked up in s. What lies below it is counted where its file system holds at least `from` bytes. */
@@ -31,7 +52,7 @@ _must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, 
 _nonnull_ bool storage_wanted(const Config *config, const HostOptions *options);
 _must_check_ _nonnull_ int detect_nics(const Root *root, Host *h, Diag *diag);
 _nonnull_ void nics_clear(Host *h);
-_must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);        /* CPUs, MemTotal, NUMA nodes */
+_must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);        /* CPUs, MemTotal, NUMA nodes, huge pages */
 /* kubelet, containerd, driver, and which optional programs are there. */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);
 /* h->instance from the cache and the metadata service, or assumed; all but the private DNS name. Wants h->product_name. */

@@ -1,12 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The PCI bus and the instance type → what class of GPU machine this is, and what of it is missing. */
+ * The PCI bus and the instance type → what class of GPU machine this is. The devices decide, in AWS's order (awslabs/amazon-eks-ami,
+ * nvidia-fabricmanager-condition.sh); a GPU's id alone does not: an H100 may be one of eight behind NVSwitches, or the only one. That
+ * nothing was found where something must be is never taken for the simple case: then the type says which class it is, with a doubt. */
 #include "host/detect.h"
+#include "host/tables.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+
+#define NVIDIA   0x10de
+#define MELLANOX 0x15b3
+#define AMAZON   0x1d0f
+#define VPD_TIMEOUT (5 * USEC_PER_SEC)  /* for all of them: answering takes milliseconds */
+#define MIG_FILE "/etc/default/mig"
 
 DEFINE_STRING_TABLE(gpu_class, GpuClass, "none", "tray", "nvswitch", "nvlink5", "single")
 
-unsigned host_efa(const Host *host) {
+/* For sentences: "its devices show …". */
+static const char *const class_shows[] = {
+        [GPU_CLASS_NONE]     = "no NVIDIA GPU",
+        [GPU_CLASS_TRAY]     = "GPUs whose NVLink switches are the rack's",
+        [GPU_CLASS_NVSWITCH] = "GPUs behind NVSwitches on the PCI bus",
+        [GPU_CLASS_NVLINK5]  = "GPUs behind NVLink 5 switches with ConnectX functions that lead to them",
+        [GPU_CLASS_SINGLE]   = "GPUs that no switch connects",
+};
+
+/* ---- devices ---- */
+
+bool pci_is_gpu(const PciDevice *d) {
+        return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
+}
+
+/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules, linux_nvswitch.c). */
+bool pci_is_nvswitch(const PciDevice *d) {
+        return d->vendor == NVIDIA && d->class >> 8 == 0x0680;
+}
+
+bool pci_is_connectx(const PciDevice *d) {
+        return d->vendor == MELLANOX;
+}
+
+bool pci_is_efa(const PciDevice *d) {
+        return d->vendor == AMAZON && d->device >> 4 == 0xefa;          /* facts: E1 */
+}
+
+/* Of racks: NVIDIA's fabric manager runs elsewhere. */
+static bool is_tray_gpu(const PciDevice *d) {
+        return pci_is_gpu(d) && (d->device == 0x2941 || d->device == 0x31c2 || d->device == 0x31c3);
+}
+
+static bool manages_switches(const PciDevice *d) {
+        return d->switch_management;
+}
+
+unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
         unsigned n = 0;
-        for (size_t i = 0; i < host->n_pci; i++)
-                n += host->pci[i].vendor == 0x1d0f && host->pci[i].device >> 4 == 0xefa;
+        for (size_t i = 0; i < h->n_pci; i++)
+                n += is(&h->pci[i]);
         return n;
+}
+
+unsigned host_efa(const Host *host) {
+        return count_devices(host, pci_is_efa);
+}
+
+/* ---- models ---- */
+
+static int compare_model(const void *device, const void *row) {
+        unsigned a = *(const unsigned *)device, b = ((const GpuModel *)row)->device;
+        return (a > b) - (a < b);
+}
+
+const GpuModel *gpu_model_find(unsigned device) {
+        return bsearch(&device, gpu_models, n_gpu_models, sizeof *gpu_models, compare_model);
+}
+
+static const GpuModel *common_model(const Host *h) {
+        const PciDevice *first = NULL;
+        for (size_t i = 0; i < h->n_pci; i++) {
+                const PciDevice *d = &h->pci[i];
+                if (!pci_is_gpu(d))
+                        continue;
+                if (first && first->device != d->device)
+                        return NULL;
+                first = d;
+        }
+        return first ? gpu_model_find(first->device) : NULL;
+}
+
+/* ---- class ---- */
+
+static GpuClass class_of_devices(const Host *h) {
+        if (count_devices(h, pci_is_gpu) == 0)
+                return GPU_CLASS_NONE;
+        if (count_devices(h, is_tray_gpu) > 0)
+                return GPU_CLASS_TRAY;
+        if (count_devices(h, pci_is_nvswitch) > 0)
+                return GPU_CLASS_NVSWITCH;
+        return count_devices(h, manages_switches) > 0 ? GPU_CLASS_NVLINK5 : GPU_CLASS_SINGLE;
+}
+
+const InstanceType *machine_type(const Host *h) {
+        return instance_type_find(h->product_name) ?: h->type;
+}
+
+static GpuClass class_of_type(const InstanceType *t) {
+        static const struct { const char *nvswitch; GpuClass class; } words[] = {
+                { "pci", GPU_CLASS_NVSWITCH }, { "nvl5-host", GPU_CLASS_NVLINK5 }, { "nvl5-offhost", GPU_CLASS_TRAY },
+        };
+        if (!t->gpu_pci)
+                return GPU_CLASS_NONE;
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (streq(words[i].nvswitch, t->nvswitch))
+                        return words[i].class;
+        return GPU_CLASS_SINGLE;
+}
+
+/* Marks the functions that lead to NVLink 5 switches. What cannot be read goes to *ret_unread, for a doubt to name it. */
+static void find_switch_management(const Root *root, Host *h, char **ret_unread) {
+        uint64_t until = now_usec() + VPD_TIMEOUT;
+        for (size_t i = 0; i < h->n_pci; i++) {
+                PciDevice *d = &h->pci[i];
+                int r = pci_is_connectx(d) ? pci_vpd_has(root, d->address, "SW_MNG", until) : 0;
+                d->switch_management = r > 0;
+                if (r < 0 && !*ret_unread)
+                        *ret_unread = xasprintf("%s/vpd cannot be read: %s%s", d->address, strerror(-r),
+                                                r == -EACCES || r == -EPERM ? ", only root can" : "");
+        }
+}
+
+/* What the devices do not show, as far as it is known why. */
+static void add_absence(Text *t, const Host *h, GpuClass wanted, const char *unread) {
+        if (wanted == GPU_CLASS_NVSWITCH)
+                text_add(t, "no NVIDIA bridge of class 0680 is there");
+        else if (wanted == GPU_CLASS_NVLINK5 && unread)
+                text_add(t, "%s", unread);
+        else if (wanted == GPU_CLASS_NVLINK5 && count_devices(h, pci_is_connectx) == 0)
+                text_add(t, "no ConnectX function (15b3) is there");
+        else if (wanted == GPU_CLASS_NVLINK5)
+                text_add(t, "no ConnectX function (15b3) has SW_MNG in its vital product data");
+        else
+                text_add(t, "one of the two is not what it says");
+}
+
+static void doubt(Host *h, GpuClass wanted, const char *who, const char *unread) {
+        Gpus *g = &h->gpus;
+        Text t = {};
+        text_add(&t, "%s should have %s (class %s), but its devices show %s (class %s): ", who, class_shows[wanted],
+                 gpu_class_to_string(wanted), class_shows[g->class], gpu_class_to_string(g->class));
+        add_absence(&t, h, wanted, unread);
+        g->doubt = text_take(&t);
+        g->class = wanted;
+}
+
+/* Holds what the devices show against what is known of the type, or, for a type that is not known, of a whole board. That every GPU is
+ * missing says nothing against the class: the census names them. */
+static void cross_check(Host *h, const char *unread) {
+        const InstanceType *t = machine_type(h);
+        Gpus *g = &h->gpus;
+
+        if (t && class_of_type(t) != g->class) {
+                if (g->count > 0)
+                        doubt(h, class_of_type(t), t->name, unread);
+                g->class = class_of_type(t);
+        }
+        if (!t && g->class == GPU_CLASS_SINGLE && g->count >= BOARD && g->model && g->model->board != GPU_CLASS_NONE) {
+                _cleanup_(freep) char *who = xasprintf("a machine of %u %s", g->count, g->model->name);
+                doubt(h, g->model->board, who, unread);
+        }
+        g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
+}
+
+/* ---- MIG, as AWS's recipe for P4d asks for it ---- */
+
+static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        if (config->nvidia.n_mig > 0 || g->class == GPU_CLASS_NONE)
+                return 0;
+        int r = root_read(root, MIG_FILE, 64 << 10, &text, NULL);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return fact_error(diag, r, MIG_FILE, "how the GPUs are to be divided is not known");
+        r = assignment_find(text, "MIG_PARTITION", &g->mig_default);
+        if (r < 0)
+                return fact_error(diag, r, MIG_FILE, "MIG_PARTITION is more than a plain word; name it in spec.accelerator.nvidia.mig");
+        return 0;
+}
+
+int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
+        _cleanup_(freep) char *unread = NULL;
+        Gpus *g = &h->gpus;
+
+        g->count = count_devices(h, pci_is_gpu);
+        g->model = common_model(h);
+        g->class = class_of_devices(h);
+        if (g->class == GPU_CLASS_SINGLE && !h->modelled) {
+                find_switch_management(root, h, &unread);
+                g->class = class_of_devices(h);
+        }
+        cross_check(h, unread);
+        if (h->modelled)
+                return 0;
+        take_census(config, h);
+        return read_mig_default(root, config, g, diag);
 }

@@ -30,11 +30,18 @@ static void detect_names(const Root *root, Host *h) {
         (void)!root_read_line(root, "/sys/devices/virtual/dmi/id/product_name", &h->product_name);
 }
 
+static void detect_ptrace_scope(const Root *root, Host *h) {
+        uint64_t scope = 0;
+        int r = root_read_u64(root, "/proc/sys/kernel/yama/ptrace_scope", &scope);
+        h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
+}
+
 static int look(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         NameQuestion name;
         int r, answered;
 
         detect_names(root, h);
+        detect_ptrace_scope(root, h);
         r = detect_memory(root, h, diag);
         if (r >= 0)
                 r = detect_pci(root, h, diag);
@@ -112,6 +119,8 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
 int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         int r = options->instance_type ? model_host(config, options, h, diag) : look(root, config, options, h, diag);
+        if (r >= 0)
+                r = detect_gpus(root, config, h, diag);
         if (r < 0)
                 return r;
         find_eni_limits(options, h);
@@ -133,6 +142,10 @@ static void free_devices(Host *h) {
         storage_clear(&h->storage);
         nics_clear(h);
         free(h->nodes);
+        free(h->pools);
+        for (size_t i = 0; i < h->n_shortfalls; i++)
+                free(h->shortfalls[i].text);
+        free(h->shortfalls);
 }
 
 Host *host_free(Host *h) {
@@ -142,6 +155,7 @@ Host *host_free(Host *h) {
                 h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
                 h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
                 h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why, h->image_credential_provider,
+                h->gpus.doubt, h->gpus.mig_default,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);

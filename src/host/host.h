@@ -86,6 +86,12 @@ typedef struct Directory {
         uint64_t bytes;                 /* below it, on its own file system; 0 where that whole file system holds less than the
                                          * smallest instance store, so that nobody needed to count */
 } Directory;
+/* A unit in /etc/systemd/system that mounts something at each boot. */
+typedef struct MountUnit {
+        char *name;                     /* "mnt-k8s\\x2ddisks-0.mount" */
+        char *what, *where;             /* as it says */
+        bool missing;                   /* what is a device, and is not here */
+} MountUnit;
 /* Looked at where localStorage.strategy is set and the run phase is planned. */
 typedef struct Storage {
         bool looked;                    /* false: disks' contents and everything here are not known */
@@ -93,6 +99,7 @@ typedef struct Storage {
         Array *arrays; size_t n_arrays; /* sorted by name */
         Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers an earlier one at the same target */
         Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and STORAGE_BINDS */
+        MountUnit *units; size_t n_units;               /* sorted by name */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" those that are in the path */
         char *chance;                   /* another one at each look, for UUIDs; NULL where there is no kernel to ask */
 } Storage;
@@ -119,12 +126,23 @@ DECLARE_STRING_TABLE(gpu_class, GpuClass);
 typedef struct GpuModel {
         unsigned device;                /* 0x2330; the vendor is NVIDIA */
         const char *name;               /* "h100" */
-        const char *generation;         /* "turing", "ampere", "ada", "hopper", "blackwell" */
+        const char *generation;         /* "volta", "turing", "ampere", "ada", "hopper", "blackwell" */
         const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
+        GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH, GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
+        unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches, or ConnectX functions that lead to them */
 } GpuModel;
 const GpuModel *gpu_model_find(unsigned device);                /* NULL for one that the table does not know */
+/* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
+typedef struct MigProfile {
+        const char *gpu, *name;         /* GpuModel.mig; "3g.20gb" */
+        int id;                         /* nvidia-smi's number of it; -1: not certain */
+        uint8_t most, compute, memory;  /* how many fit on a GPU, and slices that one takes */
+        uint8_t starts;                 /* bits: memory slices that one can begin at */
+        bool documented;                /* false: where they begin is inferred from other GPUs */
+} MigProfile;
+const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n);      /* the largest first; NULL: nothing is known of it */
 typedef struct Gpus {
         GpuClass class;
         char *doubt;                    /* why devices and instance type contradict each other about the class, which then is the
@@ -206,6 +224,7 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
         json_t *cached_status;          /* nodeadm's .status of --config-cache: used instead of asking; or NULL */
         bool storage;                   /* look at what the disks carry, where the configuration wants them used */
         uint64_t disks_timeout_usec;    /* and wait so long for those that are expected; 0: take what is there */
+        uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag);
 /* The .status of nodeadm's cache for this host; a new reference. */

@@ -103,9 +103,45 @@ static json_t *pci_json(const Host *h) {
                 set_string(o, "driver", d->driver);
                 if (d->numa_node >= 0)
                         set_number(o, "numaNode", (uint64_t)d->numa_node);
+                if (d->switch_management)
+                        json_object_set_new(o, "switchManagement", json_true());
                 json_array_append_new(list, o);
         }
         return list;
+}
+
+static json_t *gpus_json(const Gpus *g) {
+        json_t *o = json_object();
+        set_string(o, "class", gpu_class_to_string(g->class));
+        set_number(o, "count", g->count);
+        set_number(o, "expected", g->expected);
+        set_string(o, "model", g->model ? g->model->name : NULL);
+        set_string(o, "doubt", g->doubt);
+        set_string(o, "migDefault", g->mig_default);
+        return o;
+}
+
+static json_t *shortfalls_json(const Host *h) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < h->n_shortfalls; i++)
+                json_array_append_new(list, json_pack("{s:s, s:s}", "code", cause_word(h->shortfalls[i].cause), "text", h->shortfalls[i].text));
+        return list;
+}
+
+static json_t *pages_json(const Host *h) {
+        json_t *o = json_object(), *pools = json_array();
+        if (h->page_size)
+                set_number(o, "defaultBytes", h->page_size);
+        for (size_t i = 0; i < h->n_pools; i++) {
+                json_t *pool = json_object();
+                set_number(pool, "bytes", h->pools[i].size);
+                if (h->pools[i].node >= 0)
+                        set_number(pool, "node", (uint64_t)h->pools[i].node);
+                set_number(pool, "count", h->pools[i].count);
+                json_array_append_new(pools, pool);
+        }
+        json_object_set_new(o, "pools", pools);
+        return o;
 }
 
 static json_t *disks_json(const Host *h) {
@@ -259,6 +295,8 @@ static json_t *expected_json(const InstanceType *t) {
         }
         set_string(o, "nvswitch", t->nvswitch);
         set_string(o, "arch", t->arch);
+        if (t->numa_nodes >= 0)
+                set_number(o, "numaNodes", (uint64_t)t->numa_nodes);
         return o;
 }
 
@@ -287,6 +325,11 @@ json_t *host_to_json(const Host *host) {
         set_string(o, "arch", host->arch);
         json_object_set_new(o, "programs", programs_json(host));
         json_object_set_new(o, "numaNodes", nodes_json(host));
+        json_object_set_new(o, "hugePages", pages_json(host));
+        if (host->ptrace_scope >= 0)
+                set_number(o, "ptraceScope", (uint64_t)host->ptrace_scope);
+        json_object_set_new(o, "gpus", gpus_json(&host->gpus));
+        json_object_set_new(o, "shortfalls", shortfalls_json(host));
         json_object_set_new(o, "disks", disks_json(host));
         if (host->storage.looked || host->storage.not_looked)
                 json_object_set_new(o, "storage", storage_json(host));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs, memory and NUMA nodes from sysfs and procfs. CPUs are counted as nodeadm does (nodeadm/internal/system/resources.go):
+ * CPUs, memory, NUMA nodes and huge pages from sysfs and procfs. CPUs are counted as nodeadm does (nodeadm/internal/system/resources.go):
  * those of all nodes that are online, or without nodes those of the machine; CPU_DIR and NODE_DIR move the two directories. */
 #include "host/detect.h"
 
@@ -58,13 +58,13 @@ static int count_cpus(const Root *root, const char *path, const char *online, un
         return 0;
 }
 
-/* "MemTotal:       24684084 kB" anywhere in text → bytes. */
-static int parse_mem_total(const char *text, uint64_t *ret) {
-        const char *p = strstr(text, "MemTotal:");
+/* "MemTotal:       24684084 kB" anywhere in text → bytes; the same for other keys of meminfo. */
+static int parse_meminfo(const char *text, const char *key, uint64_t *ret) {
+        const char *p = strstr(text, key);
         uint64_t kib = 0;
         if (!p)
                 return -ENODATA;
-        p += strlen("MemTotal:");
+        p += strlen(key);
         p += strspn(p, " \t");
         size_t digits = strspn(p, "0123456789");
         _cleanup_(freep) char *number = xstrndup(p, digits);
@@ -79,7 +79,7 @@ static int parse_mem_total(const char *text, uint64_t *ret) {
 static int read_mem_total(const Root *root, const char *path, uint64_t *ret) {
         _cleanup_(freep) char *text = NULL;
         int r = root_read(root, path, 64 << 10, &text, NULL);
-        return r < 0 ? r : parse_mem_total(text, ret);
+        return r < 0 ? r : parse_meminfo(text, "MemTotal:", ret);
 }
 
 static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n, Diag *diag) {
@@ -96,10 +96,14 @@ static int compare_nodes(const void *a, const void *b) {
         return (x->id > y->id) - (x->id < y->id);
 }
 
+static const char *node_dir(void) {
+        const char *dir = getenv("NODE_DIR");
+        return dir && *dir ? dir : "/sys/devices/system/node";
+}
+
 static int read_nodes(const Root *root, const char *online, Host *h, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
-        const char *dir = getenv("NODE_DIR");
-        dir = dir && *dir ? dir : "/sys/devices/system/node";
+        const char *dir = node_dir();
         int r = root_list(root, dir, &names);
 
         if (r == -ENOENT)
@@ -143,9 +147,72 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
         return r < 0 ? fact_error(diag, r, dir, "the number of CPUs is not known, and what kubelet reserves depends on it") : 0;
 }
 
+/* ---- huge pages (https://docs.kernel.org/admin-guide/mm/hugetlbpage.html) ---- */
+
+/* "hugepages-2048kB" → bytes; -EINVAL for another name. */
+static int parse_pool(const char *name, uint64_t *ret) {
+        if (!startswith(name, "hugepages-") || !endswith(name, "kB"))
+                return -EINVAL;
+        const char *digits = name + strlen("hugepages-");
+        _cleanup_(freep) char *number = xstrndup(digits, strlen(digits) - strlen("kB"));
+        int r = parse_u64(number, ret);
+        if (r >= 0 && (*ret == 0 || __builtin_mul_overflow(*ret, 1024, ret)))
+                r = -ERANGE;
+        return r;
+}
+
+/* The pools below a directory such as /sys/devices/system/node/node0/hugepages, if there is one. */
+static int read_pools(const Root *root, const char *dir, int node, Host *h, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, dir, &names);
+
+        if (r == -ENOENT)
+                return 0;       /* a kernel without huge pages, or a container */
+        if (r < 0)
+                return fact_error(diag, r, dir, "how many huge pages are reserved is not known");
+        for (char **name = names; name && *name; name++) {
+                PagePool pool = { .node = node };
+                if (parse_pool(*name, &pool.size) < 0)
+                        continue;
+                _cleanup_(freep) char *path = xasprintf("%s/%s/nr_hugepages", dir, *name);
+                r = root_read_u64(root, path, &pool.count);
+                if (r < 0)
+                        return fact_error(diag, r, path, "how many huge pages are reserved is not known");
+                h->pools = xrealloc(h->pools, h->n_pools + 1, sizeof *h->pools);
+                h->pools[h->n_pools++] = pool;
+        }
+        return 0;
+}
+
+static int compare_pools(const void *a, const void *b) {
+        const PagePool *x = a, *y = b;
+        return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->node - y->node;
+}
+
+/* Of each NUMA node; a kernel without NUMA has them in one place. */
+static int detect_pools(const Root *root, Host *h, Diag *diag) {
+        int r = 0;
+        for (size_t i = 0; i < h->n_nodes && r >= 0; i++) {
+                _cleanup_(freep) char *dir = xasprintf("%s/node%u/hugepages", node_dir(), h->nodes[i].id);
+                r = read_pools(root, dir, (int)h->nodes[i].id, h, diag);
+        }
+        if (r >= 0 && h->n_pools == 0)
+                r = read_pools(root, "/sys/kernel/mm/hugepages", -1, h, diag);
+        if (h->n_pools > 1)
+                qsort(h->pools, h->n_pools, sizeof *h->pools, compare_pools);
+        return r;
+}
+
 int detect_memory(const Root *root, Host *h, Diag *diag) {
-        int r = read_mem_total(root, "/proc/meminfo", &h->memory_bytes);
+        _cleanup_(freep) char *meminfo = NULL;
+        int r = root_read(root, "/proc/meminfo", 64 << 10, &meminfo, NULL);
+        if (r >= 0)
+                r = parse_meminfo(meminfo, "MemTotal:", &h->memory_bytes);
         if (r < 0)
                 return fact_error(diag, r, "/proc/meminfo", "the size of memory is not known");
-        return read_cpus(root, h, diag);
+        r = parse_meminfo(meminfo, "Hugepagesize:", &h->page_size);
+        if (r < 0 && r != -ENODATA)
+                return fact_error(diag, r, "/proc/meminfo", "the default size of huge pages is not known");
+        r = read_cpus(root, h, diag);
+        return r < 0 ? r : detect_pools(root, h, diag);
 }

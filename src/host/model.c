@@ -12,16 +12,15 @@
 #define KUBELET_VERSION    "1.35.0"
 #define CONTAINERD_VERSION "2.1.5"
 
-/* What the parts of an instance look like on its PCI bus. NVSwitches: six on A100 boards, four on H100 and H200 ones
- * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/); NVLink 5 boards show the ConnectX functions of their
- * switches instead. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
+/* What the parts of an instance look like on its PCI bus. NVLink 5 boards show the ConnectX functions of their switches in the place
+ * of bridges. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
 static const PciDevice ena = { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000, .driver = (char *)"ena" };
 static const PciDevice efa = { .vendor = 0x1d0f, .device = 0xefa1, .class = 0x020000, .driver = (char *)"efa" };
 static const PciDevice ebs = { .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802, .driver = (char *)"nvme" };
 static const PciDevice store = { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802, .driver = (char *)"nvme" };
 static const PciDevice nvswitch_a100 = { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 };
 static const PciDevice nvswitch_h100 = { .vendor = 0x10de, .device = 0x22a3, .class = 0x068000 };
-static const PciDevice nvlink_bridge = { .vendor = 0x15b3, .device = 0x1021, .class = 0x020700 };
+static const PciDevice connectx = { .vendor = 0x15b3, .device = 0x1021, .class = 0x020700, .driver = (char *)"mlx5_core", .switch_management = true };
 
 /* A part of an L4 is told from a whole one by its subsystem (awslabs/amazon-eks-ami, nvidia-kmod-load.sh). */
 static const struct { const char *type; unsigned subsystem; } fractions[] = {
@@ -39,7 +38,7 @@ static void add_pci(Host *h, const PciDevice *like, unsigned count) {
                 *d = *like;
                 d->address = xasprintf("0000:%02zx:%02zx.0", h->n_pci / 32, h->n_pci % 32);
                 d->driver = like->driver ? xstrdup(like->driver) : NULL;
-                d->numa_node = 0;
+                d->numa_node = (int)(i * h->n_nodes / count);
                 h->n_pci++;
         }
 }
@@ -56,10 +55,11 @@ static void add_gpus(Host *h, const InstanceType *t) {
         if (t->gpus == 0)
                 assume(h, "gpus");      /* at least one, the type's name says */
         add_pci(h, &gpu, t->gpus ?: 1);
-        if (streq(t->nvswitch, "pci"))
-                gpu.device >> 4 == 0x20b ? add_pci(h, &nvswitch_a100, 6) : add_pci(h, &nvswitch_h100, 4);
-        if (streq(t->nvswitch, "nvl5-host"))
-                add_pci(h, &nvlink_bridge, 2);
+        const GpuModel *m = gpu_model_find(gpu.device);
+        if (m && streq(t->nvswitch, "pci"))
+                add_pci(h, streq(m->generation, "ampere") ? &nvswitch_a100 : &nvswitch_h100, m->switches);
+        if (m && streq(t->nvswitch, "nvl5-host"))
+                add_pci(h, &connectx, m->switches);
 }
 
 static void add_network(Host *h, const InstanceType *t) {
@@ -121,12 +121,29 @@ static void add_processors(Host *h, const InstanceType *t) {
                 h->cpus = 1;
         h->memory_bytes = t ? (uint64_t)t->memory_gib << 30 : 0;
         assume(h, "memoryBytes");       /* what the kernel keeps for itself is not taken off */
-        assume(h, "numaNodes");
-        h->nodes = xcalloc(1, sizeof *h->nodes);
-        h->nodes[h->n_nodes++] = (NumaNode){ .cpus = h->cpus, .memory_bytes = h->memory_bytes };
+        unsigned nodes = t && t->numa_nodes > 0 ? (unsigned)t->numa_nodes : 1;
+        if (!t || t->numa_nodes < 0)
+                assume(h, "numaNodes");
+        h->nodes = xcalloc(nodes, sizeof *h->nodes);
+        for (; h->n_nodes < nodes; h->n_nodes++)
+                h->nodes[h->n_nodes] = (NumaNode){ .id = (unsigned)h->n_nodes, .cpus = h->cpus / nodes, .memory_bytes = h->memory_bytes / nodes };
         h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
         if (!t || !t->arch)
                 assume(h, "arch");
+}
+
+/* As Amazon Linux's kernels have them, whose base pages are of 4 KiB on both architectures; nothing is reserved. */
+static void add_pools(Host *h) {
+        static const uint64_t x86[] = { 1ULL << 30, 2ULL << 20 }, arm[] = { 1ULL << 30, 32ULL << 20, 2ULL << 20, 64ULL << 10 };
+        const uint64_t *sizes = streq(h->arch, "aarch64") ? arm : x86;
+        size_t n = streq(h->arch, "aarch64") ? ARRAY_SIZE(arm) : ARRAY_SIZE(x86);
+
+        h->page_size = 2ULL << 20;
+        h->pools = xcalloc(n * h->n_nodes, sizeof *h->pools);
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < h->n_nodes; k++)
+                        h->pools[h->n_pools++] = (PagePool){ .size = sizes[i], .node = (int)h->nodes[k].id };
+        assume(h, "hugePages");
 }
 
 /* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
@@ -184,6 +201,8 @@ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *
         h->product_name = xstrdup(options->instance_type);
         assume_identity(config, h);
         add_processors(h, h->type);
+        add_pools(h);
+        h->ptrace_scope = -1;
         add_network(h, h->type);
         if (h->type)
                 add_gpus(h, h->type);

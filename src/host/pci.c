@@ -4,8 +4,10 @@
 #include "host/detect.h"
 
 #include "base/str.h"
+#include "base/time.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
@@ -100,4 +102,35 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
                         return r;
         }
         return 0;
+}
+
+/* ---- vital product data ---- */
+
+/* The device hands it out four bytes at a time, and the kernel waits up to 125 ms for each of them (drivers/pci/vpd.c): small pieces, so that
+ * one that answers slowly is left at the deadline and not long behind it. */
+#define VPD_LIMIT (32 << 10)
+#define VPD_PIECE 64
+
+static int find_word(int fd, const char *word, uint64_t until) {
+        _cleanup_(freep) char *vpd = xcalloc(VPD_LIMIT, 1);
+        for (size_t size = 0; size < VPD_LIMIT;) {
+                if (now_usec() > until)
+                        return -ETIMEDOUT;
+                ssize_t n = read(fd, vpd + size, VPD_PIECE);
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return 0;
+                size_t from = size < strlen(word) ? 0 : size - strlen(word);
+                size += (size_t)n;
+                if (memmem(vpd + from, size - from, word, strlen(word)))
+                        return 1;
+        }
+        return 0;
+}
+
+int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until) {
+        _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s/vpd", address);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        return fd < 0 ? fd : find_word(fd, word, until);
 }

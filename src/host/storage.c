@@ -3,11 +3,15 @@
  * configuration wants them used, and read anew at each boot: nothing that an earlier boot noted is believed. */
 #include "host/detect.h"
 
+#include "base/stop.h"
 #include "base/str.h"
-#include "host/content.h"
+#include "base/time.h"
+#include "host/probe.h"
 #include "host/wait.h"
 
 #include <errno.h>
+
+#define ANSWER_TIMEOUT (30 * USEC_PER_SEC)      /* a disk that is well says in milliseconds what lies on it */
 
 /* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
 const StorageBind storage_binds[4] = {
@@ -45,21 +49,6 @@ static int cannot_look(Storage *s, int r, const char *path) {
         return r;
 }
 
-static int look_at_device(const Root *root, const char *name, Storage *s, Content *ret, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
-        int r = content_probe(root, path, ret, diag);
-        return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
-}
-
-static int look_at_disks(const Root *root, Host *h, Diag *diag) {
-        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
-                int r = d->kind == DISK_INSTANCE_STORE ? look_at_device(root, d->name, &h->storage, &d->content, diag) : 0;
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static bool holds_store(const Host *h, const Array *a) {
         for (const Disk *d = h->disks; d < h->disks + h->n_disks; d++)
                 for (char **m = a->members; d->kind == DISK_INSTANCE_STORE && m && *m; m++)
@@ -68,13 +57,46 @@ static bool holds_store(const Host *h, const Array *a) {
         return false;
 }
 
-static int look_at_arrays(const Root *root, Host *h, Diag *diag) {
-        for (Array *a = h->storage.arrays; a < h->storage.arrays + h->storage.n_arrays; a++) {
-                int r = a->active && holds_store(h, a) ? look_at_device(root, a->name, &h->storage, &a->content, diag) : 0;
-                if (r < 0)
-                        return r;
+typedef struct Looking { char *path; Probe *probe; Content *content; } Looking;
+
+static void look_at_device(const Root *root, const char *name, Content *content, Looking *l) {
+        l->path = xasprintf("/dev/%s", name);
+        l->probe = probe_start(root, l->path);
+        l->content = content;
+}
+
+static size_t look_at_devices(const Root *root, Host *h, Looking *l) {
+        size_t n = 0;
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
+                if (d->kind == DISK_INSTANCE_STORE)
+                        look_at_device(root, d->name, &d->content, &l[n++]);
+        for (Array *a = h->storage.arrays; a < h->storage.arrays + h->storage.n_arrays; a++)
+                if (a->active && holds_store(h, a))
+                        look_at_device(root, a->name, &a->content, &l[n++]);
+        return n;
+}
+
+static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
+        if (r == -EINTR)
+                return diag_error(diag, r, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s while it waited for what lies on %s; nothing was changed",
+                                  stop_name(stop_signal()), path);
+        return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
+}
+
+/* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. */
+static int look_at_contents(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
+        uint64_t deadline = now_usec() + (options->answer_timeout_usec ?: ANSWER_TIMEOUT);
+        _cleanup_(freep) Looking *all = xcalloc(h->n_disks + h->storage.n_arrays + 1, sizeof *all);
+        size_t n = look_at_devices(root, h, all);
+        int result = 0;
+
+        for (Looking *l = all; l < all + n; l++) {
+                int r = probe_take(l->probe, deadline, l->content, diag);
+                if (r < 0 && result == 0)
+                        result = look_failed(&h->storage, r, l->path, diag);
+                free(l->path);
         }
-        return 0;
+        return result;
 }
 
 /* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted then. */
@@ -143,18 +165,18 @@ static int wait_and_read(const Root *root, const Config *config, const HostOptio
         return detect_disks(root, h, diag);
 }
 
-static int look_at_all(const Root *root, const Config *config, Host *h, Diag *diag) {
+static int look_at_all(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         int r = disks_look_closer(root, h, diag);
         if (r >= 0)
                 r = detect_mounts(root, &h->storage, diag);
         if (r >= 0)
                 r = detect_arrays(root, &h->storage, diag);
         if (r >= 0)
-                r = look_at_disks(root, h, diag);
-        if (r >= 0)
-                r = look_at_arrays(root, h, diag);
+                r = look_at_contents(root, options, h, diag);
         if (r >= 0)
                 r = look_at_directories(root, config, h, diag);
+        if (r >= 0)
+                detect_mount_units(root, &h->storage);
         return r >= 0 ? find_programs(root, &h->storage, diag) : r;
 }
 
@@ -163,7 +185,7 @@ int detect_storage(const Root *root, const Config *config, const HostOptions *op
                 return 0;
         int r = options->disks_timeout_usec > 0 ? wait_and_read(root, config, options, h, diag) : 0;
         if (r >= 0)
-                r = look_at_all(root, config, h, diag);
+                r = look_at_all(root, config, options, h, diag);
         (void)!root_read_line(root, "/proc/sys/kernel/random/uuid", &h->storage.chance);
         char *why = TAKE_PTR(h->storage.not_looked);
         if (why) {
@@ -204,6 +226,7 @@ static void free_mounts(Storage *s) {
 void storage_clear(Storage *s) {
         free_arrays(s);
         free_mounts(s);
+        mount_units_clear(s);
         for (size_t i = 0; i < s->n_directories; i++) {
                 free(s->directories[i].path);
                 free(s->directories[i].real);

@@ -9,3 +9,14 @@ extern const size_t n_eni_limits;
 
 extern const InstanceType instance_types[];     /* sorted by name */
 extern const size_t n_instance_types;
+
+extern const MigProfile mig_profiles[];         /* by GPU, of each the largest first */
+extern const size_t n_mig_profiles;
+
+extern const GpuModel gpu_models[];             /* sorted by device */
+extern const size_t n_gpu_models;
+
+/* Where an instance type has its devices on the PCI bus: "10:1c.0|10:1d.0", all in domain 0. Sorted by type and part. */
+typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
+extern const PciLayout pci_layout[];
+extern const size_t n_pci_layout;

@@ -12,8 +12,6 @@
 #include "host/detect.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/inotify.h>
 #include <systemd/sd-device.h>
 #include <unistd.h>
@@ -107,24 +105,13 @@ static void tell(const Look *l, uint64_t left_usec) {
                 log_info("Waiting for udev, which is not done with the instance stores yet%s%s%s; giving up in %llu s", open, names, close, seconds);
 }
 
-/* Until something happens, an instant, or a signal: 0 or -EINTR. Signals are held back but while it sleeps, so that none comes
- * between the look for one and the sleep. */
+/* Until something happens, an instant, or a signal: 0 or a negative errno. */
 static int sleep_until(int fd, uint64_t until) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
         char events[4096];
-        sigset_t held, before;
-
-        sigemptyset(&held);
-        sigaddset(&held, SIGTERM);
-        sigaddset(&held, SIGINT);
-        sigprocmask(SIG_BLOCK, &held, &before);
-        uint64_t now = now_usec(), left = until > now ? until - now : 0;
-        struct timespec t = { (time_t)(left / USEC_PER_SEC), (long)(left % USEC_PER_SEC * 1000) };
-        int r = stop_signal() || ppoll(&p, 1, &t, &before) >= 0 || errno == EINTR ? 0 : -errno;
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        int r = stop_wait(fd, until);
         while (read(fd, events, sizeof events) > 0)
                 continue;
-        return stop_signal() ? -EINTR : r;
+        return MIN(r, 0);
 }
 
 static int wait_failed(Diag *diag, int r) {

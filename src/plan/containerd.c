@@ -9,6 +9,7 @@
 #define CONFIG_FILE      "/etc/containerd/config.toml"
 #define SOCI_CONFIG_FILE "/etc/soci-snapshotter-grpc/config.toml"
 #define SOCI_DROP_IN     "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf"
+#define MEMLOCK_DROP_IN  "/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf"
 #define GIBIBYTE         (1ULL << 30)
 
 #define CRI_2     "plugins/io.containerd.grpc.v1.cri"
@@ -230,6 +231,9 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
         int r = plan_config(plan, config, host, &c, diag);
         if (r < 0)
                 return r;
-        plan_runtime_spec(plan, config->containerd.base_runtime_spec);
+        plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));
+        if (plan_uses_efa(config, host))
+                plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN, "EFA: no limit on the memory that containers lock",
+                          "[Service]\nLimitMEMLOCK=infinity\n", 0644);
         return plan_soci(plan, &c, diag);
 }

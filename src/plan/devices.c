@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel settings, huge pages and EFA (facts: efa-storage-network.md, sections 1 and 2). */
-#include "plan/plan.h"
+/* Kernel settings, huge pages, EFA, and what a machine of this type must have. */
+#include "plan/devices.h"
+#include "base/str.h"
 
-int plan_devices(_unused_ Plan *plan, _unused_ const Config *config, _unused_ const Host *host, _unused_ Diag *diag) {
+#define PCI_VENDOR_NVIDIA 0x10deu
+
+bool is_gpu(const PciDevice *d) {
+        return d->vendor == PCI_VENDOR_NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
+}
+
+void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
+        for (size_t i = 0; i < host->n_pci && !host->modelled; i++)
+                if (is(&host->pci[i]))
+                        strv_add(&a->device.seen, host->pci[i].address);
+}
+
+int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        int r = plan_sysctl(plan, config, diag), k = plan_pages(plan, config, host, diag);
+        if (r < 0 || k < 0)
+                return r < 0 ? r : k;
+        plan_efa(plan, config, host);
+        plan_census(plan, config, host);
         return 0;
 }

@@ -1,7 +1,365 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's stack in the order that the machine's class wants (facts: nvidia.md, sections 0 and 8). */
-#include "plan/plan.h"
+/* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind the one before it (facts: nvidia.md,
+ * sections 0 and 8.1). What breaks in another order is in section 8.2: fabric manager before umad takes the machine for an older one,
+ * CDI before the instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802. */
+#include "plan/devices.h"
+#include "base/str.h"
+#include <errno.h>
 
-int plan_nvidia(_unused_ Plan *plan, _unused_ const Config *config, _unused_ const Host *host, _unused_ Diag *diag) {
+#define GROUP        "accelerator"
+#define OPTIONS_FILE "/etc/modprobe.d/zz-nodestrap-nvidia.conf"         /* the last file wins, and AMIs have theirs */
+#define MANAGER      "nvidia-fabricmanager.service"
+#define IMEX         "nvidia-imex.service"
+#define CHANNEL      "/dev/nvidia-caps-imex-channels/channel0"
+#define CHANNELS     2048               /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
+#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are not there yet, and is started again */
+
+typedef struct Stack {
+        Plan *plan;
+        const Nvidia *want;
+        const Host *host;
+        GpuClass class;
+        unsigned gpus;                  /* that there must be */
+        ImexMode imex;                  /* IMEX_AUTO: left as the image has it */
+        bool manager;                   /* fabric manager runs on this host */
+        MigLayout *layouts; size_t n_layouts;   /* given away to its step */
+        char *mig;                      /* the same for a reader, or NULL */
+        char **options, **parameters;   /* for the module, and what must be so where it is loaded already */
+        char *last;                     /* id of the step before */
+} Stack;
+
+static void stack_done(Stack *s) {
+        for (size_t i = 0; i < s->n_layouts; i++)
+                strv_free(s->layouts[i].profiles);
+        free(s->layouts);
+        free(s->mig);
+        strv_free(s->options);
+        strv_free(s->parameters);
+        free(s->last);
+}
+
+/* ---- what the class decides ---- */
+
+static bool has_switches(const Stack *s) {
+        return s->class == GPU_CLASS_NVSWITCH || s->class == GPU_CLASS_NVLINK5;
+}
+
+static bool is_tray(const Stack *s) {
+        return s->class == GPU_CLASS_TRAY;
+}
+
+/* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all there is to see. */
+static bool registers(const Stack *s) {
+        const char *generation = s->host->gpus.model ? s->host->gpus.model->generation : NULL;
+        bool older = generation && (streq(generation, "volta") || streq(generation, "turing") || streq(generation, "ampere"));
+        return is_tray(s) || (has_switches(s) && !older);
+}
+
+static bool runs_manager(const Stack *s) {
+        return s->manager;
+}
+
+static bool lacks_manager(const Stack *s) {
+        return !s->manager;
+}
+
+static bool is_nvlink5(const Stack *s) {
+        return s->class == GPU_CLASS_NVLINK5;
+}
+
+static bool gates_fabric(const Stack *s) {
+        return registers(s) && s->want->fabric_gate != FABRIC_GATE_OFF;
+}
+
+static bool divides(const Stack *s) {
+        return s->n_layouts > 0;
+}
+
+static bool runs_imex(const Stack *s) {
+        return s->imex == IMEX_HOST;
+}
+
+static bool bars_imex(const Stack *s) {
+        return s->imex == IMEX_DRA || s->imex == IMEX_OFF;
+}
+
+static bool wants_channel(const Stack *s) {
+        return runs_imex(s) || s->want->imex_channel0;
+}
+
+static bool has_programs(const Stack *s) {
+        return s->manager || runs_imex(s);
+}
+
+/* ---- what a step needs beside its target ---- */
+
+static void put_count(const Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        a->with = xasprintf("%u GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
+}
+
+static void fill_driver(Stack *s, Action *a) {
+        a->device.words = strv_copy(s->parameters);
+        devices_seen(a, s->host, is_gpu);
+        if (!s->parameters)
+                return;
+        _cleanup_(freep) char *list = strv_join(s->parameters, ", ");
+        free(a->why);
+        a->why = xasprintf("at every GPU, and loaded with %s", list);
+}
+
+static void fill_versions(Stack *s, Action *a) {
+        if (s->manager)
+                strv_add(&a->device.words, "nv-fabricmanager");
+        if (s->manager && is_nvlink5(s))
+                strv_add(&a->device.words, "nvlsm");
+        if (runs_imex(s))
+                strv_add(&a->device.words, "nvidia-imex");
+        a->with = strv_join(a->device.words, ", ");
+}
+
+static void fill_persistenced(_unused_ Stack *s, Action *a) {
+        a->optional = true;
+}
+
+static void fill_umad(Stack *s, Action *a) {
+        a->device.count = s->host->gpus.model && s->host->gpus.model->switches > 0 ? s->host->gpus.model->switches : 1;
+        a->with = xasprintf("x %u", a->device.count);
+}
+
+/* No file of this plan is among its inputs: it would be restarted when one changes, and CUDA jobs die with it. */
+static void fill_manager(_unused_ Stack *s, Action *a) {
+        a->retry = true;
+        a->deadline_usec = MANAGER_TIMEOUT;
+        action_after(a, PLAN_RELOAD_ID);
+}
+
+static void fill_turn(_unused_ Stack *s, Action *a) {
+        action_content(a, "", 0);
+        a->file.mode = 0644;
+}
+
+static void fill_fabric(Stack *s, Action *a) {
+        put_count(s, a);
+        a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
+        a->deadline_usec = s->want->fabric_timeout_usec;
+}
+
+static void fill_mig(Stack *s, Action *a) {
+        a->device.layouts = TAKE_PTR(s->layouts);
+        a->device.n_layouts = s->n_layouts;
+        a->with = xstrdup(s->mig);
+        s->n_layouts = 0;
+}
+
+static void fill_list(Stack *s, Action *a) {
+        put_count(s, a);
+}
+
+static void fill_clocks(Stack *s, Action *a) {
+        a->with = xstrdup(s->want->clocks == CLOCKS_DEFAULT ? "default" : "max");
+        a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
+}
+
+static void fill_clocks_unit(Stack *s, Action *a) {
+        a->lenient = s->want->clocks == CLOCKS_AUTO;
+}
+
+static bool is_read_by_imex(const Action *a, _unused_ const char *unit) {
+        return streq(a->id, "write-file:" IMEX_CONFIG) || streq(a->id, "write-file:" IMEX_NODES);
+}
+
+static void fill_imex(Stack *s, Action *a) {
+        action_reads(s->plan, a, is_read_by_imex);
+        action_after(a, PLAN_RELOAD_ID);
+}
+
+/* ---- the steps ---- */
+
+typedef struct Step {
+        ActionType type;
+        const char *target;
+        bool (*wanted)(const Stack *s);         /* NULL: on every machine that has NVIDIA GPUs */
+        void (*fill)(Stack *s, Action *a);
+        const char *why;
+} Step;
+
+static const Step steps[] = {
+        { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", NULL, NULL, "if the image chooses its driver at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-setup.service", NULL, NULL, "if the image installs its driver at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", NULL, NULL, "if the image loads its driver by itself" },
+        { ACTION_LOAD_MODULE, "nvidia", NULL, NULL, "the driver, with the options of this plan" },
+        { ACTION_LOAD_MODULE, "nvidia_uvm", NULL, NULL, "CUDA's unified memory" },      /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
+        { ACTION_CHECK_DRIVER, "nvidia", NULL, fill_driver, "loaded, and at every GPU" },
+        { ACTION_CHECK_VERSIONS, "nvidia", has_programs, fill_versions, "of the driver's own version, or they would give up" },
+        { ACTION_MASK_UNIT, MANAGER, lacks_manager, NULL, NULL },
+        { ACTION_UNMASK_UNIT, MANAGER, runs_manager, NULL, "if an earlier run of this boot masked it" },
+        { ACTION_MASK_UNIT, IMEX, bars_imex, NULL, NULL },
+        { ACTION_UNMASK_UNIT, IMEX, runs_imex, NULL, "if an earlier run of this boot masked it" },
+        { ACTION_START_UNIT, "nvidia-persistenced.service", NULL, fill_persistenced, "keeps the GPUs initialised, if the image has it" },
+        { ACTION_LOAD_MODULE, "mlx5_core", is_nvlink5, NULL, "the way to the NVLink switches" },
+        { ACTION_LOAD_MODULE, "mlx5_ib", is_nvlink5, NULL, "the way to the NVLink switches" },
+        { ACTION_LOAD_MODULE, "ib_umad", is_nvlink5, NULL, "without it fabric manager takes this for an older machine" },
+        { ACTION_AWAIT_DEVICES, "/dev/infiniband/umad*", is_nvlink5, fill_umad, "one for each way to the switches, before fabric manager looks" },
+        { ACTION_WRITE_FILE, FABRIC_TURN, runs_manager, fill_turn, "what fabric manager waits for is there" },
+        { ACTION_START_UNIT, MANAGER, runs_manager, fill_manager, NULL },
+        { ACTION_AWAIT_FABRIC, "fabric", gates_fabric, fill_fabric, NULL },
+        { ACTION_PARTITION_GPUS, "mig", divides, fill_mig, NULL },
+        { ACTION_LIST_GPUS, "nvidia-smi", NULL, fill_list, "every GPU answers, and the device nodes of instances are made" },
+        { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", NULL, fill_clocks_unit, "if the image sets clocks by itself" },
+        { ACTION_SET_CLOCKS, "clocks", NULL, fill_clocks, NULL },
+        { ACTION_MAKE_CHANNEL, CHANNEL, wants_channel, NULL, "what pods share memory between nodes through" },
+        { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml", NULL, NULL, "what containers are given of the GPUs, as they now are" },
+        { ACTION_START_UNIT, IMEX, runs_imex, fill_imex, "the configuration wants it on this host" },
+        { ACTION_AWAIT_IMEX, "imex", runs_imex, NULL, "nvidia-imex-ctl says READY" },
+};
+
+/* Where the reason is another on another machine. */
+static const char *why(const Stack *s, const Step *step) {
+        if (step->why)
+                return step->why;
+        switch (step->type) {
+        case ACTION_MASK_UNIT:
+                if (streq(step->target, IMEX))
+                        return s->imex == IMEX_OFF ? "nothing here shares memory between nodes" : "the DRA driver brings its own, and the GPUs take only one";
+                return has_switches(s) ? "the configuration says so" : is_tray(s) ? "the switches are the rack's, and so is their manager" : "no NVSwitch here: it would only fail";
+        case ACTION_START_UNIT:
+                return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early" : "again if it came too early";
+        case ACTION_AWAIT_FABRIC:
+                if (s->want->fabric_gate == FABRIC_GATE_WARN)
+                        return "kubelet starts in any case: the gate only warns";
+                return is_tray(s) ? "the rack's manager lets every GPU join, or CUDA fails with 802" : "every GPU joins, or CUDA fails with 802";
+        case ACTION_PARTITION_GPUS:
+                return s->want->n_mig > 0 ? "as asked for, all or nothing" : "as /etc/default/mig asks for, all or nothing";
+        default:
+                return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told" : "as asked for";
+        }
+}
+
+static void add_step(Stack *s, const Step *step) {
+        Action *a = plan_add(s->plan, step->type, PHASE_RUN, GROUP, step->target, why(s, step));
+        a->device.class = s->class;
+        if (step->fill)
+                step->fill(s, a);
+        if (s->last)
+                action_after(a, s->last);
+        free(s->last);
+        s->last = xstrdup(a->id);
+}
+
+/* ---- options of the module ---- */
+
+/* must: checked where the module is loaded already. */
+static void add_option(Stack *s, bool must, const char *name, const char *value) {
+        strv_push(&s->options, xasprintf("NVreg_%s=%s", name, value));
+        if (must)
+                strv_push(&s->parameters, xasprintf("%s=%s", name, value));
+}
+
+static void choose_memory(Stack *s) {
+        bool coherent = is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
+        if (coherent)           /* or kubelet would count the GPUs' memory as its own */
+                add_option(s, true, "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
+        else if (s->want->memory != MEMORY_AUTO)
+                diag_warn(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode", "has no effect here: no CPU shares memory with these GPUs");
+}
+
+/* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it is said that it shall not. */
+static void choose_channels(Stack *s) {
+        _cleanup_(freep) char *count = xasprintf("%u", s->want->imex_channels);
+        if (is_tray(s) || s->want->imex_channels != CHANNELS)
+                add_option(s, true, "ImexChannelCount", count);
+        if (is_tray(s) || wants_channel(s))     /* one that is missing is made later, so it need not be so already */
+                add_option(s, !wants_channel(s), "CreateImexChannel0", wants_channel(s) ? "1" : "0");
+}
+
+/* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
+static void choose_firmware(Stack *s) {
+        if (s->host->gpus.model && s->host->gpus.model->no_gsp)
+                add_option(s, false, "EnableGpuFirmware", "0");
+}
+
+static void plan_options(Stack *s) {
+        choose_memory(s);
+        choose_channels(s);
+        choose_firmware(s);
+        if (!s->options)
+                return;
+        _cleanup_(freep) char *list = strv_join(s->options, " "), *text = xasprintf("# Written by nodestrap from spec.accelerator.nvidia.\noptions nvidia %s\n", list);
+        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, OPTIONS_FILE, "the driver's options, before it is loaded", text, 0644);
+        s->last = xstrdup(file->id);
+}
+
+/* ---- contradictions ---- */
+
+static int check_manager(const Stack *s, Diag *diag) {
+        if (s->want->fabric_manager == FABRIC_MANAGER_ON && !has_switches(s))
+                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager", "is on, and this machine (class %s) has no NVSwitch of its own: "
+                                  "fabric manager would only fail here; leave it at auto", gpu_class_to_string(s->class));
+        if (s->want->fabric_manager == FABRIC_MANAGER_OFF && gates_fabric(s) && has_switches(s) && s->want->fabric_gate == FABRIC_GATE_REQUIRE)
+                diag_warn(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate", "kubelet waits for a fabric that nothing on this host brings up, since manager "
+                          "is off; where fabric manager runs in a pod, set gate: off or warn");
         return 0;
+}
+
+static void warn_of_imex(const Stack *s) {
+        if (!is_tray(s) && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
+                diag_warn(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
+                          "is %s, and no NVLink of this machine (class %s) leads to another one", imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
+        if (s->want->imex != IMEX_HOST && s->want->imex_nodes)
+                diag_warn(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.nodes", "has no effect without mode host");
+}
+
+static bool asks_for_something(const Nvidia *n) {
+        return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA || n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO;
+}
+
+/* ---- the whole ---- */
+
+/* The image's own units do as they like. */
+static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
+        diag_warn(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode", "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not wait for them%s",
+                  gpus, gpus == 1 ? " is" : "s are", asks_for_something(&config->nvidia) ? "; what else is set there has no effect" : "");
+        plan_file(plan, PHASE_CONFIG, GROUP, FABRIC_TURN, "mode off: fabric manager is left to the image", "", 0644);
+}
+
+static int plan_stack(Stack *s, const Config *config, Diag *diag) {
+        int r = check_manager(s, diag), k = mig_layouts(s->plan, config, s->host, s->gpus, &s->layouts, &s->n_layouts, &s->mig, diag);
+        if (r < 0 || k < 0)
+                return r < 0 ? r : k;
+        warn_of_imex(s);
+        plan_options(s);
+        if (runs_imex(s))
+                plan_imex_files(s->plan, s->want, s->host);
+        bool first = true;
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                if (steps[i].wanted && !steps[i].wanted(s))
+                        continue;
+                add_step(s, &steps[i]);
+                if (first && plan_find(s->plan, CENSUS_ID))
+                        action_after(&s->plan->actions[s->plan->n - 1], CENSUS_ID);
+                first = false;
+        }
+        return 0;
+}
+
+int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const Nvidia *want = &config->nvidia;
+        unsigned gpus = host->gpus.expected ?: host_gpus(host);
+        bool tray = host->gpus.class == GPU_CLASS_TRAY;
+        if (host->gpus.class == GPU_CLASS_NONE) {
+                if (want->mode != NVIDIA_OFF && asks_for_something(want))
+                        diag_warn(&plan->warnings, "no-effect", NULL, NVIDIA_PATH, "has no effect: this machine has no NVIDIA GPU");
+                return 0;
+        }
+        if (want->mode == NVIDIA_OFF) {
+                plan_hands_off(plan, config, gpus);
+                return 0;
+        }
+        _cleanup_(stack_done) Stack s = {
+                .plan = plan, .want = want, .host = host, .class = host->gpus.class, .gpus = gpus,
+                .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
+        };
+        s.manager = has_switches(&s) && want->fabric_manager != FABRIC_MANAGER_OFF;
+        return plan_stack(&s, config, diag);
 }

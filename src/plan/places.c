@@ -11,6 +11,11 @@ static char *mount_label(const Mount *m) {
         return text_take(&t);
 }
 
+static bool path_in(const char *path, const char *folder) {
+        size_t n = strlen(folder);
+        return startswith(path, folder) && (path[n] == 0 || path[n] == '/');
+}
+
 /* ---- where disks are mounted ---- */
 
 /* What is wrong with a place whatever is done there; NULL: nothing. */
@@ -22,8 +27,21 @@ static char *why_unfit(const Directory *d) {
         return NULL;
 }
 
+/* What can be told without a look at the machine, so that already the configuration phase does. */
+static bool refuse_kernels(Stores *s, const char *path) {
+        static const char *const kernels[] = { "/proc", "/sys" };
+        for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+                if (path_in(path, kernels[i])) {
+                        stores_refuse(s, CAUSE_MOUNT, "%s lies in %s, where the kernel shows its state and nothing can be made: set another mountPath", path, kernels[i]);
+                        return true;
+                }
+        return false;
+}
+
 void place_check_top(Stores *s) {
         const char *path = s->config->instance.storage.mount_path;
+        if (refuse_kernels(s, path))
+                return;
         const Directory *d = storage_directory(s->seen, path);
         _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
@@ -45,6 +63,43 @@ void place_check(Stores *s, const char *path) {
                 stores_refuse(s, CAUSE_MOUNT, "%s is not empty, and a mount would hide what lies there: move that away, or set another mountPath", path);
         else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
                 stores_refuse(s, CAUSE_MOUNT, "%s cannot be made, its file system is read-only: make it in the image, or set another mountPath", path);
+}
+
+/* ---- what else mounts there ---- */
+
+static bool is_planned(const Plan *plan, const char *where) {
+        for (size_t i = 0; i < plan->n; i++)
+                if ((plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND) && streq(plan->actions[i].target, where))
+                        return true;
+        return false;
+}
+
+static void warn_of_units(Plan *plan, const char *names, const char *missing) {
+        if (missing)
+                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for %s, "
+                          "which is not here: every boot is held up until systemd gives up. Disable it and remove its file", names, missing);
+        else
+                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "in /etc/systemd/system are units for places that nodestrap mounts by itself (%s): they hold up "
+                          "a boot when their disks are gone. Disable them and remove their files", names);
+}
+
+/* nodeadm's script writes such units, and an image made of such a node has them (awslabs/amazon-eks-ami, setup-local-disks). They
+ * are not ours to remove. */
+void places_check_units(Plan *plan, const Stores *s) {
+        _cleanup_(text_done) Text idle = {};
+        for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
+                if (!is_planned(plan, u->where))
+                        continue;
+                _cleanup_(text_done) Text name = {}, what = {};
+                text_add_shown(&name, u->name, strlen(u->name), 120, 0);
+                text_add_shown(&what, u->what, strlen(u->what), 120, 0);
+                if (u->missing)
+                        warn_of_units(plan, name.data, what.data);
+                else
+                        list_add(&idle, name.data);
+        }
+        if (idle.data)
+                warn_of_units(plan, idle.data, NULL);
 }
 
 /* ---- what is bound ---- */
@@ -94,8 +149,7 @@ static bool is_bound(const Mount *m, const char *number, const char *name) {
 /* A place for disks that would be moved to itself, and hidden by its own bind. */
 static void check_nesting(Stores *s, const StorageBind *bind) {
         const char *path = s->config->instance.storage.mount_path;
-        size_t n = strlen(bind->path);
-        if (startswith(path, bind->path) && (path[n] == 0 || path[n] == '/'))
+        if (path_in(path, bind->path))
                 stores_refuse(s, CAUSE_MOUNT, "it lies in %s, which is to move to the instance stores: set another mountPath, or name %s in disabledMounts",
                               bind->path, bind->word);
 }

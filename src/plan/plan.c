@@ -14,7 +14,7 @@ DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune
                     "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image",
                     "mask-unit", "unmask-unit", "await-unit", "set-sysctl", "reserve-pages", "load-module", "check-machine", "check-efa",
                     "check-driver", "check-versions", "await-devices", "await-fabric", "partition-gpus", "list-gpus", "set-clocks",
-                    "generate-cdi", "make-channel", "await-imex", "taint-node", "unsupported")
+                    "generate-cdi", "make-channel", "await-imex", "taint-node")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
@@ -35,7 +35,6 @@ static const uint64_t deadlines[_ACTION_MAX] = {
         [ACTION_LIST_GPUS] = 120 * USEC_PER_SEC,        [ACTION_SET_CLOCKS] = 60 * USEC_PER_SEC,
         [ACTION_GENERATE_CDI] = 120 * USEC_PER_SEC,     [ACTION_MAKE_CHANNEL] = 30 * USEC_PER_SEC,
         [ACTION_AWAIT_IMEX] = 180 * USEC_PER_SEC,       [ACTION_TAINT_NODE] = PLAN_FILE_TIMEOUT,
-        [ACTION_UNSUPPORTED] = PLAN_FILE_TIMEOUT,
 };
 
 static void storage_step_done(Action *a) {
@@ -124,6 +123,21 @@ void action_content(Action *a, const void *data, size_t size) {
         free(a->file.content);
         a->file.content = xmemdup(data, size);
         a->file.size = size;
+}
+
+void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit)) {
+        _cleanup_(text_done) Text inputs = {};
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                char digest[65];
+                if (a == start || a->type != ACTION_WRITE_FILE || !is_read(a, start->target))
+                        continue;
+                sha256_hex(a->file.content, a->file.size, digest);
+                text_add(&inputs, "%s %s\n", digest, a->target);
+                strv_add(&start->unit.reads, a->target);
+                action_after(start, a->id);
+        }
+        sha256_hex(inputs.data ?: "", inputs.size, start->unit.inputs);
 }
 
 const Action *plan_find(const Plan *plan, const char *id) {
@@ -249,8 +263,6 @@ static void plan_name(Plan *plan) {
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
 
 static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *const *daemons) {
-        if (a->type == ACTION_UNSUPPORTED)      /* or half of the boot would ignore what the other half refuses */
-                return true;
         if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
                 return false;
         if (!daemons || !*daemons)
@@ -288,10 +300,6 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host_gpus(host);
         size_t stores = host_instance_stores(host);
-        if (gpus > 0)
-                diag_warn(&plan->warnings, "accelerator", NULL, "spec.accelerator",
-                          "%u NVIDIA GPU%s here: this version does not bring up driver, fabric manager, MIG or IMEX; the AMI's own units are "
-                          "relied on, and kubelet does not wait for them", gpus, gpus == 1 ? " is" : "s are");
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,
                           "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see no GPU unless CDI gives it to them");

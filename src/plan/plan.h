@@ -47,7 +47,6 @@ typedef enum ActionType {
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
         ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, else removed; device.words: what the flag
                                  * --register-with-taints must keep, the user's own taints */
-        ACTION_UNSUPPORTED,     /* target: configuration path; refused by apply before anything is touched */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);
@@ -135,7 +134,7 @@ typedef struct PlanOptions {
 /* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */
 _must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, const PlanOptions *options, Plan **ret, Diag *diag);
 /* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL: keep all. The id
- * stays that of the whole plan, so that both halves of a boot name the one that was reviewed; unsupported actions always stay. */
+ * stays that of the whole plan, so that both halves of a boot name the one that was reviewed. */
 _nonnull(1) void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons);
 const Action *plan_find(const Plan *plan, const char *id);
 /* Text for people, JSON for machines (contract, section 6); both new, both without secrets. */
@@ -165,6 +164,8 @@ _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *g
 void action_after(Action *a, const char *id);
 void action_after_any(Action *a, const char *id);
 void action_content(Action *a, const void *data, size_t size); /* replaces the content: for bytes that are no text */
+/* start-unit: unit.reads, unit.inputs and after, from those files of the plan that the unit reads when it starts. */
+_nonnull_ void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit));
 
 /* The planners, in the order plan_make() calls them. */
 _must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* environment, resolver, hosts */
@@ -173,10 +174,14 @@ _must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* instance stores */
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);        /* sysctl, huge pages, EFA */
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);         /* driver to IMEX */
-_must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, units, what is unsupported */
+_must_check_ _nonnull_ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag);            /* marker, taint, units */
 
 _malloc_ char *plan_describe_host(const Host *host);
-_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user);
+_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);       /* memlock: containers may lock all memory */
+/* Does something here use EFA: are there devices, or must there be? */
+_nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
+/* A step of the run phase that kubelet waits for as failurePolicy says: kernel settings, huge pages, network, accelerators. */
+_nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 unsigned host_gpus(const Host *host);                           /* NVIDIA's display functions on the PCI bus */
@@ -190,6 +195,8 @@ unsigned cpu_reserved_millicores(unsigned cpus);
 /* The tenth address of a service range, canonical; -EINVAL if it is no range or has no tenth address. */
 _must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6);
 json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns, Diag *warnings);
+/* The taints that the user's flags or settings register the node with: "key=value:NoSchedule". */
+_nonnull_ char **kubelet_taints(const Config *config);
 /* What a list of flags written for nodeadm means as an argument vector (environment.c says how). */
 char **kubelet_words(char *const *flags);
 _must_check_ _nonnull(1, 2, 3, 5) int kubelet_environment(Plan *plan, const Config *config, const Host *host, char *const *flags, Diag *diag);
@@ -198,6 +205,9 @@ _nonnull_ void kubelet_files(Plan *plan, const Config *config, const Host *host,
 /* text */
 _malloc_ char *systemd_quote_assignment(const char *name, const char *value);   /* for Environment= and DefaultEnvironment= */
 _malloc_ char *systemd_quote_words(char *const *words);         /* for NAME=… in an EnvironmentFile= that is expanded as $NAME */
+/* What systemd reads back: the last value of that name in such a file, NULL where there is none; and the words that $NAME becomes. */
+_nonnull_ char *systemd_environment_value(const char *text, const char *name);
+_nonnull_ char **systemd_split_words(const char *value);
 _malloc_ char *json_text(const json_t *json);                   /* indented, a line end behind it; the shortest numbers that are exact */
 /* Sets what stands at a path like "authentication/webhook/enabled"; makes the objects between. Takes the value. */
 _nonnull_ void json_put(json_t *object, const char *path, json_t *value);

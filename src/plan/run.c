@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the units in their order;
- * and what the configuration asks for and this version cannot do. */
+/* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the units in their order,
+ * and what a failed step of the devices means to kubelet: that it stays down, or that it registers a node with a taint. */
 #include "plan/plan.h"
-#include "base/hash.h"
 #include "base/str.h"
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
@@ -11,19 +10,15 @@
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
 
-static bool is_file(const Action *a) {
-        return a->type == ACTION_WRITE_FILE;
-}
-
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
 static bool is_read_by_manager(const Action *a) {
-        return is_file(a) && (startswith(a->target, UNIT_DIR) || streq(a->target, SYSTEM_ENVIRONMENT));
+        return a->type == ACTION_WRITE_FILE && (startswith(a->target, UNIT_DIR) || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
 /* What a daemon reads when it starts: its group's files, its drop-ins, everybody's environment. SOCI's file is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "%s.d/", unit), *group = xstrndup(unit, strcspn(unit, "."));
-        if (!is_file(a) || a->phase != PHASE_CONFIG)
+        if (a->phase != PHASE_CONFIG)
                 return false;
         if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT))
                 return true;
@@ -42,18 +37,7 @@ static void plan_reload(Plan *plan) {
 
 static void plan_unit(Plan *plan, const char *group, const char *unit, const char *why, const char *after) {
         Action *start = plan_add(plan, ACTION_START_UNIT, PHASE_RUN, group, unit, why);
-        _cleanup_(text_done) Text inputs = {};
-        for (size_t i = 0; i + 1 < plan->n; i++) {
-                const Action *a = &plan->actions[i];
-                if (!is_read_by_unit(a, unit))
-                        continue;
-                char digest[65];
-                sha256_hex(a->file.content, a->file.size, digest);
-                text_add(&inputs, "%s %s\n", digest, a->target);
-                strv_add(&start->unit.reads, a->target);
-                action_after(start, a->id);
-        }
-        sha256_hex(inputs.data ?: "", inputs.size, start->unit.inputs);
+        action_reads(plan, start, is_read_by_unit);
         action_after(start, PLAN_RELOAD_ID);
         action_after(start, after);
 }
@@ -86,7 +70,46 @@ static void plan_sandbox_image(Plan *plan) {
         action_after(import, "start-unit:containerd.service");
 }
 
-static void plan_units(Plan *plan, bool soci) {
+/* ---- devices ---- */
+
+static const char *const device_groups[] = { "sysctl", "hugepages", "network", "accelerator", NULL };
+
+bool plan_is_device_step(const Action *a) {
+        return a->phase == PHASE_RUN && strv_contains((char *const *)device_groups, a->group);
+}
+
+/* Behind all that is done to devices: where they must be well, or just over. */
+static void after_devices(const Plan *plan, Action *a, bool well) {
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan_is_device_step(&plan->actions[i]))
+                        (well ? action_after : action_after_any)(a, plan->actions[i].id);
+}
+
+/* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
+static void plan_taint(Plan *plan, const Config *config) {
+        bool taint = config->failure_policy == FAILURE_JOIN_TAINTED;
+        Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
+                             taint ? "if a step of the devices failed; else none" : "none: a failed step keeps kubelet down");
+        if (!taint)
+                return;
+        a->with = xstrdup(TAINT_KEY);
+        a->device.words = kubelet_taints(config);
+        after_devices(plan, a, false);
+}
+
+/* ---- units ---- */
+
+static void plan_turn(Plan *plan, bool tainted) {
+        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, tainted ? "storage and containerd are well, and the devices were seen to" : "all that kubelet waits for went well", "", 0644);
+        if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
+                action_after(turn, "import-image:" SANDBOX_ARCHIVE);
+        action_after(turn, "start-unit:containerd.service");
+        action_after(turn, "write-file:" MOUNTS_READY);         /* also where --daemon leaves containerd out */
+        action_after(turn, "taint-node:" TAINT_FILE);
+        after_devices(plan, turn, !tainted);
+}
+
+static void plan_units(Plan *plan, const Config *config, bool soci) {
         if (soci) {
                 plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
                 action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
@@ -94,15 +117,15 @@ static void plan_units(Plan *plan, bool soci) {
         plan_unit(plan, "containerd", "containerd.service", "restarted if what it reads changed",
                   soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
         action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
+        after_devices(plan, &plan->actions[plan->n - 1], false);
         if (!soci)
                 plan_sandbox_image(plan);
-        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, "all that kubelet waits for went well", "", 0644);
-        if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
-                action_after(turn, "import-image:" SANDBOX_ARCHIVE);
-        action_after(turn, "start-unit:containerd.service");
-        action_after(turn, "write-file:" MOUNTS_READY);         /* also where --daemon leaves containerd out */
+        plan_taint(plan, config);
+        plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
-        action_after(&plan->actions[plan->n - 1], "write-file:" KUBELET_TURN);
+        Action *kubelet = &plan->actions[plan->n - 1];
+        strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
+        action_after(kubelet, "write-file:" KUBELET_TURN);
 }
 
 int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
@@ -111,8 +134,6 @@ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         plan_reload(plan);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
-        plan_units(plan, plan_uses_soci(config, host, &reason));
-        for (char **path = config->unsupported; path && *path; path++)
-                plan_add(plan, ACTION_UNSUPPORTED, PHASE_RUN, "unsupported", *path, "not supported yet, and not ignored: init refuses this plan");
+        plan_units(plan, config, plan_uses_soci(config, host, &reason));
         return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #define SPEC_FILE "/etc/containerd/base-runtime-spec.json"
+#define UNLIMITED "RLIM_INFINITY"       /* stands for 2^64 - 1 (RLIM_INFINITY), which is no JSON integer of jansson's */
 
 static const char *const capabilities[] = {
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID",
@@ -56,12 +57,37 @@ static json_t *default_spec(void) {
         return spec;
 }
 
-void plan_runtime_spec(Plan *plan, const json_t *user) {
+/* Memory that EFA and RDMA are to reach must be locked, and a container has the limit of this spec, whatever limits.d says; what
+ * the user's spec says of it holds (facts: E17 to E20). */
+static void allow_memlock(json_t *spec) {
+        json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
+        size_t i;
+        json_array_foreach(limits, i, limit)
+                if (streq(json_string_value(json_object_get(limit, "type")) ?: "", "RLIMIT_MEMLOCK"))
+                        return;
+        json_array_append_new(limits, json_pack("{ss ss ss}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED, "hard", UNLIMITED));
+}
+
+static char *spec_text(const json_t *spec) {
+        _cleanup_(freep) char *text = json_text(spec);
+        Text t = {};
+        const char *from = text, *at;
+        for (; (at = strstr(from, "\"" UNLIMITED "\"")); from = at + strlen("\"" UNLIMITED "\"")) {
+                text_add_bytes(&t, from, (size_t)(at - from));
+                text_add(&t, "%llu", (unsigned long long)UINT64_MAX);
+        }
+        text_add(&t, "%s", from);
+        return text_take(&t);
+}
+
+void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         json_t *spec = default_spec();
         if (user)
                 json_merge_deep(spec, user);
-        _cleanup_(freep) char *text = json_text(spec);
+        if (memlock)
+                allow_memlock(spec);
+        _cleanup_(freep) char *text = spec_text(spec);
         json_decref(spec);
-        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, user ? "containerd's own, with the user's merged in" : "containerd's own, 65536 open files",
-                  text, json_holds_secret(user) ? 0600 : 0644);
+        _cleanup_(freep) char *why = xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files", memlock ? "; EFA may lock all memory" : "");
+        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, why, text, json_holds_secret(user) ? 0600 : 0644);
 }

@@ -220,6 +220,18 @@ static Device array_device(const Stores *s, const ArrayFound *f, const char *pla
         };
 }
 
+/* ---- programs ---- */
+
+static void need_program(Stores *s, const char *program, const char *package, const char *what) {
+        if (!strv_contains(s->seen->programs, program))
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program, what, package);
+}
+
+static void need_mkfs(Stores *s) {
+        bool xfs = s->config->instance.storage.filesystem == FILESYSTEM_XFS;
+        need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs", "a file system has to be made");
+}
+
 /* ---- what lives there ---- */
 
 static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, size_t n, char ***ret_ids) {
@@ -273,12 +285,10 @@ static uint64_t room(const Stores *s) {
         return bytes - bytes / 20;      /* what the file system itself takes */
 }
 
-static void check_moves(Stores *s, uint64_t bytes, bool full) {
+static void check_room(Stores *s, uint64_t bytes) {
         _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes);
         if (bytes > room(s))
                 stores_refuse(s, CAUSE_MOVE, "%s are to move to the instance stores, which hold %s: remove what is not needed, or name what shall stay in disabledMounts", need, have);
-        if (full && !strv_contains(s->seen->programs, "cp"))
-                stores_refuse(s, CAUSE_STORAGE_TOOL, "cp is not in this image, and files have to move to the instance stores: install coreutils");
 }
 
 static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n, char *const *stops) {
@@ -301,8 +311,10 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
                 action_after(a, *stops);
         free(a->why);
         a->why = why_moved(a->storage.state, bytes, full);
-        if (a->storage.state == STEP_MAKE)
-                check_moves(s, bytes, full);
+        if (a->storage.state != STEP_MAKE)
+                return;
+        check_room(s, bytes);
+        need_program(s, "cp", "coreutils", "what the node writes to has to move to the instance stores");       /* empty directories, too */
 }
 
 static void add_binds(Plan *plan, const char *place, const BindStep *binds, size_t n) {
@@ -325,18 +337,6 @@ static void add_state(Plan *plan, Stores *s, const Device *d) {
         add_stops(plan, d->place, binds, n, &stops);
         add_moves(plan, s, d->place, binds, n, stops);
         add_binds(plan, d->place, binds, n);
-}
-
-/* ---- programs ---- */
-
-static void need_program(Stores *s, const char *program, const char *package, const char *what) {
-        if (!strv_contains(s->seen->programs, program))
-                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program, what, package);
-}
-
-static void need_mkfs(Stores *s) {
-        bool xfs = s->config->instance.storage.filesystem == FILESYSTEM_XFS;
-        need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs", "a file system has to be made");
 }
 
 /* ---- strategies ---- */
@@ -414,11 +414,12 @@ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag)
         stores_find(&s);
         warn_of_promise(plan, &s);
         stores_check_number(&s);
-        if (s.count > 0 && s.seen->looked)
+        if (s.count > 0 || !s.seen->looked)
                 place_check_top(&s);
         if (config->instance.storage.strategy == STORAGE_MOUNT)
                 plan_each(plan, &s);
         else if (s.count > 0)
                 plan_one(plan, &s);
+        places_check_units(plan, &s);
         return s.refused ? -EINVAL : 0;
 }

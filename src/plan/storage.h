@@ -48,6 +48,8 @@ _malloc_ char *array_missing(const Stores *s);
 void place_check_top(Stores *s);
 /* Can something be mounted at path, where none of ours is yet? */
 void place_check(Stores *s, const char *path);
+/* Units of somebody else's for places that the plan mounts or binds: a warning. */
+void places_check_units(Plan *plan, const Stores *s);
 typedef struct BindStep {
         const StorageBind *bind;
         StepState state;                /* STEP_UNKNOWN, STEP_KEEP, STEP_MAKE */

@@ -94,7 +94,11 @@ ok "a place that is not empty" refused '{strategy: RAID0, mountPath: /mnt/full}'
 ok "a place that would move to itself" refused '{strategy: RAID0, mountPath: /var/lib/kubelet/disks}' EMOUNT 'lies in /var/lib/kubelet'
 echo "30 22 0:40 / /mnt/ro ro - tmpfs tmpfs ro" >>"$root/proc/self/mountinfo"; mkdir "$root/mnt/ro"
 ok "a read-only file system" refused '{strategy: RAID0, mountPath: /mnt/ro}' EMOUNT '/mnt/ro/0 cannot be made, its file system is read-only'
-ok "below /proc nobody gets so far" eval 'plan "{strategy: RAID0, mountPath: /proc/x}"; [ $code = 11 ] && says "no folder of the system"'
+ok "a mountPath below /proc" refused '{strategy: RAID0, mountPath: /proc/x}' EMOUNT 'spec.instance.localStorage.mountPath: /proc/x lies in /proc'
+ok "is a valid configuration" "$nodestrap" config check --root "$root" -c file:///node.yaml
+machine g6-xlarge
+ok "is refused before anybody looks at disks" eval 'plan "{strategy: RAID0, mountPath: /sys/x}" --skip run; [ $code = 30 ] && says "/sys/x lies in /sys"'
+machine g6-xlarge nvme0n1
 echo "31 22 0:41 / /var/lib/kubelet/pods/x rw - tmpfs tmpfs rw" >>"$root/proc/self/mountinfo"
 ok "a kubelet that runs pods" refused '{strategy: RAID0}' EMOUNT 'first at /var/lib/kubelet/pods/x' Reboot
 ok "is in nobody's way where it stays" planned '{strategy: RAID0, disabledMounts: [Kubelet]}' make make

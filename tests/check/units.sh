@@ -27,7 +27,7 @@ same() { [ "$1" = "$2" ] && [ "$1" != 0 ]; }
 differ() { [ "$1" != "$2" ] && [ "$2" != 0 ]; }
 
 guest() {
-        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' p q r
+        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' L FM K E p q r t
         unit good Type=notify NotifyAccess=all "ExecStart=$ready"
         unit good2 Type=notify NotifyAccess=all "ExecStart=$ready"
         unit simple "ExecStart=/bin/sleep inf"
@@ -195,6 +195,110 @@ guest() {
         try "a unit that was started with the same is started anew all the same" 0 '^done stop-unit:stops.service' '^done start-unit:stops.service' \
                 < <(printf '%s\n' "stop-unit stops.service state=make deadline=10s" "$q after=stop-unit:stops.service")
         holds "as another process" differ "$p" "$(pid stops)"
+
+        # start-unit of what the image may have, and of NVIDIA's
+        L=/usr/lib/systemd/system; FM=nvidia-fabricmanager
+        ours() { U=$L unit "$@"; }              # where a mask in /run comes before it
+        try "an optional unit that does not exist is a warning" 0 '^unchanged start-unit:missing.service' '^warning unit-missing: missing.service does not exist' \
+                <<<"start-unit missing.service optional=yes deadline=10s"
+        try "so is one that is masked" 0 '^unchanged start-unit:masked.service' '^warning unit-missing: masked.service is masked' <<<"start-unit masked.service optional=yes deadline=10s"
+        try "an optional unit that fails has failed" 50 '^failed start-unit:fails.service' <<<"start-unit fails.service optional=yes deadline=10s"
+        q="start-unit $FM.service retry=yes deadline=25s"
+        ours $FM Type=forking PIDFile=/run/fm.pid "ExecStart=/bin/sh -c \"[ -e /run/fabric ] || { touch /run/fabric; echo 'no fabric yet'; exit 1; }; sleep inf & echo \$\$! >/run/fm.pid\""
+        ln -s $L/$FM.service /etc/systemd/system/multi-user.target.wants/; systemctl daemon-reload      # enabled, as in the image, and so never unloaded
+        try "a start that fails is tried again" 0 "^done start-unit:$FM.service" "start-unit:$FM.service: $FM.service did not stay up: its command /bin/sh \(status 1\) failed; last said \"no fabric yet\".*; start 1 failed, the next one is in 5 s" <<<"$q"
+        p=$(pid $FM); rm -r /run/nodestrap
+        try "fabric manager that runs and reads nothing of ours" 0 "^unchanged start-unit:$FM.service" <<<"$q"
+        holds "is not restarted, whoever has started it" same "$p" "$(pid $FM)"
+        systemctl stop $FM; rm /run/fabric
+        try "without time for another start" 33 "^failed start-unit:$FM.service: .*status 1.*and /var/log/fabricmanager.log" 'failed \(33 EFABRICMANAGER\)' <<<"start-unit $FM.service retry=yes deadline=4s"
+        ours $FM Type=forking "ExecStart=/bin/sh -c \"echo 'warning Nothing to do [NV_WARN_NOTHING_TO_DO]'; exit 0\""; systemctl daemon-reload
+        try "fabric manager that finds nothing to do" 33 "$FM.service did not stay up: it found no NVSwitch: .*last said \"warning Nothing to do" <<<"start-unit $FM.service deadline=10s"
+        ours $FM Type=oneshot ExecCondition=/bin/false "ExecStart=/bin/true"; systemctl daemon-reload
+        try "one that is skipped by its ExecCondition=" 33 'its ExecCondition= /bin/false \(status 1\) said no, so systemd did not start it' <<<"$q"
+        ours $FM Type=oneshot "ExecStart=/bin/true"; printf '[Unit]\nConditionPathExists=!/usr\nConditionPathExists=/etc\n' >>$L/$FM.service; systemctl daemon-reload
+        try "one that is skipped by a condition names it" 33 'did not stay up: ConditionPathExists=!/usr is not met, so systemd did not start it' <<<"$q"
+        holds "and was not tried again" bash -c '! grep -q "start 1 failed" <<<"$1"' _ "$out"
+        ours $FM Type=notify NotifyAccess=all 'ExecStart=/bin/sh -c "echo $$$$ >/run/activating; read x </run/ready; systemd-notify --ready; exec sleep inf"'
+        systemctl daemon-reload; mkfifo /run/activating /run/ready; systemctl start --no-block $FM; read -r p </run/activating
+        unit goes-on Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/ready"'; systemctl daemon-reload        # begins when the other start was asked for
+        try "a start that is under way is joined" 0 "^done start-unit:$FM.service" <<<"$q"$'\n'"start-unit goes-on.service inputs=1 deadline=10s"
+        holds "not begun anew" same "$p" "$(pid $FM)"
+
+        # mask-unit, unmask-unit
+        q="mask-unit $FM.service deadline=10s"
+        try "mask-unit stops" 0 "^done mask-unit:$FM.service" <<<"$q"
+        holds "the process" ended "$p"
+        holds "and masks until the next boot" test "$(systemctl show -P UnitFileState $FM) $(systemctl show -P ActiveState $FM)" = "masked-runtime inactive"
+        try "mask-unit again" 0 "^unchanged mask-unit:$FM.service" <<<"$q"
+        try "mask-unit of a unit that does not exist" 0 '^unchanged mask-unit:missing.service' <<<"mask-unit missing.service deadline=10s"
+        try "start-unit of a unit with such a mask" 50 "$FM.service is masked; systemctl unmask --runtime $FM.service" <<<"start-unit $FM.service deadline=10s"
+        try "unmask-unit" 0 "^done unmask-unit:$FM.service" <<<"unmask-unit $FM.service deadline=10s"
+        holds "it can be started again" test "$(systemctl show -P LoadState $FM)" = loaded
+        try "unmask-unit again" 0 "^unchanged unmask-unit:$FM.service" <<<"unmask-unit $FM.service deadline=10s"
+        try "unmask-unit of a unit that does not exist" 0 '^unchanged unmask-unit:missing.service' <<<"unmask-unit missing.service deadline=10s"
+        try "unmask-unit of one that an administrator has masked" 50 '^failed unmask-unit:masked.service: .*systemctl unmask masked.service' <<<"unmask-unit masked.service deadline=10s"
+        holds "leaves that mask" test -L /etc/systemd/system/masked.service
+        U=/etc/systemd/system unit hides "ExecStart=/bin/sleep inf"; systemctl daemon-reload; systemctl start hides; p=$(pid hides)
+        try "mask-unit of one with a file in /etc is a warning" 0 '^done mask-unit:hides.service' '^warning unit-not-masked: hides.service does not run, but' <<<"mask-unit hides.service deadline=10s"
+        holds "but stops it" ended "$p"
+        try "the same again" 0 '^unchanged mask-unit:hides.service' '^warning unit-not-masked' <<<"mask-unit hides.service deadline=10s"
+
+        # await-unit
+        K=nvidia-kmod-load
+        await() { echo "await-unit $1.service deadline=${2:-10s}"; }
+        try "await-unit of a unit that does not exist" 0 '^unchanged await-unit:missing.service' <<<"$(await missing)"
+        try "of one that never began" 0 '^unchanged await-unit:waits.service' <<<"$(systemctl stop waits; await waits)"
+        holds "it is not started" test "$(systemctl show -P ActiveState waits)" = inactive
+        try "of one whose condition was not met" 0 '^unchanged await-unit:cond.service' <<<"$(systemctl start cond; await cond)"
+        try "of one that runs" 0 '^unchanged await-unit:good.service' <<<"$(systemctl start good; await good)"
+        ours $K Type=oneshot RemainAfterExit=yes 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go; exit $$x"'; systemctl daemon-reload; mkfifo /run/loading /run/go
+        systemctl start --no-block $K; read -r _ </run/loading
+        try "of one at work that does not end in time" 33 "^failed await-unit:$K.service: not done after 0.5 s; the job of $K.service was running, the unit activating \(start\)" <<<"$(await $K 500ms)"
+        holds "whose job is left alone" bash -c "systemctl list-jobs | grep -q $K"
+        { await $K; echo "start-unit good2.service inputs=1 deadline=10s after=await-unit:$K.service"; } >/run/plan
+        systemctl stop good2; $TOOL </run/plan >/run/out 2>&1 & p=$!
+        echo 0 >/run/go; wait $p; out=$(cat /run/out)
+        holds "of one at work that ends well" grep -q "^unchanged await-unit:$K.service" /run/out
+        holds "comes before what is after it" bash -c "[ \$(systemctl show -P ActiveEnterTimestampMonotonic $K) -lt \$(systemctl show -P ActiveEnterTimestampMonotonic good2) ]"
+        systemctl stop $K; systemctl start --no-block $K; read -r _ </run/loading; await $K >/run/plan; $TOOL </run/plan >/run/out 2>&1 & p=$!
+        echo 4 >/run/go; wait $p; out=$(cat /run/out)
+        holds "of one at work that fails" grep -qE "^failed await-unit:$K.service: $K.service failed: .*status 4" /run/out
+        ours $K Type=oneshot 'ExecStart=/bin/sh -c "echo no such module; exit 1"'; systemctl daemon-reload; systemctl start $K 2>/dev/null
+        try "of one that failed before" 33 "^failed await-unit:$K.service: $K.service failed: .*status 1; last said \"no such module\"" 'failed \(33 EDRIVER\)' <<<"$(await $K)"
+        try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
+        await behind 20s >/run/plan; systemctl stop behind inside; systemctl start --no-block inside behind
+        holds "of one that waits for us ends at once" bash -c 'systemctl start inside; grep -q "behind.service is ordered after inside.service" /run/out'
+
+        # taint-node: what systemd makes of the file that people have patched, and of ours behind it
+        E=/etc/eks/kubelet/environment; mkdir -p /etc/eks/kubelet
+        printf '#!/bin/bash\nname=$1; shift; printf "%%s\\0" "$@" >"/run/words.$name"\n' >/opt/tell; chmod 755 /opt/tell
+        unit tell-before Type=oneshot EnvironmentFile=$E 'ExecStart=/opt/tell before $NODEADM_KUBELET_ARGS'
+        unit tell-tainted Type=oneshot EnvironmentFile=$E EnvironmentFile=-/run/nodestrap/kubelet-environment 'ExecStart=/opt/tell tainted $NODEADM_KUBELET_ARGS'
+        systemctl daemon-reload
+        t="taint-node /run/nodestrap/kubelet-environment"
+        q="start-unit fails.service deadline=10s"$'\n'"$t after-any=start-unit:fails.service"
+        for r in 'NODEADM_KUBELET_ARGS=--a=1 --b=2' '# NODEADM_KUBELET_ARGS=no\nA=1\nNODEADM_KUBELET_ARGS="--a=b\\\\ c --d=\\"e f\\""\nB="x\ny"' "NODEADM_KUBELET_ARGS='--a=\"b c\"' --d  " \
+                'NODEADM_KUBELET_ARGS=--a=1 \\\n --b=2\\ \n' '  NODEADM_KUBELET_ARGS =  --a=x\\"y\n;c\n# d\n' 'NODEADM_KUBELET_ARGS=--one\r\nNODEADM_KUBELET_ARGS=--two=$HOME%%n' \
+                'NODEADM_KUBELET_ARGS="--a=`$x`\\q\\`" "b"\x27c d\x27 e" f' 'NODEADM_KUBELET_ARGS=\nOTHER=1' 'junk\n=x\nNODEADM_KUBELET_ARGS=--é="\\\\\\\\"\x27\x27' 'NODEADM_KUBELET_ARGS="--open=\x27it' \
+                "NODEADM_KUBELET_ARGS=--json='{\"k\": \"v w\"}' --last=\\\\\\\\"; do
+                printf '%b' "$r" >$E; $TOOL <<<"$q" >/run/out 2>&1; systemctl start tell-before tell-tainted
+                { cat /run/words.before; printf '%s\0' --node-labels=nodestrap/unhealthy=EUNIT --register-with-taints=nodestrap/unhealthy=EUNIT:NoSchedule; } >/run/words.want
+                [ -s /run/words.before ] && [ "$(tr -d '\0' </run/words.before)" ] || printf '%s\0' --node-labels=nodestrap/unhealthy=EUNIT --register-with-taints=nodestrap/unhealthy=EUNIT:NoSchedule >/run/words.want
+                out=$(tr '\0' '|' </run/words.want; echo; tr '\0' '|' </run/words.tainted; echo; cat /run/nodestrap/kubelet-environment)
+                holds "arguments kept: ${r//[$'\n\r']/ }" cmp /run/words.want /run/words.tainted
+        done
+        echo 'NODEADM_KUBELET_ARGS=--v=2 --register-with-taints=a=b:NoExecute --v=3' >$E; chmod 600 $E
+        try "taint-node after a failure" 50 '^done taint-node' '^warning node-tainted' <<<"$q"
+        holds "writes what the file says, with its mode" test "$(stat -c %a /run/nodestrap/kubelet-environment)" = 600
+        holds "the user's taints are kept" grep -q 'register-with-taints=a=b:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
+        try "again" 50 '^unchanged taint-node' <<<"$q"
+        echo 'NODEADM_KUBELET_ARGS=--v=2' >$E
+        try "with planned taints" 50 '^done taint-node' <<<"$q words=c=d:NoSchedule,e:NoExecute"
+        holds "they are kept, too" grep -q 'register-with-taints=c=d:NoSchedule,e:NoExecute,nodestrap/unhealthy=EUNIT:NoSchedule$' /run/nodestrap/kubelet-environment
+        try "when all is well" 0 '^done taint-node' '^warning node-was-tainted' <<<"start-unit good.service inputs=1 deadline=10s"$'\n'"$t after-any=start-unit:good.service"
+        holds "the file goes" test ! -e /run/nodestrap/kubelet-environment
+        try "and stays away" 0 '^unchanged taint-node' <<<"$t"
 
         mv /run/systemd/private /run/systemd/p; mv /run/dbus/system_bus_socket /run/dbus/s
         try "systemd is not there" 50 'systemd cannot be reached' <<<"start-unit good.service inputs=9"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
- *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
+ *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [optional=yes] [retry=yes] [lenient=yes]
+ *         [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
  * and for storage
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127] [array-uuid=UUID] [array=yes] [level=raid0]
  *     [filesystem=xfs] [uuid=UUID] [with=noatime] [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
@@ -51,8 +52,6 @@ static void device_option_set(Action *a, const char *name, const char *value) {
                 a->pages.node = atoi(value);
         else if (streq(name, "if-none"))
                 a->pages.if_none = streq(value, "yes");
-        else if (streq(name, "lenient"))
-                a->lenient = streq(value, "yes");
         else if (streq(name, "number"))
                 a->device.count = (unsigned)strtoul(value, NULL, 10);
 }
@@ -63,8 +62,11 @@ static void option_set(Action *a, char *word) {
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid }, { "source", &a->storage.source }, { "with", &a->with },
         };
         const struct { const char *name; char ***list; } lists[] = {
-                { "after", &a->after }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks }, { "serials", &a->storage.serials },
-                { "blank", &a->storage.blank }, { "words", &a->device.words }, { "seen", &a->device.seen },
+                { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks },
+                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", &a->device.words }, { "seen", &a->device.seen },
+        };
+        const struct { const char *name; bool *flag; } flags[] = {
+                { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient }, { "array", &a->storage.array },
         };
         char *value = strchr(word, '=');
         if (!value)
@@ -78,10 +80,11 @@ static void option_set(Action *a, char *word) {
                 a->file.mode = (mode_t)strtoul(value, NULL, 8);
         else if (streq(word, "state"))
                 a->storage.state = (StepState)step_state_from_string(value);
-        else if (streq(word, "array"))
-                a->storage.array = streq(value, "yes");
         else if (streq(word, "moves"))
                 moves_read(a, value);
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+                if (streq(word, flags[i].name))
+                        *flags[i].flag = streq(value, "yes");
         device_option_set(a, word, value);
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
                 if (streq(word, texts[i].name))

@@ -5,6 +5,7 @@
 #include "../superblock.h"
 #include "../test.h"
 #include "base/run.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "host/content.h"
@@ -14,8 +15,11 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/fanotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- waiting: stands in for src/host/wait.c ---- */
@@ -216,6 +220,58 @@ TEST(model) {
         ASSERT_STREQ(run_ok(&r)->not_looked, "a model has no disks to look at");
         r.options.storage = false;
         ASSERT_TRUE(!run_ok(&r)->not_looked);
+}
+
+/* ---- a disk that does not answer ---- */
+
+/* The kernel holds up whoever opens the file until somebody allows it (fanotify(7)), which nobody does until *guard is closed. */
+static bool silence(const Run *r, const char *path, int *guard) {
+        _cleanup_(freep) char *file = xasprintf("%s%s", r->dir, path);
+        *guard = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
+        return *guard >= 0 && fanotify_mark(*guard, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, file) == 0;
+}
+
+TEST(disk_that_does_not_answer) {
+        RUN(r, "stores");
+        _cleanup_(close_fd) int guard = -1;
+        if (!silence(&r, "/dev/nvme1n1", &guard))
+                SKIP("no fanotify permission events");
+        r.options.answer_timeout_usec = 1 * USEC_PER_SEC;
+        ASSERT_TRUE(run_ok(&r)->looked);
+        const Disk *d = disk(r.host, "nvme1n1");
+        ASSERT_EQ(d->content.kind, CONTENT_UNREADABLE);
+        ASSERT_STREQ(d->content.error, "it did not answer within 1 s");
+        ASSERT_EQ(disk(r.host, "nvme2n1")->content.kind, CONTENT_BLANK);        /* what the others carry is known all the same */
+        ASSERT_STREQ(disk(r.host, "nvme3n1")->content.type, "dos");
+        ASSERT_EQ(array(&r.host->storage, "md127")->content.kind, CONTENT_BLANK);
+}
+
+TEST(array_that_does_not_answer) {
+        RUN(r, "stores");
+        _cleanup_(close_fd) int guard = -1;
+        if (!silence(&r, "/dev/md127", &guard))
+                SKIP("no fanotify permission events");
+        r.options.answer_timeout_usec = 1 * USEC_PER_SEC;
+        ASSERT_EQ(array(run_ok(&r), "md127")->content.kind, CONTENT_UNREADABLE);
+        ASSERT_EQ(disk(r.host, "nvme1n1")->content.kind, CONTENT_BLANK);
+}
+
+TEST(stop_while_a_disk_does_not_answer) {
+        RUN(r, "stores");
+        _cleanup_(close_fd) int guard = -1;
+        int status = 0;
+        if (!silence(&r, "/dev/nvme1n1", &guard))
+                SKIP("no fanotify permission events");
+        pid_t child = ASSERT_OK(fork());
+        if (child == 0) {               /* the signal is noted for good */
+                stop_catch();
+                raise(SIGTERM);
+                r.options.answer_timeout_usec = 3600 * USEC_PER_SEC;
+                run_fails(&r, CAUSE_INTERRUPTED, "stopped by SIGTERM", "/dev/nvme1n1");
+                _exit(0);
+        }
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        ASSERT_EQ(status, 0);
 }
 
 /* ---- waiting ---- */
@@ -543,6 +599,31 @@ TEST(bytes_of_other_file_systems_do_not_count) {
         ASSERT_TRUE(root_replace(r.root, "/var/lib/containerd/inside/file", data, 1 << 20, 0644) >= 0);
         ASSERT_TRUE(directory(run_ok(&r), "/var/lib/containerd")->bytes < 1 << 20);
         ASSERT_EQ(umount(inside), 0);
+}
+
+/* ---- units ---- */
+
+TEST(mount_units) {
+        RUN(r, "stores");
+        ASSERT_EQ(run_ok(&r)->n_units, 0);
+        run_write(&r, "/etc/systemd/system/mnt-k8s\\x2ddisks-0.mount", "[Unit]\nWhat=/not/here\n[Mount]\nWhat=UUID=0f0e0d0c-1111-4222-8333-444455556666\n"
+                  "Where=/mnt/k8s-disks/0\nType=xfs\n[Install]\nWhere=/nor/here\n");
+        run_write(&r, "/etc/systemd/system/data.mount", "[Mount]\nWhat=/dev/nvme3n1\nWhere=/data\n");
+        run_write(&r, "/etc/systemd/system/var-lib-kubelet.mount", "[Mount]\nWhat=/old\n#What=/dev/none\n What = /mnt/k8s-disks/0/kubelet \nWhere=/var/lib/kubelet\nOptions=bind\n");
+        run_write(&r, "/etc/systemd/system/half.mount", "[Mount]\nWhere=/half\n");
+        run_write(&r, "/etc/systemd/system/a.service", "[Mount]\nWhat=/dev/a\nWhere=/a\n");
+        ASSERT_OK(root_make_dirs(r.root, "/etc/systemd/system/folder.mount", 0755));
+        _cleanup_(freep) char *masked = xasprintf("%s/etc/systemd/system/masked.mount", r.dir);
+        ASSERT_EQ(symlink("/dev/null", masked), 0);
+        const Storage *s = run_ok(&r);
+        ASSERT_EQ(s->n_units, 3);
+        ASSERT_STREQ(s->units[0].name, "data.mount");
+        ASSERT_TRUE(!s->units[0].missing && s->units[1].missing && !s->units[2].missing);
+        ASSERT_STREQ(s->units[1].name, "mnt-k8s\\x2ddisks-0.mount");
+        ASSERT_STREQ(s->units[1].where, "/mnt/k8s-disks/0");
+        ASSERT_STREQ(s->units[2].what, "/mnt/k8s-disks/0/kubelet");
+        run_write(&r, "/dev/disk/by-uuid/0f0e0d0c-1111-4222-8333-444455556666", "");
+        ASSERT_TRUE(!run_ok(&r)->units[1].missing);
 }
 
 /* ---- facts ---- */

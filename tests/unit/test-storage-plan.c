@@ -735,6 +735,23 @@ TEST(a_place_below_what_moves_is_refused) {
         ASSERT_TRUE(plan_find(m->s.plan, "mount:/var/lib/kubelet-disks/0"));
 }
 
+TEST(a_place_in_a_file_system_of_the_kernel_is_refused) {
+        static const char *const paths[] = { "/proc", "/proc/sys/x", "/sys/disks" };
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "bb", 0);
+                m->s.config.instance.storage.mount_path = TEXT(m, "%s", paths[i]);
+                ASSERT_REFUSED(m, CAUSE_MOUNT, "where the kernel shows its state");
+                ASSERT_EQ(diag_count(&m->s.diag, false), 1);
+                m->s.host.storage.looked = false;       /* as in the configuration phase */
+                ASSERT_REFUSED(m, CAUSE_MOUNT, TEXT(m, "%s lies in /", paths[i]));
+                m->s.config.instance.storage.strategy = STORAGE_NONE;
+                ASSERT_PLANNED(m);
+        }
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_MOUNT, "b", 0);
+        m->s.config.instance.storage.mount_path = TEXT(m, "/system");
+        ASSERT_PLANNED(m);
+}
+
 TEST(what_runs_already_is_not_moved) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
         add_mount(m, "/var/lib/kubelet/pods/1/volumes/token", "0:77", "/", "tmpfs");
@@ -743,6 +760,28 @@ TEST(what_runs_already_is_not_moved) {
         ASSERT_REFUSED(m, CAUSE_MOUNT, "2 mounts are below it, the first at /var/lib/kubelet/pods/1/volumes/token. Reboot");
         m->s.config.instance.storage.no_kubelet = true;
         ASSERT_PLANNED(m);
+}
+
+TEST(units_that_mount_what_we_mount_are_told_of) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        MountUnit units[] = {
+                { TEXT(m, "data.mount"), TEXT(m, "/dev/gone"), TEXT(m, "/data"), true },
+                { TEXT(m, "mnt-k8s\\x2ddisks-0.mount"), TEXT(m, "UUID=1234"), TEXT(m, "/mnt/k8s-disks/0"), true },
+                { TEXT(m, "var-lib-containerd.mount"), TEXT(m, "/mnt/k8s-disks/0/containerd"), TEXT(m, "/var/lib/containerd"), false },
+                { TEXT(m, "var-lib-kubelet.mount"), TEXT(m, "/mnt/k8s-disks/0/kubelet"), TEXT(m, "/var/lib/kubelet"), false },
+        };
+        m->s.host.storage.units = units;
+        m->s.host.storage.n_units = ARRAY_SIZE(units);
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);
+        ASSERT_CONTAINS(m->s.plan->warnings.items[0].text, "mnt-k8s\\x2ddisks-0.mount in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for UUID=1234");
+        ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(var-lib-containerd.mount, var-lib-kubelet.mount)");
+        units[1].missing = false;
+        m->s.config.instance.storage.no_containerd = true;      /* then it is the user's own */
+        add_mount(m, "/var/lib/kubelet", "259:9", "/", "xfs");
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(diag_count(&m->s.plan->warnings, true), 2);   /* the other one: directory-mounted */
+        ASSERT_CONTAINS(m->s.plan->warnings.items[1].text, "(mnt-k8s\\x2ddisks-0.mount)");
 }
 
 TEST(the_user_s_own_mount_stays) {
@@ -867,7 +906,9 @@ TEST(programs_are_there_before_anything_begins) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
         m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs"));
         directory(m, "/var/lib/kubelet")->empty = directory(m, "/var/lib/containerd")->empty = true;
-        ASSERT_PLANNED(m);      /* nothing to copy */
+        ASSERT_REFUSED(m, CAUSE_STORAGE_TOOL, "cp is not in this image, and what the node writes to has to move to the instance stores: install coreutils");
+        m->s.host.storage.programs = keep_list(m, LIST("mkfs.xfs", "cp"));
+        ASSERT_PLANNED(m);      /* the directories themselves are copied */
         ASSERT_CONTAINS(planned(m, "move-files:/mnt/k8s-disks/0")->why, "empty");
 }
 
@@ -911,6 +952,40 @@ TEST(each_step_waits_for_what_it_needs) {
 }
 
 /* ---- printed ---- */
+
+static size_t files_below_binds(const Plan *plan, const char **ret) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n; i++)
+                for (size_t k = 0; k < ARRAY_SIZE(storage_binds); k++) {
+                        const char *target = plan->actions[i].target;
+                        if (plan->actions[i].type == ACTION_WRITE_FILE && startswith(target, storage_binds[k].path)) {
+                                ASSERT_EQ(plan->actions[i].phase, PHASE_CONFIG);        /* anew at each boot: it wins over the disks' */
+                                *ret = target;
+                                n++;
+                        }
+                }
+        return n;
+}
+
+/* The configuration phase removes a file that is no longer planned before the disks are there, so that an old copy of it may be left
+ * on them. Only a kubeconfig can be: the one for bootstrapping is read only where a flag names it, and one without a client
+ * certificate is not taken for the result of bootstrapping (kubernetes: pkg/kubelet/certificate/bootstrap, isClientConfigStillValid). */
+TEST(no_old_file_on_the_disks_is_believed) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bb", 0);
+        const char *file = NULL;
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(files_below_binds(m->s.plan, &file), 1);
+        ASSERT_STREQ(file, "/var/lib/kubelet/kubeconfig");
+        ASSERT_TRUE(!strstr(sample_file(&m->s, file)->file.content, "client-certificate"));
+        ASSERT_TRUE(!strstr(sample_file(&m->s, "/etc/eks/kubelet/environment")->file.content, "bootstrap"));
+        m->s.config.cluster.outpost = true;
+        m->s.config.cluster.id = TEXT(m, "11111111-2222");
+        m->s.config.cluster.endpoint = TEXT(m, "https://api.example");
+        m->s.host.api_server_addresses = keep_list(m, LIST("10.0.0.4"));
+        ASSERT_PLANNED(m);
+        ASSERT_EQ(files_below_binds(m->s.plan, &file), 1);
+        ASSERT_STREQ(file, "/var/lib/kubelet/bootstrap-kubeconfig");
+}
 
 TEST(text_and_json_say_what_is_done) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "bbb", 0);

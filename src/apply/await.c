@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or stopped: the image decided
+ * whether it runs, and some of them refuse it (RefuseManualStart, facts: nvidia 7.2). What has not begun has nothing to wait for. */
+#include "apply/device.h"
+#include "apply/unit.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+/* Also between two attempts of a unit that systemd restarts; since v254 its state may be "failed" there for a moment. */
+static bool is_busy(const UnitState *s) {
+        return *s->job || streq(s->active, "activating") || streq(s->active, "deactivating") || strstr(s->sub, "auto-restart");
+}
+
+/* The job is somebody else's, and may be another one each time systemd restarts the unit. */
+static void follow(Unit *u) {
+        u->foreign = true;
+        if (!*u->state.job || (u->job && streq(u->job, u->state.job)))
+                return;
+        u->job = (free(u->job), xstrdup(u->state.job));
+        unit_look_for_deadlock(u, u->job);
+}
+
+static void failed(Unit *u) {
+        if (!u->task->action->lenient) {
+                unit_fail(u);
+                return;
+        }
+        _cleanup_(freep) char *why = unit_failure(u, 0);
+        diag_warn(u->task->apply->diag, "unit-failed", NULL, u->task->action->id, "%s", why);
+        task_end(u->task, OUTCOME_UNCHANGED);
+}
+
+static void look(Unit *u) {
+        if (is_busy(&u->state))
+                follow(u);
+        else if (streq(u->state.active, "failed"))
+                failed(u);
+        else
+                task_end(u->task, OUTCOME_UNCHANGED);
+}
+
+static void job_ended(Unit *u) {
+        *u->state.job = 0;      /* its last properties came before this, with the job still among them */
+        look(u);
+}
+
+static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        if (unit_read_all(u, m) < 0)
+                return 0;
+        if (is_busy(&u->state))
+                task_checked(u->task, true);
+        else
+                look(u);
+        return 0;
+}
+
+int await_check(Task *t) {
+        static const UnitKind kind = { .ended = job_ended, .changed = look, .failed = "failed", .history = true };
+        return unit_look(t, &kind, on_checked);
+}
+
+int await_start(Task *t) {
+        follow(t->data);
+        return 0;
+}

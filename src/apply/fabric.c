@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on some GPUs or on all, and
+ * nothing else shows it (facts: nvidia 1.6). A GPU that did not join stays usable without NVLink, so that each one is looked at. */
+#include "apply/device.h"
+#include "apply/gpus.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define EAGER_USEC      (2 * USEC_PER_SEC)      /* so long it is asked every EAGER_STEP, then every STEP */
+#define EAGER_STEP_USEC (100 * USEC_PER_MSEC)
+#define STEP_USEC       USEC_PER_SEC
+#define MARGIN_USEC     (500 * USEC_PER_MSEC)   /* before the task's own deadline: which GPU it is is worth more than that it is late */
+
+typedef struct Gate {
+        Work *w;
+        uint64_t start_usec;
+        NvmlGpus gpus;
+        bool open;
+        NvmlFabric *seen;       /* of each GPU at the last ask that was answered */
+        bool known;             /* there was such an ask */
+        NvmlTrouble trouble;    /* of the last ask, if it was not answered */
+} Gate;
+
+static void gate_close(Gate *g) {
+        if (g->open)
+                nvml_close(&g->gpus);
+        g->open = g->known = false;
+        free(TAKE_PTR(g->seen));
+}
+
+static void gate_done(Gate *g) {
+        gate_close(g);
+        nvml_trouble_done(&g->trouble);
+}
+
+static bool has_uuid(const NvmlFabric *f) {
+        static const unsigned char zero[sizeof f->uuid];
+        return memcmp(f->uuid, zero, sizeof zero) != 0;
+}
+
+/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none (facts: nvidia 4). */
+static bool has_joined(const Gate *g, const NvmlFabric *f) {
+        return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK && (g->w->action->device.class != GPU_CLASS_TRAY || has_uuid(f));
+}
+
+static char *state_words(const Gate *g, const NvmlFabric *f) {
+        const char *state = nvml_fabric_state_to_string(f->state);
+        if (!state)
+                return xasprintf("in state %u, which nodestrap does not know", (unsigned)f->state);
+        const char *fault = f->misconfigured, *before = fault ? ", configuration: " : "";
+        if (f->state != NVML_FABRIC_COMPLETED || has_joined(g, f))
+                return xasprintf("%s%s%s", state, before, fault ?: "");
+        if (f->status == NVML_OK)
+                return xasprintf("%s, but without a cluster UUID%s%s", state, before, fault ?: "");
+        _cleanup_(freep) char *status = nvml_text(f->status);
+        return xasprintf("%s with status %s%s%s", state, status, before, fault ?: "");
+}
+
+static char *gpu_words(const Gate *g, size_t i, const char *between) {
+        _cleanup_(freep) char *state = state_words(g, &g->seen[i]);
+        return xasprintf("GPU %zu (%s)%s %s", i, g->gpus.items[i].address, between, state);
+}
+
+static size_t count_joined(const Gate *g, size_t *ret_first) {
+        size_t joined = 0, first = g->gpus.n;
+        for (size_t i = 0; i < g->gpus.n; i++) {
+                bool has = has_joined(g, &g->seen[i]);
+                joined += has;
+                if (!has && first == g->gpus.n)
+                        first = i;
+        }
+        *ret_first = first;
+        return joined;
+}
+
+/* ---- failures ---- */
+
+static const char *advice(GpuClass class) {
+        switch (class) {
+        case GPU_CLASS_TRAY:
+                return "the switches and their fabric manager are the rack's, and nothing on this host can bring it about: look at the rack's "
+                       "NMX controller, and whether a partition with this tray has been made";
+        case GPU_CLASS_NVLINK5:
+                return "journalctl -u nvidia-fabricmanager tells what fabric manager and NVLSM did; see also that ib_umad is loaded and "
+                       "/dev/infiniband/umad* are there";
+        default:
+                return "journalctl -u nvidia-fabricmanager tells what fabric manager did";
+        }
+}
+
+static uint64_t waited(const Gate *g) {
+        return (now_usec() - g->start_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
+}
+
+static int fail_unsupported(Gate *g) {
+        return work_fail(g->w, -EOPNOTSUPP, CAUSE_FABRIC, "the driver reports the fabric state Not Supported for all %zu GPUs, though the machine has NVSwitches "
+                         "and GPUs that should say when they have joined; nvidia-smi -q shows the same: see whether driver and firmware know this machine", g->gpus.n);
+}
+
+static int fail_late(Gate *g) {
+        Text also = {};
+        size_t first = 0;
+        (void)count_joined(g, &first);
+        _cleanup_(freep) char *state = state_words(g, &g->seen[first]);
+        for (size_t i = first + 1; i < g->gpus.n; i++) {
+                _cleanup_(freep) char *words = has_joined(g, &g->seen[i]) ? NULL : gpu_words(g, i, "");
+                if (words)
+                        text_add(&also, "%s%s", also.data ? ", " : "; also ", words);
+        }
+        int r = work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "GPU %zu of %zu (%s) still %s after %ju s%s; %s", first, g->gpus.n, g->gpus.items[first].address,
+                          state, (uintmax_t)waited(g), also.data ?: "", advice(g->w->action->device.class));
+        text_done(&also);
+        return r;
+}
+
+static int fail_few(Gate *g) {
+        return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML, "%s, still after %ju s; dmesg | grep -E 'NVRM|Xid' tells what the driver says", g->trouble.text,
+                         (uintmax_t)waited(g));
+}
+
+/* ---- one ask ---- */
+
+static void set_trouble(Gate *g, int code, char *text) {
+        nvml_trouble_done(&g->trouble);
+        g->trouble = (NvmlTrouble){ code, text };
+}
+
+/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the next ask. */
+static int gate_open(Gate *g) {
+        if (g->open)
+                return 0;
+        work_at(g->w, "NVIDIA's management library was asked for the GPUs, and did not answer");
+        int r = nvml_open(&g->gpus, &g->trouble);
+        if (r < 0)
+                return r;
+        g->open = true;
+        char *missing = gpus_missing(g->w, &g->gpus);
+        if (missing) {
+                set_trouble(g, NVML_UNKNOWN, missing);
+                gate_close(g);
+                return -EIO;
+        }
+        g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
+        return 0;
+}
+
+static int look_at(Gate *g, size_t i) {
+        work_at(g->w, "NVML was asked for the fabric state of GPU %zu (%s), and did not answer", i, g->gpus.items[i].address);
+        int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
+        if (code == NVML_NOT_SUPPORTED) {
+                g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
+                return 0;
+        }
+        if (code == NVML_OK)
+                return 0;
+        _cleanup_(freep) char *text = nvml_text(code);
+        set_trouble(g, code, xasprintf("asking GPU %zu (%s) for its fabric state: %s", i, g->gpus.items[i].address, text));
+        return -EIO;
+}
+
+static int look_at_all(Gate *g) {
+        nvml_trouble_done(&g->trouble);
+        int r = gate_open(g);
+        for (size_t i = 0; r == 0 && i < g->gpus.n; i++)
+                r = look_at(g, i);
+        if (r == 0)
+                g->known = true;
+        return r;
+}
+
+static bool none_supports_it(const Gate *g) {
+        for (size_t i = 0; i < g->gpus.n; i++)
+                if (g->seen[i].state != NVML_FABRIC_NOT_SUPPORTED)
+                        return false;
+        return true;
+}
+
+/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over at once. */
+static int gate_ask(Gate *g) {
+        size_t first = 0;
+        if (look_at_all(g) < 0) {
+                if (g->trouble.code == NVML_OK || nvml_is_final(g->trouble.code))
+                        return gpus_fail(g->w, &g->trouble);
+                work_progress(g->w, "%s", g->trouble.text);
+                return 0;
+        }
+        if (g->w->action->device.class == GPU_CLASS_NVSWITCH && none_supports_it(g))
+                return fail_unsupported(g);
+        size_t joined = count_joined(g, &first);
+        if (joined == g->gpus.n)
+                return 1;
+        _cleanup_(freep) char *words = gpu_words(g, first, "");
+        work_progress(g->w, "%zu of %zu GPUs have joined the fabric; %s", joined, g->gpus.n, words);
+        return 0;
+}
+
+static int gate_wait(Gate *g) {
+        uint64_t end = MAX(g->w->deadline_usec, g->start_usec + MARGIN_USEC) - MARGIN_USEC;
+        for (bool waited_already = false;; waited_already = true) {
+                int r = gate_ask(g);
+                if (r != 0)
+                        return r < 0 ? r : waited_already;
+                uint64_t now = now_usec(), step = now - g->start_usec < EAGER_USEC ? EAGER_STEP_USEC : STEP_USEC;
+                if (now < end && work_pause(g->w, MIN(step, end - now)))
+                        continue;
+                return g->trouble.text ? fail_few(g) : fail_late(g);
+        }
+}
+
+/* ---- what was found ---- */
+
+static char *uuid_words(const unsigned char uuid[16]) {
+        Text t = {};
+        for (size_t i = 0; i < 16; i++)
+                text_add(&t, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+        return text_take(&t);
+}
+
+static bool same_clique(const NvmlFabric *a, const NvmlFabric *b) {
+        return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && a->clique == b->clique;
+}
+
+static json_t *gpu_found(const Gate *g, size_t i) {
+        const NvmlFabric *f = &g->seen[i];
+        bool completed = f->state == NVML_FABRIC_COMPLETED;
+        _cleanup_(freep) char *status = !completed ? NULL : f->status == NVML_OK ? xstrdup("Success") : nvml_text(f->status);
+        return json_pack("{s:I, s:s, s:s, s:s?}", "index", (json_int_t)i, "address", g->gpus.items[i].address,
+                         "state", nvml_fabric_state_to_string(f->state) ?: "unknown", "status", status);
+}
+
+/* Pods are told of the clique (nvidia.com/gpu.clique) only where all GPUs of the node are in the same one. */
+static void tell_clique(Gate *g, json_t *found) {
+        for (size_t i = 1; i < g->gpus.n; i++)
+                if (!same_clique(&g->seen[0], &g->seen[i])) {
+                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, NULL, "GPU 0 (%s) and GPU %zu (%s) are in different cliques of the fabric: the node "
+                                  "gets no label nvidia.com/gpu.clique; see how the rack's partitions are made", g->gpus.items[0].address, i, g->gpus.items[i].address);
+                        return;
+                }
+        _cleanup_(freep) char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;
+        json_object_set_new(found, "clusterUuid", uuid ? json_string(uuid) : json_null());
+        json_object_set_new(found, "cliqueId", json_integer(g->seen[0].clique));
+}
+
+static void gate_report(Gate *g, bool joined) {
+        json_t *gpus = json_array();
+        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus,
+                                "seconds", (double)((now_usec() - g->start_usec) / (100 * USEC_PER_MSEC)) / 10);
+        for (size_t i = 0; g->known && i < g->gpus.n; i++)
+                json_array_append_new(gpus, gpu_found(g, i));
+        if (joined)
+                tell_clique(g, g->w->found);
+}
+
+int fabric_work(Work *w) {
+        _cleanup_(gate_done) Gate g = { .w = w, .start_usec = now_usec() };
+        int r = gate_wait(&g);
+        gate_report(&g, r >= 0);
+        if (r >= 0 || !w->action->lenient)
+                return r;
+        diag_warn(&w->warnings, "fabric", NULL, NULL, "%s", w->text);
+        return 1;
+}

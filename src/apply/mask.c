@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * mask-unit, unmask-unit → MaskUnitFiles and UnmaskUnitFiles of systemd, in /run: the next boot finds the image as it was.
+ *
+ * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once more behind the mask,
+ * because somebody may have started it in between. */
+#include "apply/device.h"
+#include "apply/unit.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define STOPS_MAX 2
+
+static bool is_stopped(const UnitState *s) {
+        return !*s->job && (streq(s->active, "inactive") || streq(s->active, "failed"));
+}
+
+static bool is_masked(const UnitState *s) {
+        return streq(s->load, "masked");
+}
+
+/* ---- both: change the files, have them read, look again ---- */
+
+static void step(Unit *u);
+
+static int on_looked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        if (unit_read_all(u, m) >= 0)
+                step(u);
+        return 0;
+}
+
+static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        return unit_reply(u, m) < 0 || unit_get_all(u, on_looked) < 0 ? 0 : 1;
+}
+
+static int on_written(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        return unit_reply(u, m) < 0 || unit_call(u, MANAGER_PATH, MANAGER, "Reload", on_reloaded, "") < 0 ? 0 : 1;
+}
+
+/* ---- mask-unit ---- */
+
+static int mask_write(Unit *u) {
+        u->method = "MaskUnitFiles";
+        u->written = true;
+        return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_written, "asbb", 1, u->name, true, false);
+}
+
+static int stop(Unit *u) {
+        u->method = "StopUnit";
+        u->calls++;
+        return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
+}
+
+/* It does not run, so what was asked for holds now; but nobody keeps it from being started later. */
+static void mask_hidden(Unit *u) {
+        diag_warn(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
+                  "%s does not run, but cannot be kept from it: a file in /etc/systemd/system comes before a mask that ends with this boot; "
+                  "the image should have that unit in /usr/lib/systemd/system, or not at all", u->name);
+        task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+}
+
+static void mask_step(Unit *u) {
+        bool stopped = is_stopped(&u->state);
+        if (!stopped && u->calls < STOPS_MAX)
+                (void)stop(u);
+        else if (!stopped)
+                unit_fail(u);
+        else if (is_masked(&u->state))
+                task_end(u->task, OUTCOME_DONE);
+        else if (u->written)
+                mask_hidden(u);
+        else
+                (void)mask_write(u);
+}
+
+/* Its last properties came before this, with the job still among them. */
+static void stop_ended(Unit *u) {
+        *u->state.job = 0;
+        mask_step(u);
+}
+
+/* ---- unmask-unit ---- */
+
+static int unmask_write(Unit *u) {
+        u->method = "UnmaskUnitFiles";
+        u->written = true;
+        return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_written, "asb", 1, u->name, true);
+}
+
+static void unmask_step(Unit *u) {
+        if (!is_masked(&u->state))
+                task_end(u->task, OUTCOME_DONE);
+        else if (u->written || !streq(u->state.file, "masked-runtime"))
+                (void)task_fail(u->task, -EPERM, unit_cause(u->name), "%s is asked for and masked for good, not only for this boot; systemctl unmask %s",
+                                u->name, u->name);
+        else
+                (void)unmask_write(u);
+}
+
+/* ---- which of both ---- */
+
+static void step(Unit *u) {
+        if (u->task->action->type == ACTION_MASK_UNIT)
+                mask_step(u);
+        else
+                unmask_step(u);
+}
+
+static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        if (unit_read_all(u, m) < 0)
+                return 0;
+        bool mask = u->task->action->type == ACTION_MASK_UNIT, missing = streq(u->state.load, "not-found");
+        task_checked(u->task, mask ? !(missing || is_masked(&u->state)) || !is_stopped(&u->state) : is_masked(&u->state));
+        return 0;
+}
+
+int mask_check(Task *t) {
+        static const UnitKind kind = { .ended = stop_ended, .failed = "did not stop" };
+        return unit_look(t, &kind, on_checked);
+}
+
+int mask_start(Task *t) {
+        step(t->data);
+        return t->state == TASK_ENDED ? -ECANCELED : 0;
+}

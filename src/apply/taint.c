@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file of their own behind the
+ * one that people patch (units/kubelet.service.d). Nothing went wrong → no such file.
+ *
+ * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are repeated in ours. */
+#include "apply/device.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ENVIRONMENT_FILE "/etc/eks/kubelet/environment"
+#define ENVIRONMENT_MAX  (1 << 20)
+#define ARGUMENTS        "NODEADM_KUBELET_ARGS"
+#define TAINTS_FLAG      "--register-with-taints"
+
+/* By time: the root cause, as the report names it. */
+static const Result *first_failure(const Task *t) {
+        const Result *first = NULL;
+        for (size_t i = 0; i < t->n_after_any; i++) {
+                const Result *r = t->after_any[i]->result;
+                if (r->outcome == OUTCOME_FAILED && (!first || r->end_usec < first->end_usec))
+                        first = r;
+        }
+        return first;
+}
+
+/* The file's own, or there is none yet and kubelet will say so. */
+static int arguments_read(Task *t, char ***ret_words, mode_t *ret_mode) {
+        _cleanup_(freep) char *text = NULL, *value = NULL;
+        struct stat st = { .st_mode = 0644 };
+        int fd = root_open(t->apply->root, ENVIRONMENT_FILE, O_PATH);
+        int r = root_read(t->apply->root, ENVIRONMENT_FILE, ENVIRONMENT_MAX, &text, NULL);
+        if (fd >= 0) {
+                (void)!fstat(fd, &st);
+                close(fd);
+        }
+        if (r < 0 && r != -ENOENT)
+                return file_fail(t, r, "read", ENVIRONMENT_FILE);
+        value = systemd_environment_value(text ?: "", ARGUMENTS);
+        *ret_words = systemd_split_words(value ?: "");
+        *ret_mode = st.st_mode & 0777;
+        return 0;
+}
+
+/* What kubelet would register with without us: the flag on its command line, where people may have added it, or what is planned. */
+static char *taints_find(char *const *words, char *const *planned) {
+        const char *last = NULL;
+        for (char *const *w = words; w && *w; w++)
+                if (startswith(*w, TAINTS_FLAG "="))
+                        last = *w + strlen(TAINTS_FLAG "=");
+                else if (streq(*w, TAINTS_FLAG) && w[1])
+                        last = w[1];
+        return last ? xstrdup(last) : planned ? strv_join(planned, ",") : xstrdup("");
+}
+
+static char *content_make(char **words, char *const *planned, const char *code) {
+        _cleanup_(strv_freep) char **all = strv_copy(words);
+        _cleanup_(freep) char *taints = taints_find(words, planned), *value = NULL;
+        strv_push(&all, xasprintf("--node-labels=" TAINT_KEY "=%s", code));
+        strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints, *taints ? "," : "", code));
+        value = systemd_quote_words(all);
+        return xasprintf(ARGUMENTS "=%s\n", value);
+}
+
+static int taint_write(Task *t, const Result *failed) {
+        _cleanup_(strv_freep) char **words = NULL;
+        const char *code = cause_word(failed->cause);
+        mode_t mode = 0644;
+        int r = arguments_read(t, &words, &mode);
+        if (r < 0)
+                return r;
+        _cleanup_(freep) char *content = content_make(words, t->action->device.words, code);
+        r = root_replace_volatile(t->apply->root, TAINT_FILE, content, strlen(content), mode);
+        if (r < 0)
+                return file_fail(t, r, "written", TAINT_FILE);
+        t->result->found = json_pack("{s:s, s:s}", "taint", code, "step", failed->action->id);
+        if (r > 0)
+                diag_warn(t->apply->diag, "node-tainted", NULL, t->action->id, "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
+                          "of that name; where its Node exists already, kubectl has to taint it", code);
+        task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+        return 0;
+}
+
+static int taint_remove(Task *t) {
+        int r = root_remove(t->apply->root, TAINT_FILE);
+        if (r < 0)
+                return file_fail(t, r, "removed", TAINT_FILE);
+        if (r > 0)
+                diag_warn(t->apply->diag, "node-was-tainted", NULL, t->action->id, "what was wrong is well now, but the Node keeps what it has registered with: "
+                          "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-");
+        task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+        return 0;
+}
+
+/* The files say by themselves whether they are so already. */
+int taint_check(_unused_ Task *t) {
+        return CHECK_NEEDED;
+}
+
+int taint_start(Task *t) {
+        const Result *failed = first_failure(t);
+        return failed ? taint_write(t, failed) : taint_remove(t);
+}

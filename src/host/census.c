@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls, each a sentence that names it.
+ * Counted from the bus alone: whether a device that is there works is the drivers' to say, later. */
+#include "host/detect.h"
+#include "host/tables.h"
+
+#include "base/str.h"
+
+/* Nothing on a node brings back a device that the bus does not show. */
+#define ADVICE "stop and start the instance, which gives it another machine, or replace it"
+
+typedef struct Part {
+        const char *one, *many;         /* for sentences */
+        const char *layout;             /* its name in conf/pci-layout */
+        bool (*is)(const PciDevice *);
+        Cause cause;
+} Part;
+static const Part gpu_part = { "GPU", "GPUs", "gpu", pci_is_gpu, CAUSE_GPU_MISSING };
+static const Part nvswitch_part = { "NVSwitch", "NVSwitches", "switch", pci_is_nvswitch, CAUSE_NVSWITCH };
+static const Part bridge_part = { "ConnectX function that leads to the NVSwitches", "ConnectX functions that lead to the NVSwitches",
+                                  "switch", pci_is_connectx, CAUSE_NVSWITCH };
+static const Part efa_part = { "EFA device", "EFA devices", "efa", pci_is_efa, CAUSE_EFA };
+
+static void add(Host *h, Cause cause, char *text) {
+        h->shortfalls = xrealloc(h->shortfalls, h->n_shortfalls + 1, sizeof *h->shortfalls);
+        h->shortfalls[h->n_shortfalls++] = (Shortfall){ cause, text };
+}
+
+/* ---- on the PCI bus ---- */
+
+static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
+        char **list = NULL;
+        for (size_t i = 0; i < h->n_pci; i++)
+                if (is(&h->pci[i]))
+                        strv_add(&list, h->pci[i].address);
+        return list;
+}
+
+/* "10:1c.0|10:1d.0" → those that are not in there; NULL where that has an address which is not in the list, so that the list is not of
+ * this machine. */
+static char **missing_from(const char *list, char *const *there) {
+        char **missing = NULL;
+        size_t known = 0;
+        for (const char *p = list; *p;) {
+                size_t n = strcspn(p, "|");
+                _cleanup_(freep) char *address = xasprintf("0000:%.*s", (int)n, p);
+                p += n + (p[n] == '|');
+                if (strv_contains(there, address))
+                        known++;
+                else
+                        strv_add(&missing, address);
+        }
+        return known == strv_length(there) ? missing : strv_free(missing);
+}
+
+static char **missing_addresses(const InstanceType *t, const Part *part, char *const *there) {
+        for (size_t i = 0; t && i < n_pci_layout; i++)
+                if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
+                        return missing_from(pci_layout[i].addresses, there);
+        return NULL;
+}
+
+static void count_part(Host *h, const Part *part, unsigned expected, const char *by) {
+        _cleanup_(strv_freep) char **there = addresses_of(h, part->is), **missing = NULL;
+        size_t have = strv_length(there);
+        if (have >= expected)
+                return;
+        size_t lack = expected - have;
+        missing = missing_addresses(machine_type(h), part, there);
+        bool named = strv_length(missing) == lack;      /* not where the configuration expects fewer than there can be */
+        _cleanup_(freep) char *list = strv_join(named ? missing : there, ", ");
+        add(h, part->cause, xasprintf("%zu of %u %s %s missing (%s): %s%s; " ADVICE, lack, expected, expected == 1 ? part->one : part->many,
+                                      lack == 1 ? "is" : "are", by, named ? "" : have ? "only there are " : "none is there", list));
+}
+
+/* ---- all of it ---- */
+
+/* The type's GPUs, should none of them be there. Of a type that is not known it is only known that eight are a whole board. */
+static const GpuModel *model_of(const Host *h, const InstanceType *t) {
+        unsigned vendor, device;
+        if (!t && h->gpus.count < BOARD)
+                return NULL;
+        if (h->gpus.model || !t || !t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &vendor, &device) != 2)
+                return h->gpus.model;
+        return gpu_model_find(device);
+}
+
+static void count_switches(Host *h, const InstanceType *t, const char *by) {
+        const GpuModel *m = model_of(h, t);
+        if (!m || m->board != h->gpus.class)
+                return;
+        if (m->board == GPU_CLASS_NVSWITCH)
+                count_part(h, &nvswitch_part, m->switches, by);
+        if (m->board == GPU_CLASS_NVLINK5)
+                count_part(h, &bridge_part, m->switches, by);
+}
+
+/* Where a strategy is set, storage waits for the disks and judges for itself. */
+static void count_stores(const Config *config, Host *h) {
+        unsigned expected = host_expected_stores(config, h), have = 0;
+        Text t = {};
+        for (size_t i = 0; i < h->n_disks; i++)
+                if (h->disks[i].kind == DISK_INSTANCE_STORE)
+                        text_add(&t, "%s%s (%s)", have++ ? ", " : "", h->disks[i].name, h->disks[i].serial ?: "no serial number");
+        _cleanup_(freep) char *list = text_take(&t);
+        if (config->instance.storage.strategy != STORAGE_NONE || have >= expected)
+                return;
+        add(h, CAUSE_DISKS, xasprintf("%u of %u instance store%s %s missing (%s): %s%s; " ADVICE, expected - have, expected,
+                                      expected == 1 ? "" : "s", expected - have == 1 ? "is" : "are",
+                                      config->instance.storage.expected_disks ? "spec.instance.localStorage.expectedDisks" : h->type->name,
+                                      have ? "only there are " : "none is there", list));
+}
+
+/* Nodes without CPUs are GPUs' memory. Without any node the kernel does not tell. */
+static void count_nodes(Host *h, const InstanceType *t) {
+        unsigned have = 0;
+        Text ids = {};
+        for (size_t i = 0; i < h->n_nodes; i++)
+                if (h->nodes[i].cpus > 0)
+                        text_add(&ids, "%s%u", have++ ? ", " : "", h->nodes[i].id);
+        _cleanup_(freep) char *list = text_take(&ids);
+        if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
+                return;
+        add(h, CAUSE_NUMA, xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in all; " ADVICE,
+                                     (unsigned)t->numa_nodes - have, t->numa_nodes, t->numa_nodes - (int)have == 1 ? "is" : "are", t->name,
+                                     list, h->cpus));
+}
+
+void take_census(const Config *config, Host *h) {
+        const InstanceType *t = machine_type(h);
+        const char *by = t ? t->name : h->gpus.model ? h->gpus.model->name : "";
+        const InstanceOptions *o = &config->instance;
+
+        if (h->gpus.doubt)
+                add(h, CAUSE_GPU_CLASS, xasprintf("%s; " ADVICE, h->gpus.doubt));
+        if (t && t->gpu_pci)
+                count_part(h, &gpu_part, h->gpus.expected, by);
+        count_switches(h, t, by);
+        if (o->efa != EFA_OFF)
+                count_part(h, &efa_part, o->expected_efa, "spec.instance.network.efa.expectedDevices");
+        count_stores(config, h);
+        count_nodes(h, t);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /etc/systemd/system/NAME.mount → MountUnits (systemd.mount(5)). Such units stay when the disks that they were written for do not:
+ * systemd then waits for the device at each boot, and whatever needs the directory waits with it. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define UNIT_DIR "/etc/systemd/system"
+#define UNIT_MAX (1 << 20)
+
+/* What follows "NAME=" in the line, without blanks around it; NULL where it assigns something else. */
+static char *assigned(const char *line, const char *name) {
+        size_t n = strlen(name);
+        if (strncmp(line, name, n) != 0)
+                return NULL;
+        n += strspn(line + n, " \t");
+        return line[n] == '=' ? str_strip(line + n + 1) : NULL;
+}
+
+static void assign(char **to, char *value) {
+        if (!value)
+                return;
+        free(*to);
+        *to = value;
+}
+
+bool mount_unit_parse(const char *text, MountUnit *ret) {
+        _cleanup_(freep) char *copy = xstrdup(text);
+        bool inside = false;
+
+        for (char *next = copy, *line; (line = strsep(&next, "\n"));) {
+                line += strspn(line, " \t");
+                if (*line == '[')
+                        inside = startswith(line, "[Mount]");
+                if (!inside)
+                        continue;
+                assign(&ret->what, assigned(line, "What"));
+                assign(&ret->where, assigned(line, "Where"));
+        }
+        return ret->what && ret->where && ret->where[0] == '/';
+}
+
+/* The device's node, as far as it can be told; NULL for what is none, such as the source of a bind. */
+static char *device_of(const char *what) {
+        if (startswith(what, "UUID="))
+                return xasprintf("/dev/disk/by-uuid/%s", what + strlen("UUID="));
+        return startswith(what, "/dev/") ? xstrdup(what) : NULL;
+}
+
+static void unit_clear(MountUnit *u) {
+        free(u->name);
+        free(u->what);
+        free(u->where);
+        *u = (MountUnit){};
+}
+
+/* One that cannot be read is left out: nothing is decided by it. */
+static bool read_unit(const Root *root, const char *name, MountUnit *u) {
+        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", name), *text = NULL;
+        if (root_read(root, path, UNIT_MAX, &text, NULL) < 0 || !mount_unit_parse(text, u))
+                return false;
+        _cleanup_(freep) char *device = device_of(u->what);
+        u->name = xstrdup(name);
+        u->missing = device && root_exists(root, device) == 0;
+        return true;
+}
+
+void detect_mount_units(const Root *root, Storage *s) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(root, UNIT_DIR, &names) < 0)
+                return;
+        s->units = xcalloc(strv_length(names) + 1, sizeof *s->units);
+        for (char **name = names; name && *name; name++) {
+                if (!endswith(*name, ".mount"))
+                        continue;
+                if (read_unit(root, *name, &s->units[s->n_units]))
+                        s->n_units++;
+                else
+                        unit_clear(&s->units[s->n_units]);
+        }
+}
+
+void mount_units_clear(Storage *s) {
+        for (size_t i = 0; i < s->n_units; i++)
+                unit_clear(&s->units[i]);
+        free(s->units);
+        s->units = NULL;
+        s->n_units = 0;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions of libnvidia-ml.so.1, by dlopen: it belongs to the driver's version, and most nodes have none. Layouts, numbers and
+ * versions are those that NVIDIA documents (https://docs.nvidia.com/deploy/nvml-api, nvml.h) and, for what that leaves open, those
+ * that its Python bindings send (nvidia-ml-py: pynvml.py); a struct's version is its size and its number in the highest byte. */
+#include "nvidia/nvml.h"
+
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define LIBRARY "libnvidia-ml.so.1"
+#define STRUCT_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
+#define PROFILES_MAX 32                 /* indexes of profiles that are asked for; 17 had a name in R580 */
+#define CLOCKS_MAX 1024
+
+/* ---- what the library takes and gives ---- */
+
+typedef struct PciInfo { char legacy_id[16]; unsigned domain, bus, device, device_id, subsystem_id; char id[32]; } PciInfo;    /* nvmlPciInfo_t */
+typedef struct FabricInfo1 { unsigned char uuid[16]; unsigned status, clique; unsigned char state; } FabricInfo1;              /* nvmlGpuFabricInfo_t */
+typedef struct FabricInfo2 {            /* nvmlGpuFabricInfo_v2_t; _v3_t adds a byte */
+        unsigned version;
+        unsigned char uuid[16];
+        unsigned status, clique;
+        unsigned char state;
+        unsigned health;
+} FabricInfo2;
+typedef struct FabricInfo3 { FabricInfo2 v2; unsigned char summary; } FabricInfo3;
+typedef struct Placement { unsigned start, size; } Placement;                                                                  /* nvmlGpuInstancePlacement_t */
+typedef struct ProfileInfo2 {           /* nvmlGpuInstanceProfileInfo_v2_t */
+        unsigned version, id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
+        unsigned long long memory;
+        char name[96];
+} ProfileInfo2;
+typedef struct ProfileInfo1 {           /* nvmlGpuInstanceProfileInfo_t */
+        unsigned id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
+        unsigned long long memory;
+} ProfileInfo1;
+typedef struct InstanceInfo { NvmlDevice device; unsigned id, profile; Placement placement; } InstanceInfo;                    /* nvmlGpuInstanceInfo_t */
+typedef struct ComputeProfileInfo { unsigned id, slices, instances, processors, shared[5]; } ComputeProfileInfo;               /* nvmlComputeInstanceProfileInfo_t */
+
+_Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(FabricInfo3, 3) == 0x03000028, "as pynvml.py has them");
+_Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
+
+static struct {
+        unsigned (*init)(void);
+        unsigned (*shutdown)(void);
+        const char *(*error_string)(unsigned code);
+        unsigned (*count)(unsigned *ret);
+        unsigned (*handle)(unsigned index, NvmlDevice *ret);
+        unsigned (*pci)(NvmlDevice device, PciInfo *ret);
+        unsigned (*fabric)(NvmlDevice device, FabricInfo1 *ret);
+        unsigned (*fabric_v)(NvmlDevice device, FabricInfo2 *ret);
+        unsigned (*mig_mode)(NvmlDevice device, unsigned *ret_current, unsigned *ret_pending);
+        unsigned (*set_mig_mode)(NvmlDevice device, unsigned mode, unsigned *ret_activation);
+        unsigned (*profile)(NvmlDevice device, unsigned index, ProfileInfo1 *ret);
+        unsigned (*profile_v)(NvmlDevice device, unsigned index, ProfileInfo2 *ret);
+        unsigned (*instances)(NvmlDevice device, unsigned profile, void **ret, unsigned *count);
+        unsigned (*instance_info)(void *instance, InstanceInfo *ret);
+        unsigned (*places)(NvmlDevice device, unsigned profile, Placement *ret, unsigned *count);
+        unsigned (*create)(NvmlDevice device, unsigned profile, void **ret);
+        unsigned (*create_at)(NvmlDevice device, unsigned profile, const Placement *placement, void **ret);
+        unsigned (*destroy)(void *instance);
+        unsigned (*compute_profile)(void *instance, unsigned index, unsigned engines, ComputeProfileInfo *ret);
+        unsigned (*compute_create)(void *instance, unsigned profile, void **ret);
+        unsigned (*compute_instances)(void *instance, unsigned profile, void **ret, unsigned *count);
+        unsigned (*compute_destroy)(void *compute);
+        unsigned (*persistence)(NvmlDevice device, unsigned *ret);
+        unsigned (*set_persistence)(NvmlDevice device, unsigned on);
+        unsigned (*auto_boost)(NvmlDevice device, unsigned *ret, unsigned *ret_default);
+        unsigned (*set_auto_boost)(NvmlDevice device, unsigned on);
+        unsigned (*set_default_auto_boost)(NvmlDevice device, unsigned on, unsigned flags);
+        unsigned (*memory_clocks)(NvmlDevice device, unsigned *count, unsigned *ret);
+        unsigned (*graphics_clocks)(NvmlDevice device, unsigned memory, unsigned *count, unsigned *ret);
+        unsigned (*application_clock)(NvmlDevice device, unsigned type, unsigned *ret);
+        unsigned (*default_clock)(NvmlDevice device, unsigned type, unsigned *ret);
+        unsigned (*set_application_clocks)(NvmlDevice device, unsigned memory, unsigned graphics);
+        unsigned (*reset_application_clocks)(NvmlDevice device);
+} nvml;
+enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
+
+#define SYMBOL(member, name) { name, &nvml.member, false }
+#define OPTIONAL(member, name) { name, &nvml.member, true }
+static const struct { const char *name; void *place; bool optional; } symbols[] = {
+        SYMBOL(init,                       "nvmlInit_v2"),
+        SYMBOL(shutdown,                   "nvmlShutdown"),
+        SYMBOL(error_string,               "nvmlErrorString"),
+        SYMBOL(count,                      "nvmlDeviceGetCount_v2"),
+        SYMBOL(handle,                     "nvmlDeviceGetHandleByIndex_v2"),
+        SYMBOL(pci,                        "nvmlDeviceGetPciInfo_v3"),
+        OPTIONAL(fabric,                   "nvmlDeviceGetGpuFabricInfo"),
+        OPTIONAL(fabric_v,                 "nvmlDeviceGetGpuFabricInfoV"),
+        OPTIONAL(mig_mode,                 "nvmlDeviceGetMigMode"),
+        OPTIONAL(set_mig_mode,             "nvmlDeviceSetMigMode"),
+        OPTIONAL(profile,                  "nvmlDeviceGetGpuInstanceProfileInfo"),
+        OPTIONAL(profile_v,                "nvmlDeviceGetGpuInstanceProfileInfoV"),
+        OPTIONAL(instances,                "nvmlDeviceGetGpuInstances"),
+        OPTIONAL(instance_info,            "nvmlGpuInstanceGetInfo"),
+        OPTIONAL(places,                   "nvmlDeviceGetGpuInstancePossiblePlacements_v2"),
+        OPTIONAL(create,                   "nvmlDeviceCreateGpuInstance"),
+        OPTIONAL(create_at,                "nvmlDeviceCreateGpuInstanceWithPlacement"),
+        OPTIONAL(destroy,                  "nvmlGpuInstanceDestroy"),
+        OPTIONAL(compute_profile,          "nvmlGpuInstanceGetComputeInstanceProfileInfo"),
+        OPTIONAL(compute_create,           "nvmlGpuInstanceCreateComputeInstance"),
+        OPTIONAL(compute_instances,        "nvmlGpuInstanceGetComputeInstances"),
+        OPTIONAL(compute_destroy,          "nvmlComputeInstanceDestroy"),
+        OPTIONAL(persistence,              "nvmlDeviceGetPersistenceMode"),
+        OPTIONAL(set_persistence,          "nvmlDeviceSetPersistenceMode"),
+        OPTIONAL(auto_boost,               "nvmlDeviceGetAutoBoostedClocksEnabled"),
+        OPTIONAL(set_auto_boost,           "nvmlDeviceSetAutoBoostedClocksEnabled"),
+        OPTIONAL(set_default_auto_boost,   "nvmlDeviceSetDefaultAutoBoostedClocksEnabled"),
+        OPTIONAL(memory_clocks,            "nvmlDeviceGetSupportedMemoryClocks"),
+        OPTIONAL(graphics_clocks,          "nvmlDeviceGetSupportedGraphicsClocks"),
+        OPTIONAL(application_clock,        "nvmlDeviceGetApplicationsClock"),
+        OPTIONAL(default_clock,            "nvmlDeviceGetDefaultApplicationsClock"),
+        OPTIONAL(set_application_clocks,   "nvmlDeviceSetApplicationsClocks"),
+        OPTIONAL(reset_application_clocks, "nvmlDeviceResetApplicationsClocks"),
+};
+#define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
+
+/* ---- loading ---- */
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run on threads */
+static bool loaded;                                             /* the library stays for the life of the process */
+
+static char *load(void) {
+        void *library = loaded ? NULL : dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+        if (loaded || !library)
+                return loaded ? NULL : xstrdup(dlerror() ?: LIBRARY ": cannot be loaded");
+        for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+                void *address = dlsym(library, symbols[i].name);
+                memcpy(symbols[i].place, &address, sizeof address);
+                if (!address && !symbols[i].optional)
+                        return xasprintf("%s lacks %s", LIBRARY, symbols[i].name);
+        }
+        loaded = true;
+        return NULL;
+}
+
+void nvml_trouble_done(NvmlTrouble *t) {
+        free(t->text);
+        *t = (NvmlTrouble){};
+}
+
+char *nvml_text(int code) {
+        return xasprintf("%s (%d)", nvml.error_string ? nvml.error_string((unsigned)code) : "error", code);
+}
+
+bool nvml_is_final(int code) {
+        static const int codes[] = { NVML_NO_PERMISSION, NVML_FUNCTION_NOT_FOUND, NVML_GPU_IS_LOST, NVML_VERSION_MISMATCH, NVML_ARGUMENT_VERSION_MISMATCH };
+        for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+                if (codes[i] == code)
+                        return true;
+        return false;
+}
+
+static int by_address(const void *a, const void *b) {
+        const NvmlGpu *x = a, *y = b;
+        return strcmp(x->address, y->address);
+}
+
+/* The library's text has eight digits of the domain, sysfs has four. */
+static int gpus_take(NvmlGpus *g, unsigned count, const char **ret_call, unsigned *ret_index) {
+        g->items = xcalloc(count + 1, sizeof *g->items);
+        for (unsigned i = 0; i < count; i++) {
+                NvmlGpu *gpu = &g->items[g->n];
+                PciInfo pci = {};
+                *ret_index = i;
+                *ret_call = "nvmlDeviceGetHandleByIndex_v2";
+                int code = CALL(handle, i, &gpu->device);
+                if (code == NVML_OK) {
+                        *ret_call = "nvmlDeviceGetPciInfo_v3";
+                        code = CALL(pci, gpu->device, &pci);
+                }
+                if (code != NVML_OK)
+                        return code;
+                snprintf(gpu->address, sizeof gpu->address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
+                g->n++;
+        }
+        qsort(g->items, g->n, sizeof *g->items, by_address);
+        return NVML_OK;
+}
+
+static int open_failed(NvmlTrouble *ret, int code, char *call) {
+        _cleanup_(freep) char *text = nvml_text(code), *name = call;
+        *ret = (NvmlTrouble){ .code = code, .text = xasprintf("%s: %s", name, text) };
+        return -EIO;
+}
+
+int nvml_open(NvmlGpus *ret, NvmlTrouble *ret_trouble) {
+        NvmlGpus g = {};
+        const char *call = NULL;
+        unsigned count = 0, index = 0;
+
+        pthread_mutex_lock(&load_lock);
+        char *why = load();
+        pthread_mutex_unlock(&load_lock);
+        if (why) {
+                *ret_trouble = (NvmlTrouble){ .text = why };
+                return -EIO;
+        }
+        int code = CALL(init);
+        if (code != NVML_OK)
+                return open_failed(ret_trouble, code, xstrdup("nvmlInit_v2"));
+        code = CALL(count, &count);
+        if (code != NVML_OK) {
+                nvml_close(&g);
+                return open_failed(ret_trouble, code, xstrdup("nvmlDeviceGetCount_v2"));
+        }
+        code = gpus_take(&g, count, &call, &index);
+        if (code != NVML_OK) {
+                nvml_close(&g);
+                return open_failed(ret_trouble, code, xasprintf("%s of GPU %u of %u", call, index, count));
+        }
+        *ret = g;
+        return 0;
+}
+
+void nvml_close(NvmlGpus *g) {
+        (void)CALL(shutdown);
+        free(g->items);
+        *g = (NvmlGpus){};
+}
+
+/* ---- fabric ---- */
+
+const char *nvml_fabric_state_to_string(NvmlFabricState state) {
+        static const char *const names[] = { "Not Supported", "Not Started", "In Progress", "Completed" };
+        return (size_t)state < ARRAY_SIZE(names) ? names[state] : NULL;
+}
+
+/* NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: bits 8 to 11 of the mask. */
+static const char *health_fault(unsigned mask) {
+        static const char *const words[] = { [2] = "incorrect system GUID", [3] = "incorrect chassis serial number", [4] = "no partition",
+                                             [5] = "insufficient NVLinks" };
+        unsigned word = mask >> 8 & 0xf;
+        return word < ARRAY_SIZE(words) ? words[word] : NULL;
+}
+
+static int fabric_old(NvmlDevice device, NvmlFabric *ret) {
+        FabricInfo1 info = {};
+        int code = CALL(fabric, device, &info);
+        if (code != NVML_OK)
+                return code;
+        *ret = (NvmlFabric){ .state = info.state, .status = (int)info.status, .clique = info.clique };
+        memcpy(ret->uuid, info.uuid, sizeof ret->uuid);
+        return NVML_OK;
+}
+
+/* Old libraries know version 2 alone, or only the function that has no versions. */
+int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
+        FabricInfo3 info = { .v2.version = STRUCT_VERSION(FabricInfo3, 3) };
+        int code = CALL(fabric_v, device, &info.v2);
+        if (code == NVML_ARGUMENT_VERSION_MISMATCH || code == NVML_INVALID_ARGUMENT) {
+                info = (FabricInfo3){ .v2.version = STRUCT_VERSION(FabricInfo2, 2) };
+                code = CALL(fabric_v, device, &info.v2);
+        }
+        if (code == NVML_FUNCTION_NOT_FOUND)
+                return fabric_old(device, ret);
+        if (code != NVML_OK)
+                return code;
+        *ret = (NvmlFabric){ .state = info.v2.state, .status = (int)info.v2.status, .clique = info.v2.clique,
+                             .misconfigured = health_fault(info.v2.health) };
+        memcpy(ret->uuid, info.v2.uuid, sizeof ret->uuid);
+        return NVML_OK;
+}
+
+/* ---- MIG ---- */
+
+int nvml_mig_mode(NvmlDevice device, bool *ret_current, bool *ret_pending) {
+        unsigned current = 0, pending = 0;
+        int code = CALL(mig_mode, device, &current, &pending);
+        if (code != NVML_OK)
+                return code;
+        *ret_current = current == 1;
+        *ret_pending = pending == 1;
+        return NVML_OK;
+}
+
+int nvml_mig_set_mode(NvmlDevice device, bool on, int *ret_activation) {
+        unsigned activation = NVML_OK;
+        int code = CALL(set_mig_mode, device, on, &activation);
+        if (code == NVML_OK)
+                *ret_activation = (int)activation;
+        return code;
+}
+
+static int profile_at(NvmlDevice device, unsigned index, NvmlProfile *ret) {
+        ProfileInfo2 info = { .version = STRUCT_VERSION(ProfileInfo2, 2) };
+        ProfileInfo1 old = {};
+        int code = CALL(profile_v, device, index, &info);
+        if (code == NVML_FUNCTION_NOT_FOUND) {
+                code = CALL(profile, device, index, &old);
+                info.id = old.id;
+                info.slices = old.slices;
+                info.instances = old.instances;
+        }
+        if (code != NVML_OK)
+                return code;
+        *ret = (NvmlProfile){ .id = info.id, .slices = info.slices, .instances = info.instances };
+        const char *name = startswith(info.name, "MIG ") ? info.name + strlen("MIG ") : info.name;
+        memccpy(ret->name, name, 0, sizeof ret->name - 1);
+        return NVML_OK;
+}
+
+static bool profile_known(const NvmlProfile *profiles, size_t n, unsigned id) {
+        for (size_t i = 0; i < n; i++)
+                if (profiles[i].id == id)
+                        return true;
+        return false;
+}
+
+/* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with "invalid argument". */
+int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
+        _cleanup_(freep) NvmlProfile *profiles = xcalloc(PROFILES_MAX, sizeof *profiles);
+        size_t n = 0;
+        for (unsigned i = 0; i < PROFILES_MAX; i++) {
+                int code = profile_at(device, i, &profiles[n]);
+                if (code != NVML_OK && code != NVML_NOT_SUPPORTED && code != NVML_INVALID_ARGUMENT)
+                        return code;
+                if (code == NVML_OK && !profile_known(profiles, n, profiles[n].id))
+                        n++;
+        }
+        *ret = TAKE_PTR(profiles);
+        *ret_n = n;
+        return NVML_OK;
+}
+
+void nvml_instances_done(NvmlInstances *i) {
+        free(i->items);
+        *i = (NvmlInstances){};
+}
+
+static int by_place(const void *a, const void *b) {
+        const NvmlInstance *x = a, *y = b;
+        return (x->start > y->start) - (x->start < y->start);
+}
+
+static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInstances *to) {
+        unsigned count = MAX(profile->instances, PROFILES_MAX);
+        _cleanup_(freep) void **handles = xcalloc(count, sizeof *handles);
+        int code = CALL(instances, device, profile->id, handles, &count);
+        for (unsigned i = 0; code == NVML_OK && i < count; i++) {
+                InstanceInfo info = {};
+                code = CALL(instance_info, handles[i], &info);
+                to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+                to->items[to->n++] = (NvmlInstance){ handles[i], info.id, profile->id, info.placement.start, info.placement.size };
+        }
+        return code;
+}
+
+int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n, NvmlInstances *ret) {
+        _cleanup_(nvml_instances_done) NvmlInstances found = {};
+        for (size_t i = 0; i < n; i++) {
+                int code = instances_of(device, &profiles[i], &found);
+                if (code != NVML_OK)
+                        return code;
+        }
+        if (found.n > 0)
+                qsort(found.items, found.n, sizeof *found.items, by_place);
+        *ret = found;
+        found = (NvmlInstances){};
+        return NVML_OK;
+}
+
+int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
+        unsigned count = 0;
+        int code = CALL(places, device, profile, NULL, &count);
+        if (code != NVML_OK)
+                return code;
+        _cleanup_(freep) Placement *places = xcalloc(count + 1, sizeof *places);
+        code = CALL(places, device, profile, places, &count);
+        if (code != NVML_OK)
+                return code;
+        NvmlInstances found = { .items = xcalloc(count + 1, sizeof *found.items) };
+        for (; found.n < count; found.n++)
+                found.items[found.n] = (NvmlInstance){ .profile = profile, .start = places[found.n].start, .size = places[found.n].size };
+        *ret = found;
+        return NVML_OK;
+}
+
+/* The compute profile that takes all slices of the GPU instance: the first, since later ones with as many differ in engines. */
+static int whole_profile(void *instance, unsigned slices, unsigned *ret) {
+        for (unsigned i = 0; i < PROFILES_MAX; i++) {
+                ComputeProfileInfo info = {};
+                int code = CALL(compute_profile, instance, i, 0, &info);
+                if (code != NVML_OK && code != NVML_NOT_SUPPORTED && code != NVML_INVALID_ARGUMENT)
+                        return code;
+                if (code == NVML_OK && info.slices == slices) {
+                        *ret = info.id;
+                        return NVML_OK;
+                }
+        }
+        return NVML_NOT_FOUND;
+}
+
+int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile, const NvmlInstance *place) {
+        void *instance = NULL, *compute = NULL;
+        unsigned whole = 0;
+        Placement at = { place ? place->start : 0, place ? place->size : 0 };
+        int code = place ? CALL(create_at, device, profile->id, &at, &instance) : CALL(create, device, profile->id, &instance);
+        if (code != NVML_OK)
+                return code;
+        code = whole_profile(instance, profile->slices, &whole);
+        if (code == NVML_OK)
+                code = CALL(compute_create, instance, whole, &compute);
+        if (code != NVML_OK)
+                (void)CALL(destroy, instance);
+        return code;
+}
+
+int nvml_mig_is_whole(const NvmlInstance *instance, const NvmlProfile *profile, bool *ret) {
+        void *handles[PROFILES_MAX] = {};
+        unsigned whole = 0, count = PROFILES_MAX;
+        int code = whole_profile(instance->handle, profile->slices, &whole);
+        if (code == NVML_OK)
+                code = CALL(compute_instances, instance->handle, whole, handles, &count);
+        if (code == NVML_OK)
+                *ret = count == 1;
+        return code;
+}
+
+static int compute_destroy_all(void *instance, unsigned profile) {
+        void *handles[PROFILES_MAX] = {};
+        unsigned count = PROFILES_MAX;
+        int code = CALL(compute_instances, instance, profile, handles, &count);
+        for (unsigned i = 0; code == NVML_OK && i < count; i++)
+                code = CALL(compute_destroy, handles[i]);
+        return code;
+}
+
+int nvml_mig_destroy(const NvmlInstance *instance) {
+        for (unsigned i = 0; i < PROFILES_MAX; i++) {
+                ComputeProfileInfo info = {};
+                int code = CALL(compute_profile, instance->handle, i, 0, &info);
+                if (code == NVML_OK)
+                        code = compute_destroy_all(instance->handle, info.id);
+                if (code != NVML_OK && code != NVML_NOT_SUPPORTED && code != NVML_INVALID_ARGUMENT)
+                        return code;
+        }
+        return CALL(destroy, instance->handle);
+}
+
+/* ---- clocks ---- */
+
+int nvml_persistence(NvmlDevice device, bool *ret) {
+        unsigned on = 0;
+        int code = CALL(persistence, device, &on);
+        if (code == NVML_OK)
+                *ret = on == 1;
+        return code;
+}
+
+int nvml_set_persistence(NvmlDevice device, bool on) {
+        return CALL(set_persistence, device, on);
+}
+
+int nvml_auto_boost(NvmlDevice device, bool *ret, bool *ret_default) {
+        unsigned on = 0, by_default = 0;
+        int code = CALL(auto_boost, device, &on, &by_default);
+        if (code == NVML_OK) {
+                *ret = on == 1;
+                *ret_default = by_default == 1;
+        }
+        return code;
+}
+
+int nvml_set_auto_boost(NvmlDevice device, bool on) {
+        int code = CALL(set_default_auto_boost, device, on, 0);
+        return code == NVML_OK ? CALL(set_auto_boost, device, on) : code;
+}
+
+static unsigned highest(const unsigned *clocks, unsigned n) {
+        unsigned high = 0;
+        for (unsigned i = 0; i < n; i++)
+                high = MAX(high, clocks[i]);
+        return high;
+}
+
+int nvml_highest_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
+        unsigned clocks[CLOCKS_MAX], n = CLOCKS_MAX;
+        int code = CALL(memory_clocks, device, &n, clocks);
+        if (code != NVML_OK)
+                return code;
+        unsigned memory = highest(clocks, n);
+        n = CLOCKS_MAX;
+        code = CALL(graphics_clocks, device, memory, &n, clocks);
+        if (code != NVML_OK)
+                return code;
+        *ret_memory = memory;
+        *ret_graphics = highest(clocks, n);
+        return NVML_OK;
+}
+
+typedef unsigned GetClock(NvmlDevice device, unsigned type, unsigned *ret);
+
+static int clock_pair(GetClock *get, NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
+        unsigned memory = 0, graphics = 0;
+        int code = get ? (int)get(device, CLOCK_MEMORY, &memory) : NVML_FUNCTION_NOT_FOUND;
+        if (code == NVML_OK)
+                code = (int)get(device, CLOCK_GRAPHICS, &graphics);
+        if (code != NVML_OK)
+                return code;
+        *ret_memory = memory;
+        *ret_graphics = graphics;
+        return NVML_OK;
+}
+
+int nvml_application_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
+        return clock_pair(nvml.application_clock, device, ret_memory, ret_graphics);
+}
+
+int nvml_default_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics) {
+        return clock_pair(nvml.default_clock, device, ret_memory, ret_graphics);
+}
+
+int nvml_set_application_clocks(NvmlDevice device, unsigned memory, unsigned graphics) {
+        return CALL(set_application_clocks, device, memory, graphics);
+}
+
+int nvml_reset_application_clocks(NvmlDevice device) {
+        return CALL(reset_application_clocks, device);
+}

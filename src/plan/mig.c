@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MIG: which instances every GPU is divided into, and in which order they are made. A GPU has memory slices, which an instance takes
+ * side by side from one of a few places, and compute slices, of which all together may not take more than there are; where the
+ * places are documented, what does not fit is refused here, else the driver has the last word. The larger ones are made first: on
+ * A100 a 3g that comes behind smaller ones finds no place (MIG user guide, "Creating GPU Instances"). */
+#include "plan/devices.h"
+#include "base/str.h"
+#include <errno.h>
+
+#define PATH         NVIDIA_PATH ".mig"
+#define DEFAULT_FILE "/etc/default/mig"
+#define MOST         16                 /* instances of one GPU that are tried; NVIDIA's largest hold eight */
+
+typedef struct Wish { const char *word; const MigProfile *profile; } Wish;      /* profile NULL: the table does not know it */
+typedef struct Mig {
+        const Host *host;
+        const char *where;              /* configuration path, or the file */
+        const MigProfile *known; size_t n_known;
+        Diag *warnings, *diag;
+} Mig;
+
+/* ---- profiles ---- */
+
+/* "3g.20gb", or 9 */
+static const MigProfile *profile_find(const Mig *m, const char *word) {
+        uint64_t id = 0;
+        bool by_id = parse_u64(word, &id) >= 0;
+        for (size_t i = 0; i < m->n_known; i++)
+                if (by_id ? m->known[i].id >= 0 && (uint64_t)m->known[i].id == id : streq(m->known[i].name, word))
+                        return &m->known[i];
+        return NULL;
+}
+
+static bool is_documented(const Mig *m) {
+        return m->n_known > 0 && m->known[0].documented;
+}
+
+static bool all_ids_known(const Mig *m) {
+        for (size_t i = 0; i < m->n_known; i++)
+                if (m->known[i].id < 0)
+                        return false;
+        return m->n_known > 0;
+}
+
+static char *known_names(const Mig *m) {
+        Text t = {};
+        for (size_t i = 0; i < m->n_known; i++)
+                text_add(&t, "%s%s", i > 0 ? ", " : "", m->known[i].name);
+        return text_take(&t);
+}
+
+/* "1g.10gb+me.all" is a kind of 1g.10gb that newer drivers may have and the table does not. */
+static bool is_variant(const Mig *m, const char *word) {
+        _cleanup_(freep) char *plain = xstrndup(word, strcspn(word, "+-"));
+        return word[strlen(plain)] && profile_find(m, plain);
+}
+
+static int check_known(const Mig *m, const char *word) {
+        bool number = strspn(word, "0123456789") == strlen(word);
+        _cleanup_(freep) char *names = known_names(m);
+        if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) || (number && !all_ids_known(m)))
+                return 0;
+        if (is_documented(m))
+                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "%s is no profile of this GPU (%s), which has %s", word, m->host->gpus.model->name, names);
+        diag_warn(m->warnings, "mig-profile", NULL, m->where, "%s is not among the profiles that are known of this GPU (%s): %s; its driver decides", word,
+                  m->host->gpus.model->name, names);
+        return 0;
+}
+
+/* ---- order ---- */
+
+/* "3g.20gb" → 3 and 20: what can be said of a profile by its name alone. */
+static void name_size(const char *word, unsigned *ret_slices, unsigned *ret_memory) {
+        const char *dot = strstr(word, "g.");
+        *ret_slices = dot ? (unsigned)strtoul(word, NULL, 10) : 0;
+        *ret_memory = dot ? (unsigned)strtoul(dot + 2, NULL, 10) : 0;
+}
+
+/* Memory decides before compute: a 1g with two memory slices is harder to place than one with one. */
+static int compare_wishes(const void *a, const void *b) {
+        const Wish *x = a, *y = b;
+        unsigned slices[2], memory[2];
+        name_size(x->profile ? x->profile->name : x->word, &slices[0], &memory[0]);
+        name_size(y->profile ? y->profile->name : y->word, &slices[1], &memory[1]);
+        if (memory[0] != memory[1])
+                return memory[0] < memory[1] ? 1 : -1;
+        if (slices[0] != slices[1])
+                return slices[0] < slices[1] ? 1 : -1;
+        return strcmp(y->profile ? y->profile->name : y->word, x->profile ? x->profile->name : x->word);
+}
+
+/* ---- fit ---- */
+
+static unsigned compute_slices(const Mig *m) {
+        unsigned n = 0;
+        for (size_t i = 0; i < m->n_known; i++)
+                n = MAX(n, (unsigned)m->known[i].most);
+        return n;
+}
+
+/* Is there a place for each of wishes[i…] beside what is taken? Few of them have more than four places, so all are tried. */
+static bool places_found(const Wish *wishes, size_t n, size_t i, unsigned taken) {
+        if (i == n)
+                return true;
+        const MigProfile *p = wishes[i].profile;
+        unsigned slices = (1u << p->memory) - 1;
+        for (unsigned start = 0; start < 8; start++)
+                if (p->starts & 1u << start && !(taken & slices << start) && places_found(wishes, n, i + 1, taken | slices << start))
+                        return true;
+        return false;
+}
+
+static bool fits(const Mig *m, const Wish *wishes, size_t n) {
+        unsigned compute = 0;
+        for (size_t i = 0; i < n; i++) {
+                unsigned same = 0;
+                for (size_t k = 0; k < n; k++)
+                        same += wishes[k].profile == wishes[i].profile;
+                if (same > wishes[i].profile->most)
+                        return false;
+                compute += wishes[i].profile->compute;
+        }
+        return compute <= compute_slices(m) && places_found(wishes, n, 0, 0);
+}
+
+/* "2 x 3g.20gb, 1g.5gb", of what stands in order */
+static char *wishes_text(const Wish *wishes, size_t n) {
+        Text t = {};
+        for (size_t i = 0, k; i < n; i = k) {
+                const char *name = wishes[i].profile ? wishes[i].profile->name : wishes[i].word;
+                for (k = i; k < n && streq(name, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);)
+                        k++;
+                text_add(&t, "%s", i > 0 ? ", " : "");
+                if (k - i > 1)
+                        text_add(&t, "%zu x ", k - i);
+                text_add(&t, "%s", name);
+        }
+        return text_take(&t);
+}
+
+static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpus) {
+        Wish room[MOST];
+        size_t held = 0;
+        for (size_t i = 0; i < n; i++)
+                if (!wishes[i].profile)
+                        return 0;       /* one that only the driver knows */
+        if (n <= MOST && fits(m, wishes, n))
+                return 0;
+        for (size_t i = 0; i < n && held < MOST; i++) {
+                room[held] = wishes[i];
+                held += fits(m, room, held + 1);
+        }
+        _cleanup_(freep) char *all = wishes_text(wishes, n), *some = wishes_text(room, held);
+        const char *name = m->host->gpus.model->name;
+        if (is_documented(m))
+                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "GPU %s (%s) cannot hold %s: what fits of that is %s", gpus, name, all, some);
+        diag_warn(m->warnings, "mig-fit", NULL, m->where, "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
+        return 0;
+}
+
+/* ---- what is asked for ---- */
+
+static size_t wishes_make(const Mig *m, const MigRequest *request, Wish **ret) {
+        size_t n = 0;
+        *ret = NULL;
+        for (size_t i = 0; i < request->n_profiles; i++) {
+                uint64_t count = 0;
+                (void)!parse_u64(request->profiles[i].value, &count);   /* the field table says that it is one */
+                *ret = xrealloc(*ret, n + count + 1, sizeof **ret);
+                for (; count > 0; count--)
+                        (*ret)[n++] = (Wish){ request->profiles[i].name, profile_find(m, request->profiles[i].name) };
+        }
+        if (n > 0)
+                qsort(*ret, n, sizeof **ret, compare_wishes);
+        return n;
+}
+
+static char *gpus_text(const MigRequest *request) {
+        Text t = {};
+        for (size_t i = 0; i < request->n_gpus; i++)
+                text_add(&t, "%s%u", i > 0 ? ", " : "", request->gpus[i]);
+        if (request->n_gpus == 0)
+                text_add(&t, "all");
+        return text_take(&t);
+}
+
+static int check_request(const Mig *m, const MigRequest *request, const Wish *wishes, size_t n, unsigned gpus) {
+        _cleanup_(freep) char *which = gpus_text(request);
+        int r = 0;
+        for (size_t i = 0; i < request->n_gpus; i++)
+                if (request->gpus[i] >= gpus)
+                        r = diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "names GPU %u, and the %u of this machine are counted from 0", request->gpus[i], gpus);
+        for (size_t i = 0; i < request->n_profiles; i++)
+                if (check_known(m, request->profiles[i].name) < 0)
+                        r = -EINVAL;
+        return r < 0 ? r : check_fit(m, wishes, n, which);
+}
+
+static void add_layout(unsigned gpu, const Wish *wishes, size_t n, MigLayout **layouts, size_t *n_layouts) {
+        *layouts = xrealloc(*layouts, *n_layouts + 1, sizeof **layouts);
+        MigLayout *l = &(*layouts)[(*n_layouts)++];
+        *l = (MigLayout){ .gpu = gpu };
+        for (size_t i = 0; i < n; i++)
+                strv_add(&l->profiles, wishes[i].profile ? wishes[i].profile->name : wishes[i].word);
+}
+
+static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, MigLayout **layouts, size_t *n_layouts, Text *text) {
+        _cleanup_(freep) Wish *wishes = NULL;
+        size_t n = wishes_make(m, request, &wishes);
+        int r = check_request(m, request, wishes, n, gpus);
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < (request->n_gpus > 0 ? request->n_gpus : gpus); i++)
+                add_layout(request->n_gpus > 0 ? request->gpus[i] : i, wishes, n, layouts, n_layouts);
+        _cleanup_(freep) char *which = gpus_text(request), *what = wishes_text(wishes, n);
+        text_add(text, "%s%s: %s", text->size > 0 ? "; " : "", which, what);
+        return 0;
+}
+
+static int compare_layouts(const void *a, const void *b) {
+        const MigLayout *x = a, *y = b;
+        return (x->gpu > y->gpu) - (x->gpu < y->gpu);
+}
+
+/* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs: gpu-operator/release-notes.rst). */
+static int check_machine(const Mig *m, const Config *config) {
+        const Gpus *g = &m->host->gpus;
+        bool coherent = g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent);
+        if (coherent && config->nvidia.memory != MEMORY_NUMA)
+                return diag_error(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where, "contradicts memoryMode %s, which on this machine is CDMM: the driver does not divide "
+                                  "memory that it manages coherently. Set " NVIDIA_PATH ".memoryMode: numa, or leave MIG out",
+                                  config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
+        if (g->model && !g->model->mig)
+                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "this GPU (%s) has no MIG; leave it out", g->model->name);
+        return 0;
+}
+
+/* "19,19,19": as many requests as there are words, each for all GPUs, become one. */
+static MigRequest *request_from_text(const char *text) {
+        MigRequest *request = xcalloc(1, sizeof *request);
+        for (const char *s = text; *s; s += strspn(s, ", \t")) {
+                size_t n = strcspn(s, ", \t");
+                request->profiles = xrealloc(request->profiles, request->n_profiles + 1, sizeof *request->profiles);
+                if (n > 0)
+                        request->profiles[request->n_profiles++] = (Variable){ xstrndup(s, n), xstrdup("1") };
+                s += n;
+        }
+        return request;
+}
+
+static void request_free(MigRequest *request) {
+        for (size_t i = 0; i < request->n_profiles; i++) {
+                free(request->profiles[i].name);
+                free(request->profiles[i].value);
+        }
+        free(request->profiles);
+        free(request);
+}
+DEFINE_CLEANUP(MigRequest *, request_free)
+
+int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpus, MigLayout **ret_layouts, size_t *ret_n, char **ret_text, Diag *diag) {
+        const Nvidia *want = &config->nvidia;
+        _cleanup_(request_freep) MigRequest *file = want->n_mig == 0 && host->gpus.mig_default ? request_from_text(host->gpus.mig_default) : NULL;
+        const MigRequest *requests = file ?: want->mig;
+        size_t n = file ? file->n_profiles > 0 : want->n_mig;
+        Mig m = { .host = host, .where = file ? DEFAULT_FILE : PATH, .warnings = &plan->warnings, .diag = diag };
+        _cleanup_(text_done) Text text = {};
+        if (n == 0)
+                return 0;
+        int r = check_machine(&m, config);
+        if (host->gpus.model && host->gpus.model->mig)
+                m.known = mig_profiles_of(host->gpus.model->mig, &m.n_known);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = add_request(&m, &requests[i], gpus, ret_layouts, ret_n, &text);
+        if (r >= 0 && *ret_n > 1)
+                qsort(*ret_layouts, *ret_n, sizeof **ret_layouts, compare_layouts);
+        *ret_text = text_take(&text);
+        return r;
+}

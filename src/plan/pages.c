@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Huge pages: the larger ones first, because they need the longer stretches of free memory; all before kubelet counts them, once
+ * (facts: efa-storage-network.md, section 1). */
+#include "plan/devices.h"
+#include "base/str.h"
+#include <errno.h>
+
+#define GROUP    "hugepages"
+#define PATH     "spec.instance.hugePages"
+#define MEBIBYTE (1ULL << 20)
+#define EFA_PER_CPU  (220 * MEBIBYTE)   /* what the installer of EFA reserves: 110 MB an endpoint, two of them (facts: H3) */
+#define EFA_LARGEST  (16 * MEBIBYTE)    /* default page size from which it reserves none (facts: H6) */
+
+static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };        /* where the machine was not looked at */
+
+char *page_size_text(uint64_t bytes) {
+        unsigned shift = bytes % (1024 * MEBIBYTE) == 0 ? 30 : bytes % MEBIBYTE == 0 ? 20 : 10;
+        return xasprintf("%llu%s", (unsigned long long)bytes >> shift, shift == 30 ? "Gi" : shift == 20 ? "Mi" : "Ki");
+}
+
+/* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing, too. */
+static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
+        bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
+        _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
+        _cleanup_(freep) char *size = page_size_text(want->size), *before = NULL;
+        _cleanup_(freep) char *target = want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
+        if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
+                before = xstrdup(plan->actions[plan->n - 1].id);
+        Action *a = plan_add(plan, ACTION_RESERVE_PAGES, PHASE_RUN, GROUP, target, why);
+        a->pages.size = want->size;
+        a->pages.count = want->count;
+        a->pages.node = want->numa_node;
+        a->with = xasprintf("x %u", want->count);
+        a->lenient = lenient;
+        if (before)
+                action_after_any(a, before);
+        return a;
+}
+
+static void plan_none(Plan *plan, const Config *config, const Host *host) {
+        uint64_t last = 0;
+        size_t n = host->n_pools > 0 ? host->n_pools : ARRAY_SIZE(usual_sizes);
+        for (size_t i = 0; i < n; i++) {
+                uint64_t size = host->n_pools > 0 ? host->pools[i].size : usual_sizes[i];
+                if (size != last)
+                        reserve(plan, config, &(PageRequest){ size, 0, -1 }, "none at all: what an image or a package has reserved is given back");
+                last = size;
+        }
+}
+
+static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
+        uint64_t size = host->page_size ?: 2 * MEBIBYTE;
+        if (!plan_uses_efa(config, host))
+                return;
+        if (size > EFA_LARGEST) {
+                diag_warn(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
+                          "auto reserves none: with a default size of %llu MiB they would be too few, or all memory", (unsigned long long)(size / MEBIBYTE));
+                return;
+        }
+        PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
+        _cleanup_(freep) char *why = xasprintf("for EFA: 220 MiB for each of %u CPUs, unless some are reserved already", host->cpus);
+        reserve(plan, config, &want, why)->pages.if_none = true;
+}
+
+/* ---- mode explicit ---- */
+
+static int compare_requests(const void *a, const void *b) {
+        const PageRequest *x = a, *y = b;
+        return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->numa_node - y->numa_node;
+}
+
+static bool has_node(const Host *host, int node) {
+        for (size_t i = 0; i < host->n_nodes; i++)
+                if ((int)host->nodes[i].id == node)
+                        return true;
+        return node < 0 || host->n_nodes == 0 || host->modelled;        /* a model's nodes are assumed */
+}
+
+static bool has_size(const Host *host, uint64_t size) {
+        for (size_t i = 0; i < host->n_pools; i++)
+                if (host->pools[i].size == size)
+                        return true;
+        return host->n_pools == 0;
+}
+
+static int check_requests(const Host *host, const PageRequest *pages, size_t n, Diag *diag) {
+        uint64_t all = 0;
+        int r = 0;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(freep) char *size = page_size_text(pages[i].size);
+                all += pages[i].size * pages[i].count;
+                if (!has_node(host, pages[i].numa_node))
+                        r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "names NUMA node %d, which this machine does not have", pages[i].numa_node);
+                if (!has_size(host, pages[i].size))
+                        r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "names a size of %s, which this kernel does not have", size);
+        }
+        if (host->memory_bytes > 0 && all >= host->memory_bytes)
+                r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "asks for %llu MiB, and the machine has %llu MiB of memory in all",
+                               (unsigned long long)(all / MEBIBYTE), (unsigned long long)(host->memory_bytes / MEBIBYTE));
+        return r;
+}
+
+static int plan_explicit(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const HugePages *h = &config->instance.hugepages;
+        _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
+        qsort(pages, h->n_pages, sizeof *pages, compare_requests);
+        int r = check_requests(host, pages, h->n_pages, diag);
+        for (size_t i = 0; i < h->n_pages && r >= 0; i++)
+                reserve(plan, config, &pages[i], pages[i].numa_node < 0 ? "over all NUMA nodes, before kubelet counts them" : "before kubelet counts them");
+        return r;
+}
+
+int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        switch (config->instance.hugepages.mode) {
+        case HUGEPAGES_OFF:
+                plan_none(plan, config, host);
+                return 0;
+        case HUGEPAGES_AUTO:
+                plan_for_efa(plan, config, host);
+                return 0;
+        case HUGEPAGES_EXPLICIT:
+                return plan_explicit(plan, config, host, diag);
+        default:
+                return 0;
+        }
+}

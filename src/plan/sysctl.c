@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel settings. Two names of one setting, and values that kubelet would not start with, are refused. */
+#include "plan/devices.h"
+#include "base/str.h"
+#include <errno.h>
+
+/* What kubelet wants to find with protectKernelDefaults, which EKS sets (kubernetes/kubernetes
+ * pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables). */
+static const struct { const char *path, *value; } tunables[] = {
+        { "vm/overcommit_memory",     "1"        },
+        { "vm/panic_on_oom",          "0"        },
+        { "kernel/panic",             "10"       },
+        { "kernel/panic_on_oops",     "1"        },
+        { "kernel/keys/root_maxkeys", "1000000"  },
+        { "kernel/keys/root_maxbytes", "25000000" },
+};
+
+/* Below /proc/sys: where the first separator is a dot, dots and slashes change places (sysctl.d(5)). */
+static char *setting_path(const char *name) {
+        char *path = xstrdup(name);
+        size_t first = strcspn(path, "./");
+        for (char *p = path; path[first] && name[first] == '.' && *p; p++)
+                *p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
+        return path;
+}
+
+static bool protects_kernel_defaults(const Config *config) {
+        for (char **flag = config->kubelet.flags; flag && *flag; flag++)
+                if (strstr(*flag, "--protect-kernel-defaults"))
+                        return false;           /* it says so itself, one way or the other */
+        return !json_is_false(json_object_get(config->kubelet.config, "protectKernelDefaults"));
+}
+
+static int check_setting(const Config *config, const Variable *v, const char *path, Diag *diag) {
+        _cleanup_(freep) char *at = xasprintf("spec.instance.sysctl.%s", v->name), *value = str_strip(v->value);
+        for (size_t i = 0; i < ARRAY_SIZE(tunables); i++)
+                if (streq(path, tunables[i].path) && !streq(value, tunables[i].value) && protects_kernel_defaults(config))
+                        return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at, "kubelet starts with no other value than %s here: leave it out, or "
+                                          "set spec.kubelet.config.protectKernelDefaults: false", tunables[i].value);
+        if (startswith(path, "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
+                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at,
+                                  "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");
+        return 0;
+}
+
+int plan_sysctl(Plan *plan, const Config *config, Diag *diag) {
+        const InstanceOptions *instance = &config->instance;
+        _cleanup_(strv_freep) char **paths = NULL;
+        int r = 0;
+        for (size_t i = 0; i < instance->n_sysctl; i++) {
+                const Variable *v = &instance->sysctl[i];
+                _cleanup_(freep) char *path = setting_path(v->name);
+                int k = check_setting(config, v, path, diag);
+                if (strv_contains(paths, path))
+                        k = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.instance.sysctl", "%s is set twice, under two names", v->name);
+                r = k < 0 ? k : r;
+                strv_add(&paths, path);
+                if (r < 0)
+                        continue;
+                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_RUN, "sysctl", v->name, "as asked for, before kubelet looks");
+                set->with = xstrdup(v->value);
+        }
+        return r;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node replaces them, so it must name
+ * them, too. kubelet takes the last flag, and any flag before registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
+#include "plan/plan.h"
+#include "base/str.h"
+
+#define FLAG "--register-with-taints"
+
+static char **split(const char *list) {
+        char **words = NULL;
+        for (const char *s = list; *s; s += strspn(s, ",")) {
+                size_t n = strcspn(s, ",");
+                if (n > 0)
+                        strv_push(&words, xstrndup(s, n));
+                s += n;
+        }
+        return words;
+}
+
+static const char *text_of(const json_t *taint, const char *key) {
+        return json_string_value(json_object_get(taint, key)) ?: "";
+}
+
+static char **taints_of_settings(const json_t *taints) {
+        char **words = NULL;
+        json_t *taint;
+        size_t i;
+        json_array_foreach(taints, i, taint) {
+                const char *value = text_of(taint, "value");
+                strv_push(&words, xasprintf("%s%s%s:%s", text_of(taint, "key"), *value ? "=" : "", value, text_of(taint, "effect")));
+        }
+        return words;
+}
+
+char **kubelet_taints(const Config *config) {
+        _cleanup_(strv_freep) char **flags = kubelet_words(config->kubelet.flags);
+        const char *last = NULL;
+        for (char **f = flags; f && *f; f++)
+                if (startswith(*f, FLAG "="))
+                        last = *f + strlen(FLAG "=");
+                else if (streq(*f, FLAG) && f[1])
+                        last = f[1];
+        return last ? split(last) : taints_of_settings(json_object_get(config->kubelet.config, "registerWithTaints"));
+}

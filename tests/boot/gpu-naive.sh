@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 240
+# imds: imds-m5
+# gpu: p5-48xlarge many
+# tree: gpu
+# What breaks when the order is wrong (facts: nvidia 8.2), each on a machine that was just powered on: first as it was done where it broke,
+# then by nodestrap on the same machine.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+# ours NAME FIXTURE [NAME=VALUE…] <NodeConfig's spec, or nothing: the node comes up.
+ours() {
+        local name=$1 fixture=$2; shift 2
+        power_on "$fixture" "$@"; spec "${SPEC:-{\}}"; ami_starts
+        try "$name" node_starts
+}
+log_of() { journalctl -b -o cat --no-pager -u "$1" --since "-20s"; }
+
+power_on p5-48xlarge
+try "fabric manager before the driver waits for GPUs in vain" no systemctl start nvidia-fabricmanager
+try "and says so" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'not all local fabric manager instances finished'"
+ours "with a driver that takes long, nodestrap brings the fabric up" p5-48xlarge driver-takes=60
+try "it waited" in_order 'module nvidia$' fm-active kubelet
+try "fabric manager had not to give up" never fm-gave-up
+
+power_on p6-b200
+modprobe nvidia
+try "fabric manager before mlx5_ib takes HGX B200 for an older system" no systemctl start nvidia-fabricmanager
+try "and says so" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'Detected Pre-NVL5 system'"
+try "it finds nothing to do" happened fm-nothing-to-do
+kubelet_starts
+try "the node takes pods although no GPU has a fabric" no kubelet_saw fabric=completed
+power_on p6-b200
+modprobe -a nvidia mlx5_ib
+try "fabric manager before ib_umad is refused" no systemctl start nvidia-fabricmanager
+try "and says so" happened 'fm-refused ib_umad'
+ours "nodestrap loads what is missing" p6-b200
+try "in this order" in_order 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'kubelet .*fabric=completed'
+try "fabric manager was started once, and well" never fm-
+
+power_on p6-b200
+modprobe -a nvidia mlx5_ib ib_umad
+try "fabric manager without NVLSM finds nothing to do" no nv-fabricmanager -c /dev/null -g 0x1
+/opt/nvidia/nvlsm/sbin/nvlsm --pid_file /run/nvlsm.pid
+try "with an NVLSM of its own unit the vendor's start fails" no systemctl start nvidia-fabricmanager
+try "by the second one" happened nvlsm-second
+kill "$(cat /run/nvlsm.pid)"
+
+for fixture in g6e p6e-gb200; do
+        power_on $fixture
+        modprobe nvidia
+        try "$fixture: fabric manager fails where there is no switch" no systemctl start nvidia-fabricmanager
+        ours "$fixture: nodestrap brings the node up" $fixture
+        try "$fixture: it never ran" never 'fm-|nvlsm'
+        try "$fixture: and did not fail" is "$(property nvidia-fabricmanager ActiveState)" inactive
+done
+
+power_on p5-48xlarge
+modprobe nvidia; systemctl mask --runtime nvidia-fabricmanager 2>/dev/null
+try "a masked fabric manager cannot be started" no systemctl start nvidia-fabricmanager
+power_on p5-48xlarge
+modprobe nvidia
+kubelet_starts
+try "without fabric manager everything looks well but the fabric" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+power_on p5-48xlarge fabric-takes=120
+modprobe nvidia; systemctl start nvidia-fabricmanager; kubelet_starts
+try "a kubelet that does not wait for the fabric finds it unfinished" kubelet_saw fabric=in-progress
+ours "nodestrap's waits" p5-48xlarge fabric-takes=120
+try "until it is completed" kubelet_saw 'gpus=8 fabric=completed'
+
+power_on p5-48xlarge
+printf '[Unit]\nBefore=containerd.service\n[Service]\nType=oneshot\nTimeoutStartSec=500ms\nExecStart=/bin/systemctl start containerd\n' >/run/systemd/system/waits.service
+systemctl daemon-reload
+try "a oneshot before containerd that starts it and waits, waits for itself" no systemctl start waits
+rm /run/systemd/system/waits.service
+
+power_on p5-48xlarge
+modprobe nvidia; systemctl start nvidia-fabricmanager; nvidia-smi -mig 1 >/dev/null
+try "CDI with MIG on and no instances fails" no nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml
+nvidia-smi mig -cgi 1g.10gb,1g.10gb -C >/dev/null
+try "CDI before the nodes of the instances are there fails" no nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml
+SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}' ours "nodestrap divides the GPUs first" p5-48xlarge
+try "then lists them, then writes CDI" in_order fm-active 'nvidia-smi .*-L' 'cdi-generated devices=56' 'kubelet .*instances=56 cdi=yes'
+
+power_on p6e-gb200
+modprobe nvidia; printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
+systemctl start nvidia-imex
+try "with IMEX on the host DRA's daemon is refused" no nvidia-imex -c /etc/nvidia-imex/config.cfg
+try "for the role is taken" happened imex-in-use
+SPEC='{accelerator: {nvidia: {imex: {mode: dra}}}}' ours "nodestrap keeps the host's away" p6e-gb200
+printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
+try "nobody can start it by mistake" no systemctl start nvidia-imex
+try "DRA's has the role" nvidia-imex -c /etc/nvidia-imex/config.cfg
+kill "$(cat /run/nvidia-imex/nvidia-imex.pid)"
+
+power_on p5-48xlarge
+modprobe nvidia
+try "no module makes channels: loading one fails" no modprobe nvidia-caps-imex-channels
+try "and there is none" no test -e /dev/nvidia-caps-imex-channels/channel0
+SPEC='{accelerator: {nvidia: {imex: {createChannel0: true}}}}' ours "nodestrap makes the one that is asked for" p5-48xlarge
+try "as a device that every container may open" sh -c "stat -c %F:%a:%t:%T /dev/nvidia-caps-imex-channels/channel0 | grep -E '^character special file:666:[0-9a-f]+:0'"
+try "and loads no module for it" never module-refused
+
+finish

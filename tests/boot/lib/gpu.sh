@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced behind guest.sh by tests of machines with GPUs: what the fakes say of the order in which things happened, and machines that are
+# powered on again and again in one guest.
+. /usr/lib/fakes/lib.sh
+E=$FAKES/events
+
+happened() { grep -qE -- "^$1" $E || { echo "no event $1 among:"; cat $E; return 1; }; }
+never() { ! grep -E -- "^$1" $E; }
+once() { is "$(grep -cE -- "^$1" $E)" 1; }
+# in_order EVENT… : each of these (grep -E, from the line's beginning) happened, the first time that it did after the one before.
+in_order() {
+        local at=0 line last=power-on e
+        for e; do
+                line=$(grep -nE -m 1 -- "^$e" $E | cut -d: -f1)
+                [ -n "$line" ] && [ "$line" -gt $at ] || { echo "not $e after $last:"; cat -n $E; return 1; }
+                at=$line last=$e
+        done
+}
+# status.json: value PATH, as value verdict, value 'actions[await-fabric:fabric].outcome'
+value() { python3 -c 'import json, re, sys
+v = json.load(open("/run/nodestrap/status.json"))
+for key in re.findall(r"[^.\[\]]+(?:\.conf)?|\[[^]]*\]", sys.argv[1]):
+    if key[0] == "[":
+        v = next(a for a in v if a["id"] == key[1:-1])
+    else:
+        v = v[key]
+print(v)' "$1"; }
+
+# ---- many machines in one guest (tree: gpu, gpu: FIXTURE many) ----
+UNITS="kubelet containerd nvidia-imex nvidia-fabricmanager nvidia-persistenced set-nvidia-clocks nvidia-kmod-load nodestrap-run nodestrap-config"
+# power_on FIXTURE [NAME=VALUE…]: nothing of what ran before is left in memory or on /run; the AMI's disk is as it was delivered.
+power_on() {
+        local fixture=$1 word; shift
+        # shellcheck disable=SC2086 # units are words
+        systemctl stop $UNITS 2>/dev/null; systemctl reset-failed
+        rm -rf /run/{nodestrap,eks,nodeadm,recording-kubelet,cdi,nvidia-*} /run/systemd/system/nvidia-* /run/nvidia-* /var/lib/nodestrap /etc/fakes/* \
+                /etc/modprobe.d/{40-eks,nvidia,zz-nodestrap}* /etc/nvidia-imex/* /etc/eks/nodeadm.d/* /etc/eks/kubelet/environment
+        systemctl daemon-reload
+        /usr/lib/fakes/machine down
+        for word; do echo "${word#*=}" >"/etc/fakes/${word%%=*}"; done
+        [ -d "/vmtest/machines/$fixture" ] || { mkdir -p "/vmtest/machines/$fixture" && /vmtest/fixtures/expand.sh "$fixture" "/vmtest/machines/$fixture" || exit; }
+        /usr/lib/fakes/machine up "/vmtest/machines/$fixture"
+        /vmtest/fixtures/imds.sh /vmtest/imds "$(cat /sys/devices/virtual/dmi/id/product_name)"
+}
+# The units that the AMI has enabled start as multi-user.target would start them: all at once, nobody waits.
+ami_starts() { systemctl start --no-block nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks "$@"; }
+spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$1" >/etc/eks/nodeadm.d/50-spec.yaml; }
+# The node starts; the exit status is nodestrap's of the run phase.
+node_starts() {
+        local status
+        systemctl start nodestrap-run 2>/dev/null && return
+        status=$(property nodestrap-run ExecMainStatus); [ "$status" != 0 ] || status=$(property nodestrap-config ExecMainStatus)
+        return "$status"
+}
+# Without nodestrap: as the AMI's own bootstrap starts it.
+kubelet_starts() { echo NODEADM_KUBELET_ARGS= >/etc/eks/kubelet/environment; systemctl start kubelet; }
+kubelet_saw() { happened "kubelet .*$1"; }

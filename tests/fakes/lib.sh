@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# Sourced by the fakes of this folder, which stand in a guest where NVIDIA's programs, the module loader and the AMI's scripts are on a
+# GPU node. Each does what its original is known to do as far as the order of a boot depends on it; "facts N" names the section of the
+# fact sheet (nvidia.md) that says so. They share:
+#   /etc/fakes/NAME      what a test wants to be different: script NAME [DEFAULT] prints its content
+#   /run/fakes/events    one line for each thing that happened, in order; a test reads the order of a boot from it
+#   /etc/fake-nvml       what the management library answers (libnvidia-ml.c): nvml_script writes it, with the lines of /etc/fakes/nvml
+FAKES=/run/fakes; mkdir -p $FAKES
+
+script() { cat "/etc/fakes/$1" 2>/dev/null || printf '%s' "${2-}"; }
+scripted() { [ -e "/etc/fakes/$1" ]; }
+event() { echo "$*" >>$FAKES/events; }
+die() { echo "${0##*/}: $*" >&2; exit 1; }
+loaded() { [ -e "/sys/module/$1" ]; }
+# Seconds of the original, scaled down: a test has no 30 s. script SPEED is how many of them one second stands for.
+pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
+
+# devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
+devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
+gpus() { devices 10DE 30; }
+tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # facts 1.2: the switches are the rack's
+driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
+
+# ---- the management library ----
+# What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus, not in a fabric before fabric
+# manager has configured it (facts 1.6), or, on a tray, before the rack has (1.7); so long as script fabric-takes says, of 60 s.
+nvml_script() {
+        local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
+        echo "state $FAKES/nvml.state"
+        case $(cat /sys/bus/pci/devices/*/uevent 2>/dev/null | grep -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)' | head -1) in
+        *20B0) model=a100-40;; *20B[25]) model=a100-80;; *2330) model=h100;; *2335) model=h200;; *2901) model=b200;; *3182) model=b300;;
+        *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;
+        esac
+        echo "model $model"
+        for address in $(gpus); do echo "gpu $address"; done
+        case $model in
+        gb*)    echo "cluster 7b968a6dc8aa45e19e07e1e51be99c31 1"; echo "fabric all in-progress for ${takes}s then completed";;
+        h*|b*)  if [ -n "$(devices 10DE 680)$(devices 15B3 '')" ]; then echo "fabric-needs $FAKES/fabric"; echo "fabric all in-progress for ${takes}s then completed"
+                else echo "fabric all not-supported"; fi;;
+        esac
+        loaded nvidia || echo "error nvmlInit_v2 9"
+        script nvml
+}
+nvml_changed() { nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml; }
+fabric_registers() { : >$FAKES/fabric; }
+gpu_states() { python3 /usr/lib/fakes/gpus.py; }        # ADDRESS FABRIC MIG INSTANCES, one line a GPU
+# What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (facts 5.7).
+mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; }
+seen_by_plugin() {
+        local all; [ -n "$(gpus)" ] || { echo "gpus=0"; return; }
+        all=$(gpu_states 2>&1) || { echo "gpus=? ${all##*: }"; return; }
+        printf 'gpus=%s fabric=%s instances=%s cdi=%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \
+                "$(awk '{ n += $4 } END { print n }' <<<"$all")" "$(cdi_state)"
+}
+cdi_state() {                           # none; yes; stale: made for another division of the GPUs
+        [ -e /run/cdi/nvidia.yaml ] || { echo none; return; }
+        if [ "$(cat /run/fakes/cdi.state)" = "$(mig_state)" ]; then echo yes; else echo stale; fi
+}

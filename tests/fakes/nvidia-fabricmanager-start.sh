@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: nvidia-fabricmanager-start.sh --mode start …
+# The vendor's way to start fabric manager since R570 (facts 1.3, 2): with ibstat it looks for bridges to NVLink 5 switches; where there
+# are some it needs ib_umad, starts NVLSM and waits 5 s; then it starts fabric manager, whatever it found.
+. /usr/lib/fakes/lib.sh
+guid='' nvl5=''
+command -v ibstat >/dev/null || die "ibstat is not there"         # facts 2: without infiniband-diags it exits 1 every time
+for d in /sys/class/infiniband/*; do
+        grep -qs SW_MNG "$d/device/vpd" && { nvl5=1; guid=$(printf '0x%016x' $((0x9c63c00300 + ${d##*[!0-9]}))); break; }
+done
+if [ -n "$nvl5" ]; then
+        echo "Detected NVL5+ system"
+        loaded ib_umad && [ -e /dev/infiniband/umad0 ] || { event "fm-refused ib_umad"; die '"ib_umad" has not been loaded'; }
+        /opt/nvidia/nvlsm/sbin/nvlsm -F /usr/share/nvidia/nvlsm/nvlsm.conf --guid "$guid" --pid_file /run/nvidia-fabricmanager/nvlsm.pid || exit 1
+        pause 5
+else
+        echo "Detected Pre-NVL5 system"
+fi
+exec /usr/bin/nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg ${guid:+-g "$guid"}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gate that kubelet waits behind: scripted fabrics → outcome, words, and what status.json gets. */
+#include "../fake-nvml.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+static Action without_action = { .id = (char *)"await-fabric:fabric", .device = { .class = GPU_CLASS_NVSWITCH, .count = 8 } };
+static Work without = { .action = &without_action, .cancel_fd = -1 };   /* before the fake is there */
+__attribute__((constructor)) static void work_without(void) {
+        without.deadline_usec = now_usec() + 10 * USEC_PER_SEC;
+        if (fabric_work(&without) >= 0)
+                without.text = NULL;
+}
+
+TEST(no_library) {
+        if (!without.text || without.cause != CAUSE_NVML)
+                SKIP("this machine has NVIDIA's library");
+        ASSERT_CONTAINS(without.text, "NVIDIA's management library cannot be loaded: libnvidia-ml.so.1");
+        ASSERT_CONTAINS(without.text, "it comes with the driver");
+        free(without.text);
+        json_decref(without.found);
+}
+
+#define GATE(name, kind, gpus, script)                                                         \
+        MACHINE(name, script);                                                                 \
+        name.action.device.class = GPU_CLASS_##kind;                                           \
+        name.action.device.count = gpus
+
+static void late(Machine *m) {          /* the deadline is here: it is asked once */
+        m->work.deadline_usec = now_usec();
+}
+
+static json_t *found_gpu(const Machine *m, size_t i) {
+        return json_array_get(json_object_get(m->work.found, "gpus"), i);
+}
+#define ASSERT_FOUND(object, key, value) ASSERT_STREQ(json_string_value(json_object_get(object, key)), value)
+
+TEST(joined_already) {
+        GATE(m, NVSWITCH, 8, "gpus 8\n");
+        ASSERT_EQ(fabric_work(&m.work), 0);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 7), 1);
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 8);
+        ASSERT_FOUND(found_gpu(&m, 7), "address", "0000:80:00.0");
+        ASSERT_FOUND(found_gpu(&m, 7), "state", "Completed");
+        ASSERT_FOUND(found_gpu(&m, 7), "status", "Success");
+        ASSERT_TRUE(json_is_null(json_object_get(m.work.found, "clusterUuid")));        /* no rack, no UUID */
+        ASSERT_EQ(json_integer_value(json_object_get(m.work.found, "cliqueId")), 0);
+        ASSERT_EQ(m.work.warnings.n, 0);
+}
+
+TEST(joins_one_by_one) {
+        GATE(m, NVLINK5, 3, "model b200\ngpus 3\nfabric all not-started for 1x then in-progress for 1x then completed\nfabric 2 in-progress for 4x then completed\n");
+        ASSERT_EQ(fabric_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 2), 5);
+}
+
+TEST(one_is_late) {
+        GATE(m, NVSWITCH, 8, "gpus 8\nfabric 3 in-progress\n");
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 3 of 8 (0000:40:00.0) still In Progress after ");
+        ASSERT_CONTAINS(m.work.text, " s; journalctl -u nvidia-fabricmanager");
+        ASSERT_FOUND(found_gpu(&m, 3), "state", "In Progress");
+        ASSERT_TRUE(json_is_null(json_object_get(found_gpu(&m, 3), "status")));
+        ASSERT_TRUE(json_is_null(json_object_get(m.work.found, "cliqueId")));
+}
+
+TEST(several_are_late) {
+        GATE(m, NVLINK5, 4, "gpus 4\nfabric 1 not-started\nfabric 3 completed 10\n");
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 1 of 4 (0000:20:00.0) still Not Started after ");
+        ASSERT_CONTAINS(m.work.text, "; also GPU 3 (0000:40:00.0) Completed with status Timeout (10); ");
+        ASSERT_CONTAINS(m.work.text, "NVLSM");
+        ASSERT_CONTAINS(m.work.text, "ib_umad");
+        ASSERT_FOUND(found_gpu(&m, 3), "status", "Timeout (10)");
+}
+
+TEST(the_deadline_is_ours) {            /* the sentence comes before the loop would end the task without one */
+        GATE(m, NVSWITCH, 1, "gpus 1\nfabric 0 in-progress\n");
+        m.work.deadline_usec = now_usec() + 900 * USEC_PER_MSEC;
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 1 (0000:10:00.0) still In Progress after 1 s");
+        ASSERT_TRUE(now_usec() < m.work.deadline_usec);
+        ASSERT_TRUE(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 0) > 2);
+}
+
+TEST(tray_needs_a_uuid) {
+        GATE(m, TRAY, 4, "model gb200\ngpus 4\n");
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 4 (0000:10:00.0) still Completed, but without a cluster UUID after ");
+        ASSERT_CONTAINS(m.work.text, "nothing on this host can bring it about: look at the rack's NMX controller");
+        machine_says(&m, "model gb200\ngpus 4\nfabric all in-progress\nhealth all 0x400\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still In Progress, configuration: no partition after ");
+}
+
+TEST(tray_tells_its_clique) {
+        GATE(m, TRAY, 4, "model gb200\ngpus 4\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 1\n");
+        ASSERT_EQ(fabric_work(&m.work), 0);
+        ASSERT_FOUND(m.work.found, "clusterUuid", "7b968a6d-c8aa-45e1-9e07-e1e51be99c31");
+        ASSERT_EQ(json_integer_value(json_object_get(m.work.found, "cliqueId")), 1);
+        ASSERT_EQ(m.work.warnings.n, 0);
+}
+
+TEST(two_cliques_in_a_tray) {
+        GATE(m, TRAY, 4, "model gb200\ngpus 4\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 1\ncluster 7b968a6dc8aa45e19e07e1e51be99c31 2 3\n");
+        ASSERT_EQ(fabric_work(&m.work), 0);
+        ASSERT_EQ(m.work.warnings.n, 1);
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 0 (0000:10:00.0) and GPU 3 (0000:40:00.0) are in different cliques");
+        ASSERT_TRUE(json_is_null(json_object_get(m.work.found, "clusterUuid")));
+}
+
+TEST(nobody_supports_it) {
+        GATE(m, NVSWITCH, 8, "model a100-80\ngpus 8\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "reports the fabric state Not Supported for all 8 GPUs");
+        machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 3\n");      /* the same, as an error */
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "reports the fabric state Not Supported for all 8 GPUs");
+        late(&m);
+        machine_says(&m, "gpus 8\nfabric 5 not-supported\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 5 of 8 (0000:60:00.0) still Not Supported after ");
+}
+
+TEST(gate_warns_only) {
+        GATE(m, NVSWITCH, 2, "gpus 2\nfabric 1 in-progress\n");
+        late(&m);
+        m.action.lenient = true;
+        ASSERT_EQ(fabric_work(&m.work), 1);
+        ASSERT_EQ(m.work.warnings.n, 1);
+        ASSERT_STREQ(m.work.warnings.items[0].code, "fabric");
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 of 2 (0000:20:00.0) still In Progress");
+}
+
+TEST(errors_that_stay_are_told_at_once) {
+        GATE(m, NVSWITCH, 8, "gpus 8\nerror nvmlInit 18\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver/library version mismatch (18); the driver that is loaded and its library");
+        machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 15 6\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 6 (0000:70:00.0) for its fabric state: GPU is lost (15); dmesg");
+        machine_says(&m, "gpus 8\nerror nvmlDeviceGetGpuFabricInfoV 13\nerror nvmlDeviceGetGpuFabricInfo 13\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 0 (0000:10:00.0) for its fabric state: Function Not Found (13)");
+}
+
+TEST(errors_while_the_driver_settles_are_not) {
+        GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9 2x\nerror nvmlDeviceGetGpuFabricInfoV 999 1 2x\n");
+        ASSERT_EQ(fabric_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlInit", -1), 3);
+        ASSERT_TRUE(!m.work.text);
+}
+
+TEST(errors_until_the_deadline) {
+        GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9\n");
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9), still after ");
+        machine_says(&m, "gpus 2\nerror nvmlDeviceGetGpuFabricInfoV 999 1\n");
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "asking GPU 1 (0000:20:00.0) for its fabric state: Unknown Error (999), still after ");
+}
+
+TEST(seven_of_eight) {
+        GATE(m, NVSWITCH, 3, "gpu 0000:10:00.0\ngpu 0000:30:00.0\n");
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs, still after ");
+        for (const char *const *a = (const char *const[]){ "0000:10:00.0", "0000:20:00.0", "0000:30:00.0", NULL }; *a; a++)
+                strv_add(&m.action.device.seen, *a);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs: not 0000:20:00.0, still after ");
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 0);
+}
+
+TEST(given_up) {
+        GATE(m, NVSWITCH, 1, "gpus 1\nfabric 0 in-progress\n");
+        m.work.cancel_fd = eventfd(1, EFD_CLOEXEC);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 0 of 1");
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGpuFabricInfoV", 0), 1);
+        close(m.work.cancel_fd);
+}
+
+TEST(library_hangs) {                   /* the loop ends the task, the thread is left behind with all that is its own */
+        MACHINE(m, "gpus 8\nhang nvmlDeviceGetGpuFabricInfoV 6\n");
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        Action action = { .id = xstrdup("await-fabric:fabric"), .type = ACTION_AWAIT_FABRIC, .phase = PHASE_RUN, .target = xstrdup("fabric"),
+                          .deadline_usec = USEC_PER_SEC, .device = { .class = GPU_CLASS_NVSWITCH, .count = 8 } };
+        Plan plan = { .actions = &action, .n = 1 };
+        ASSERT_OK(root_new("/", &host));        /* it is run on a real machine alone */
+        ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
+        const Diagnostic *first = diag_first_error(&diag);
+        ASSERT_TRUE(first && first->cause == CAUSE_DEADLINE);
+        ASSERT_CONTAINS(first->text, "not done after 1 s; NVML was asked for the fabric state of GPU 6 (0000:70:00.0), and did not answer");
+        free(action.id);
+        free(action.target);
+}
+
+TEST(fabric_manager_makes_the_difference) {     /* the fake's own promise, which the boots build on */
+        GATE(m, NVSWITCH, 1, "");
+        _cleanup_(freep) char *up = xasprintf("%s/up", m.path), *script = xasprintf("gpus 1\nfabric-needs %s\n", up);
+        machine_says(&m, script);
+        late(&m);
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still Not Started");
+        machine_clear(&m);
+        write_file(up, "");
+        ASSERT_EQ(fabric_work(&m.work), 0);
+}
+TEST_MAIN
