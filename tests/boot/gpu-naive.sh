@@ -25,22 +25,22 @@ ours "with a driver that takes long, nodestrap brings the fabric up" p5-48xlarge
 try "it waited" in_order 'module nvidia$' fm-active kubelet
 try "fabric manager had not to give up" never fm-gave-up
 
-power_on p6-b200-48xlarge
+power_on p6-b200
 modprobe nvidia
 try "fabric manager before mlx5_ib takes HGX B200 for an older system" no systemctl start nvidia-fabricmanager
 try "and says so" sh -c "journalctl -b -o cat -u nvidia-fabricmanager | grep 'Detected Pre-NVL5 system'"
 try "it finds nothing to do" happened fm-nothing-to-do
-systemctl start kubelet
+kubelet_starts
 try "the node takes pods although no GPU has a fabric" no kubelet_saw fabric=completed
-power_on p6-b200-48xlarge
+power_on p6-b200
 modprobe -a nvidia mlx5_ib
 try "fabric manager before ib_umad is refused" no systemctl start nvidia-fabricmanager
 try "and says so" happened 'fm-refused ib_umad'
-ours "nodestrap loads what is missing" p6-b200-48xlarge
+ours "nodestrap loads what is missing" p6-b200
 try "in this order" in_order 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'kubelet .*fabric=completed'
 try "fabric manager was started once, and well" never fm-
 
-power_on p6-b200-48xlarge
+power_on p6-b200
 modprobe -a nvidia mlx5_ib ib_umad
 try "fabric manager without NVLSM finds nothing to do" no nv-fabricmanager -c /dev/null -g 0x1
 /opt/nvidia/nvlsm/sbin/nvlsm --pid_file /run/nvlsm.pid
@@ -48,7 +48,7 @@ try "with an NVLSM of its own unit the vendor's start fails" no systemctl start 
 try "by the second one" happened nvlsm-second
 kill "$(cat /run/nvlsm.pid)"
 
-for fixture in g6-12xlarge p6e-gb200; do
+for fixture in g6e p6e-gb200; do
         power_on $fixture
         modprobe nvidia
         try "$fixture: fabric manager fails where there is no switch" no systemctl start nvidia-fabricmanager
@@ -62,10 +62,10 @@ modprobe nvidia; systemctl mask --runtime nvidia-fabricmanager 2>/dev/null
 try "a masked fabric manager cannot be started" no systemctl start nvidia-fabricmanager
 power_on p5-48xlarge
 modprobe nvidia
-systemctl start kubelet
+kubelet_starts
 try "without fabric manager everything looks well but the fabric" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
 power_on p5-48xlarge fabric-takes=120
-modprobe nvidia; systemctl start nvidia-fabricmanager kubelet
+modprobe nvidia; systemctl start nvidia-fabricmanager; kubelet_starts
 try "a kubelet that does not wait for the fabric finds it unfinished" kubelet_saw fabric=in-progress
 ours "nodestrap's waits" p5-48xlarge fabric-takes=120
 try "until it is completed" kubelet_saw 'gpus=8 fabric=completed'

@@ -16,14 +16,9 @@ loaded() { [ -e "/sys/module/$1" ]; }
 # Seconds of the original, scaled down: a test has no 30 s. script SPEED is how many of them one second stands for.
 pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
 
-# devices VENDOR CLASS-PREFIX [DRIVER]: addresses of PCI functions, e.g. devices 10DE 302
-devices() {
-        local d uevent; for d in /sys/bus/pci/devices/*; do
-                uevent=$(<"$d/uevent") 2>/dev/null || continue
-                [[ $uevent = *PCI_ID=$1:* && $uevent = *PCI_CLASS=$2* && ( -z ${3-} || $uevent = *DRIVER=$3* ) ]] && echo "${d##*/}"
-        done
-}
-gpus() { devices 10DE 30 "${1-}" | sort; }
+# devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
+devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
+gpus() { devices 10DE 30; }
 tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # facts 1.2: the switches are the rack's
 driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
@@ -33,7 +28,7 @@ driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
         echo "state $FAKES/nvml.state"
-        case $(cat /sys/bus/pci/devices/*/uevent | grep -m1 -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)') in
+        case $(cat /sys/bus/pci/devices/*/uevent 2>/dev/null | grep -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)' | head -1) in
         *20B0) model=a100-40;; *20B[25]) model=a100-80;; *2330) model=h100;; *2335) model=h200;; *2901) model=b200;; *3182) model=b300;;
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;
         esac

@@ -39,7 +39,7 @@ power_on() {
         systemctl daemon-reload
         /usr/lib/fakes/machine down
         for word; do echo "${word#*=}" >"/etc/fakes/${word%%=*}"; done
-        [ -d "/vmtest/machines/$fixture" ] || { mkdir -p "/vmtest/machines/$fixture"; /vmtest/fixtures/expand.sh "$fixture" "/vmtest/machines/$fixture"; }
+        [ -d "/vmtest/machines/$fixture" ] || { mkdir -p "/vmtest/machines/$fixture" && /vmtest/fixtures/expand.sh "$fixture" "/vmtest/machines/$fixture" || exit; }
         /usr/lib/fakes/machine up "/vmtest/machines/$fixture"
         /vmtest/fixtures/imds.sh /vmtest/imds "$(cat /sys/devices/virtual/dmi/id/product_name)"
 }
@@ -47,5 +47,12 @@ power_on() {
 ami_starts() { systemctl start --no-block nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks "$@"; }
 spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$1" >/etc/eks/nodeadm.d/50-spec.yaml; }
 # The node starts; the exit status is nodestrap's of the run phase.
-node_starts() { systemctl start nodestrap-run 2>/dev/null; return "$(property nodestrap-run ExecMainStatus)"; }
+node_starts() {
+        local status
+        systemctl start nodestrap-run 2>/dev/null && return
+        status=$(property nodestrap-run ExecMainStatus); [ "$status" != 0 ] || status=$(property nodestrap-config ExecMainStatus)
+        return "$status"
+}
+# Without nodestrap: as the AMI's own bootstrap starts it.
+kubelet_starts() { echo NODEADM_KUBELET_ARGS= >/etc/eks/kubelet/environment; systemctl start kubelet; }
 kubelet_saw() { happened "kubelet .*$1"; }
