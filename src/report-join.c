@@ -120,7 +120,7 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
 ExitCode report_join(const Root *root, const Join *join) {
         const KubeOutcome *o = &join->outcome;
         bool good = o->cause == CAUSE_NONE;
-        Verdict v = { good ? "ok" : "failed", cause_word(o->cause), cause_exit_code(o->cause), "join", o->text };
+        Verdict v = { good ? "ok" : "failed", cause_word(o->cause), cause_exit_code(o->cause), "join", o->text, false };
         _cleanup_(freep) char *plan_id = report_plan_id(root);
         _cleanup_(json_decrefp) json_t *joined = joined_make(root, join, &v, plan_id);
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
@@ -132,7 +132,7 @@ ExitCode report_join(const Root *root, const Join *join) {
                 verdict_announce(&v, "join", plan_id ?: "", seconds, console);
         for (char **line = o->details; line && *line; line++)
                 log_error("  | %s", *line);
-        verdict_tell(last, good);
+        verdict_tell(&v, last);
         return v.exit_code;
 }
 

@@ -2,6 +2,7 @@
  * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
 #include "report.h"
+#include "report-found.h"
 #include "report-join.h"
 
 #include "base/str.h"
@@ -112,7 +113,9 @@ static void status_show(json_t *status) {
                        text_of(status, "step"));
                 lines_show("  ", text_of(status, "text"));
         }
+        _cleanup_(freep) char *found = found_text(status);
         counts_show(runs);
+        fputs(found, stdout);
         if (json_object_get(status, "joined"))
                 joined_show(json_object_get(status, "joined"));
         printf("plan %s, nodestrap %s\n", *text_of(status, "planId") ? text_of(status, "planId") : "(none was made)", text_of(status, "version"));

@@ -3,6 +3,7 @@
  * The two phases of a boot are two processes: each replaces its own part of status.json and keeps the other's. Nothing here
  * can hold a secret: texts name paths and units, never contents. */
 #include "report.h"
+#include "report-found.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -15,14 +16,38 @@
 #define STATUS_MAX (16 << 20)
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
+static bool went_well(const Result *r) {
+        return r && (r->outcome == OUTCOME_DONE || r->outcome == OUTCOME_UNCHANGED);
+}
+
+static const Result *result_of(const Results *r, ActionType type, const char *target) {
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].action->type == type && streq(r->items[i].action->target, target))
+                        return &r->items[i];
+        return NULL;
+}
+
+/* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs with it. */
+static bool is_tolerated(const Results *r) {
+        const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE), *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
+        if (!went_well(taint) || !taint->found || !went_well(kubelet))
+                return false;
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].outcome == OUTCOME_FAILED && !strv_contains(taint->action->after_any, r->items[i].action->id))
+                        return false;
+        return true;
+}
+
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
+        bool tolerated = failed && is_tolerated(report->results);
         if (failed)
-                return (Verdict){ "failed", cause_word(failed->cause), cause_exit_code(failed->cause), failed->action->id, xstrdup(failed->text) };
+                return (Verdict){ tolerated ? "tainted" : "failed", cause_word(failed->cause), cause_exit_code(failed->cause), failed->action->id,
+                                  xstrdup(failed->text), tolerated };
         if (error)
-                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), report->step ?: "start", diagnostic_format(error) };
-        return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL };
+                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), report->step ?: "start", diagnostic_format(error), false };
+        return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL, false };
 }
 
 /* ---- status.json ---- */
@@ -37,6 +62,8 @@ static json_t *result_json(const Result *r) {
                 json_object_set_new(action, "text", text_json(r->text));
         if (r->outcome == OUTCOME_FAILED)
                 json_object_set_new(action, "code", json_string(cause_word(r->cause)));
+        if (r->found)
+                json_object_set(action, "found", r->found);
         return action;
 }
 
@@ -100,15 +127,18 @@ static json_t *runs_read(const Root *root, const char *boot_id, const char *phas
         return runs;
 }
 
-/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"). */
+static bool verdict_is(const json_t *run, const char *word) {
+        const char *verdict = json_string_value(json_object_get(run, "verdict"));
+        return verdict && streq(verdict, word);
+}
+
+/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what taints the node. */
 static json_t *overall_find(json_t *runs, json_t *own) {
-        static const char *const order[] = { "config", "config,run", "run" };
-        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-                json_t *run = json_object_get(runs, order[i]);
-                const char *verdict = json_string_value(json_object_get(run, "verdict"));
-                if (verdict && !streq(verdict, "ok"))
-                        return run;
-        }
+        static const char *const order[] = { "config", "config,run", "run" }, *const words[] = { "failed", "tainted" };
+        for (size_t w = 0; w < ARRAY_SIZE(words); w++)
+                for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+                        if (verdict_is(json_object_get(runs, order[i]), words[w]))
+                                return json_object_get(runs, order[i]);
         return own;
 }
 
@@ -125,6 +155,7 @@ static json_t *status_make(const Root *root, const Report *report, const Verdict
         json_object_set_new(status, "bootId", text_json(boot_id ?: ""));
         for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
                 json_object_set(status, copied[i], json_object_get(overall, copied[i]));
+        found_put(status, runs);
         json_object_set_new(status, "runs", runs);
         return status;
 }
@@ -162,6 +193,8 @@ static void metrics_verdict(Text *t, const json_t *status) {
         text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", text_of(status, "version"), text_of(status, "planId"));
         metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
         text_add(t, "nodestrap_exit_code %lld\n", (long long)json_integer_value(json_object_get(status, "exit")));
+        metric_head(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy tolerates");
+        text_add(t, "nodestrap_tainted %d\n", streq(text_of(status, "verdict"), "tainted"));
 }
 
 static void metrics_runs(Text *t, json_t *runs) {
@@ -208,6 +241,7 @@ static char *metrics_make(json_t *status) {
         metrics_verdict(&t, status);
         metrics_runs(&t, runs);
         metrics_actions(&t, runs);
+        found_metrics(&t, status);
         return text_take(&t);
 }
 
@@ -264,7 +298,7 @@ void report_tell(const Diag *diag) {
 ExitCode report_tell_failure(const Report *report) {
         Verdict v = verdict_make(report);
         _cleanup_(freep) char *last = last_line(&v, report, 0);
-        verdict_tell(last, false);
+        verdict_tell(&v, last);
         free(v.text);
         return v.exit_code;
 }
@@ -287,7 +321,7 @@ ExitCode report_write(const Root *root, const Report *given) {
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
         tell_details(v.text);
-        verdict_tell(last, v.exit_code == EXIT_DONE);
+        verdict_tell(&v, last);
         free(v.text);
-        return v.exit_code;
+        return v.tolerated ? EXIT_DONE : v.exit_code;
 }

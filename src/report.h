@@ -21,7 +21,8 @@ typedef struct Report {
 _nonnull_ void report_tell(const Diag *diag);
 /* The last line on stderr, for a command that leaves no report behind. Returns the exit code. */
 _nonnull_ ExitCode report_tell_failure(const Report *report);
-/* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code. */
+/* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code: 0 also
+ * where the node joins tainted, whose cause has another one in status.json. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
 /* Of the plan that this boot has applied last; NULL where none was. The caller frees it. */
 _nonnull_ char *report_plan_id(const Root *root);

@@ -21,6 +21,10 @@ json_t *text_json(const char *text) {
         return json ?: json_string("(not UTF-8)");
 }
 
+int verdict_level(const Verdict *v) {
+        return v->exit_code == EXIT_DONE ? LOG_NOTICE : v->tolerated ? LOG_WARNING : LOG_ERR;
+}
+
 char *verdict_time(void) {
         char when[32];
         time_t now = time(NULL);
@@ -42,7 +46,7 @@ static void journal_send(const Verdict *v, const char *phases, const char *plan_
         char *fields[] = {
                 xasprintf("MESSAGE=%s", line),
                 xstrdup("MESSAGE_ID=" MESSAGE_ID),
-                xasprintf("PRIORITY=%d", v->exit_code == EXIT_DONE ? LOG_NOTICE : LOG_ERR),
+                xasprintf("PRIORITY=%d", verdict_level(v)),
                 xstrdup("SYSLOG_IDENTIFIER=nodestrap"),
                 xasprintf("NODESTRAP_VERDICT=%s", v->word),
                 xasprintf("NODESTRAP_CODE=%s", v->code),
@@ -88,8 +92,8 @@ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id,
         console_write(whole);
 }
 
-void verdict_tell(const char *line, bool good) {
-        const char *priority = !log_to_journal() ? "" : good ? "<5>" : "<3>";
+void verdict_tell(const Verdict *v, const char *line) {
+        _cleanup_(freep) char *priority = log_to_journal() ? xasprintf("<%d>", verdict_level(v)) : xstrdup("");
         _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }

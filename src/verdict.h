@@ -9,7 +9,9 @@ typedef struct Verdict {
         ExitCode exit_code;
         const char *step;               /* NULL where all went well, */
         char *text;                     /* and this; owned */
+        bool tolerated;                 /* the node joins all the same, tainted: nothing has to stop for it */
 } Verdict;
+_nonnull_ int verdict_level(const Verdict *v);  /* LOG_NOTICE, LOG_WARNING where it is tolerated, LOG_ERR */
 
 /* Texts may quote a unit's words; JSON bears only UTF-8. NULL becomes null. */
 json_t *text_json(const char *text);
@@ -18,6 +20,6 @@ _nonnull(1, 2) void verdict_put(json_t *object, const Verdict *v, const char *pl
 /* An entry with fields in the journal, and the line on the console. */
 _nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line);
 /* The last line on stderr. */
-_nonnull_ void verdict_tell(const char *line, bool good);
+_nonnull_ void verdict_tell(const Verdict *v, const char *line);
 /* "2026-01-02T03:04:05Z": now, by a clock that may not be set yet. */
 _malloc_ char *verdict_time(void);

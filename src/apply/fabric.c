@@ -2,10 +2,10 @@
  * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on some GPUs or on all, and
  * nothing else shows it (facts: nvidia 1.6). A GPU that did not join stays usable without NVLink, so that each one is looked at. */
 #include "apply/device.h"
+#include "apply/gpus.h"
 
 #include "base/str.h"
 #include "base/time.h"
-#include "nvidia/nvml.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,15 +96,6 @@ static uint64_t waited(const Gate *g) {
         return (now_usec() - g->start_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
 }
 
-static int fail_library(Gate *g) {
-        if (g->trouble.code == NVML_OK)
-                return work_fail(g->w, -ELIBACC, CAUSE_NVML, "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
-                                 "libnvidia-ml, or nvidia-driver-cuda-libs)", g->trouble.text);
-        return work_fail(g->w, -EIO, CAUSE_NVML, "%s; %s", g->trouble.text, g->trouble.code == NVML_VERSION_MISMATCH
-                         ? "the driver that is loaded and its library are of different versions: cat /proc/driver/nvidia/version"
-                         : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
-}
-
 static int fail_unsupported(Gate *g) {
         return work_fail(g->w, -EOPNOTSUPP, CAUSE_FABRIC, "the driver reports the fabric state Not Supported for all %zu GPUs, though the machine has NVSwitches "
                          "and GPUs that should say when they have joined; nvidia-smi -q shows the same: see whether driver and firmware know this machine", g->gpus.n);
@@ -138,30 +129,18 @@ static void set_trouble(Gate *g, int code, char *text) {
         g->trouble = (NvmlTrouble){ code, text };
 }
 
-static char *missing_words(const Gate *g) {
-        Text t = {};
-        for (char **seen = g->w->action->device.seen; seen && *seen; seen++) {
-                bool there = false;
-                for (size_t i = 0; i < g->gpus.n; i++)
-                        there |= streq(g->gpus.items[i].address, *seen);
-                if (!there)
-                        text_add(&t, "%s%s", t.data ? ", " : ": not ", *seen);
-        }
-        return text_take(&t);
-}
-
 /* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the next ask. */
 static int gate_open(Gate *g) {
-        unsigned count = g->w->action->device.count;
         if (g->open)
                 return 0;
+        work_at(g->w, "NVIDIA's management library was asked for the GPUs, and did not answer");
         int r = nvml_open(&g->gpus, &g->trouble);
         if (r < 0)
                 return r;
         g->open = true;
-        if (g->gpus.n < count) {
-                _cleanup_(freep) char *missing = missing_words(g);
-                set_trouble(g, NVML_UNKNOWN, xasprintf("NVML sees %zu of %u GPUs%s", g->gpus.n, count, missing));
+        char *missing = gpus_missing(g->w, &g->gpus);
+        if (missing) {
+                set_trouble(g, NVML_UNKNOWN, missing);
                 gate_close(g);
                 return -EIO;
         }
@@ -170,6 +149,7 @@ static int gate_open(Gate *g) {
 }
 
 static int look_at(Gate *g, size_t i) {
+        work_at(g->w, "NVML was asked for the fabric state of GPU %zu (%s), and did not answer", i, g->gpus.items[i].address);
         int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
         if (code == NVML_NOT_SUPPORTED) {
                 g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
@@ -204,7 +184,7 @@ static int gate_ask(Gate *g) {
         size_t first = 0;
         if (look_at_all(g) < 0) {
                 if (g->trouble.code == NVML_OK || nvml_is_final(g->trouble.code))
-                        return fail_library(g);
+                        return gpus_fail(g->w, &g->trouble);
                 work_progress(g->w, "%s", g->trouble.text);
                 return 0;
         }

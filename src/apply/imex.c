@@ -18,7 +18,7 @@
 #define SHOWN_MAX  200
 #define NODES_MAX  8            /* that a sentence names */
 #define TABLE_MAX  (1 << 20)
-#define LAST_WORD_USEC (300 * USEC_PER_MSEC)    /* before the deadline, to tell what was found out */
+#define TABLE_USEC USEC_PER_SEC /* work_patience() leaves more */
 
 /* ---- make-channel ---- */
 
@@ -117,7 +117,7 @@ static char *nodes_not_ready(const char *output) {
 static char *others(const Work *w) {
         _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};
-        if (child_run_until(argv, w->deadline_usec - MIN(w->deadline_usec, LAST_WORD_USEC), w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
+        if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");
         _cleanup_(freep) char *list = nodes_not_ready(c.output);
         return *list ? xasprintf("; not ready by `nvidia-imex-ctl -N`: %s", list) : xstrdup("");

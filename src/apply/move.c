@@ -2,7 +2,7 @@
  * move-files: what daemons have written on the root disk → the disks, before the binds cover it. One cp copies all of it to a
  * directory of its own; when that is on disk it is renamed into place, or merged into what an earlier boot left there, and only then
  * the originals go. Cut off anywhere, the next run does it again from the start: until the last step the originals are whole. What
- * lies on the root disk was written since the disks were last bound over it, so it wins. */
+ * lies on the root disk was written since the disks were last bound over it, so it wins; but a store is taken whole or not at all. */
 #include "apply/mounts.h"
 #include "apply/storage.h"
 #include "apply/tree.h"
@@ -23,13 +23,14 @@ typedef struct Source {
         int fd;
         char *path;             /* without links */
         bool wanted;            /* it is to be copied */
+        bool copied;            /* it was: only the original is to go */
 } Source;
 typedef struct Moving {
         Work *work;
         const char *target;
         int fd;                 /* of the target */
         char *incoming;         /* its path for cp */
-        Source *sources; size_t n, n_wanted;
+        Source *sources; size_t n, n_wanted, n_copied;
         uint64_t room;          /* bytes free before the copy */
 } Moving;
 
@@ -55,21 +56,24 @@ static const char *base_name(const char *path) {
         return slash ? slash + 1 : path;
 }
 
-/* The modes that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. */
-static mode_t source_mode(const char *path) {
-        static const struct { const char *path; mode_t mode; } modes[] = {
-                { "/var/lib/containerd", 0711 }, { "/var/lib/kubelet", 0750 }, { "/var/lib/soci-snapshotter-grpc", 0700 },
+/* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store: its files mean something
+ * only together, a database and the numbered trees that it names. */
+typedef struct Kind { const char *path; mode_t mode; bool store; } Kind;
+
+static Kind source_kind(const char *path) {
+        static const Kind kinds[] = {
+                { "/var/lib/containerd", 0711, true }, { "/var/lib/kubelet", 0750, false }, { "/var/lib/soci-snapshotter-grpc", 0700, true },
         };
-        for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-                if (streq(path, modes[i].path))
-                        return modes[i].mode;
-        return 0755;
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (streq(path, kinds[i].path))
+                        return kinds[i];
+        return (Kind){ path, 0755, false };
 }
 
 static int source_make(const Root *root, const char *path) {
         _cleanup_(freep) char *parent = xstrndup(path, (size_t)(base_name(path) - path));
         int r = root_make_dirs(root, parent, 0755);
-        return r < 0 ? r : root_make_dirs(root, path, source_mode(path));
+        return r < 0 ? r : root_make_dirs(root, path, source_kind(path).mode);
 }
 
 static int source_open(const Moving *m, Source *s) {
@@ -107,6 +111,34 @@ static int source_want(const Moving *m, Source *s) {
         return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
 }
 
+static void warn_of_two(const Moving *m, const Source *s) {
+        diag_warn(&m->work->warnings, "store-kept", NULL, NULL, "%s of the root disk and %s/%s each hold what the other one has not, and two stores do not make "
+                  "one: that on the disks is used, the other stays below the mount. `mount --bind / /mnt` shows it as /mnt%s; empty that if nothing of it is needed",
+                  s->move->from, m->target, s->move->name, s->move->from);
+}
+
+/* Two stores are never mixed: where each has something of its own, the disks' stays in use. Where one has nothing that the other has
+ * not, it is what a run left that was cut off: the original behind the copy, or the copy before the original. */
+static int store_choose(const Moving *m, Source *s) {
+        _cleanup_(close_fd) int there = openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(freep) char *where = NULL;
+        if (there < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))       /* nothing, or no directory, which is set aside */
+                return 0;
+        int r = there < 0 ? -errno : tree_check_copied(there, s->fd, &where);
+        if (r == -ESTALE) {
+                s->wanted = false;
+                free(TAKE_PTR(where));
+                r = tree_check_copied(s->fd, there, &where);
+                s->copied = r >= 0;
+        }
+        if (r == -ESTALE) {
+                warn_of_two(m, s);
+                return 0;
+        }
+        _cleanup_(freep) char *path = xasprintf("%s/%s", s->move->from, where ?: "");
+        return r < 0 ? move_fail(m, r, "cannot be compared with what is on the disks", path) : 0;
+}
+
 static int source_look(const Moving *m, Source *s) {
         _cleanup_(freep) char *below = NULL;
         Place place;
@@ -125,7 +157,9 @@ static int source_look(const Moving *m, Source *s) {
         if (r > 0)
                 r = work_fail(m->work, -EBUSY, CAUSE_MOVE, "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
                               "that run from there have to end)", below, s->move->from);
-        return r < 0 ? r : source_want(m, s);
+        if (r >= 0)
+                r = source_want(m, s);
+        return r >= 0 && s->wanted && source_kind(s->move->from).store ? store_choose(m, s) : r;
 }
 
 static bool lies_in(const char *path, const char *directory) {
@@ -172,6 +206,7 @@ static int look(Moving *m) {
                 *s = (Source){ .move = &a->storage.moves[m->n], .fd = -1 };
                 r = source_look(m, s);
                 m->n_wanted += s->wanted;
+                m->n_copied += s->copied;
         }
         return r < 0 ? r : refuse_nested(m);
 }
@@ -205,6 +240,29 @@ static int sync_target(const Moving *m) {
         return syncfs(m->fd) < 0 ? move_fail(m, -errno, "cannot be written to the disks", m->target) : 0;
 }
 
+static int fail_changed(const Moving *m, const Source *s, const char *where) {
+        return work_fail(m->work, -ESTALE, CAUSE_MOVE, "%s/%s has changed while it was copied, so it was not removed; find out who writes "
+                         "there, stop it, and run init again", s->move->from, where);
+}
+
+/* Before any of it is taken over: half of what somebody is writing is of no use to anybody. */
+static int verify(const Moving *m) {
+        _cleanup_(close_fd) int incoming = openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = incoming < 0 ? move_fail(m, -errno, "cannot be opened", m->incoming) : 0;
+        for (const Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
+                if (!s->wanted)
+                        continue;
+                _cleanup_(close_fd) int copied = openat(incoming, base_name(s->move->from), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                _cleanup_(freep) char *where = NULL;
+                r = copied < 0 ? -errno : tree_check_copied(s->fd, copied, &where);
+                if (r == -ESTALE)
+                        return fail_changed(m, s, where);
+                if (r < 0)
+                        return move_fail(m, r, "cannot be compared with its copy", s->move->from);
+        }
+        return r;
+}
+
 static int copy(const Moving *m) {
         _cleanup_(strv_freep) char **argv = cp_arguments(m);
         _cleanup_(freep) char *what = xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)", m->target,
@@ -212,6 +270,8 @@ static int copy(const Moving *m) {
         if (mkdirat(m->fd, INCOMING, 0700) < 0 || fchmodat(m->fd, INCOMING, 0700, 0) < 0)      /* without a setgid bit for cp to inherit */
                 return move_fail(m, -errno, "cannot be made", m->incoming);
         int r = work_run(m->work, CAUSE_MOVE, what, argv);
+        if (r >= 0)
+                r = verify(m);
         return r < 0 ? r : sync_target(m);
 }
 
@@ -235,18 +295,17 @@ static int original_remove(const Moving *m, const Source *s) {
         if (r >= 0 && fsync(s->fd) < 0)
                 r = -errno;
         if (r == -ESTALE)
-                return work_fail(m->work, r, CAUSE_MOVE, "%s/%s has changed while it was copied, so it was not removed; find out who writes "
-                                 "there, stop it, and run init again", s->move->from, where);
+                return fail_changed(m, s, where);
         _cleanup_(freep) char *path = xasprintf("%s%s%s", s->move->from, where ? "/" : "", where ?: "");
         return r < 0 ? move_fail(m, r, "is on the disks now, and cannot be removed here", path) : 0;
 }
 
 static int move(const Moving *m) {
-        int r = copy(m);
-        if (r >= 0)
+        int r = m->n_wanted > 0 ? copy(m) : 0;
+        if (r >= 0 && m->n_wanted > 0)
                 r = take_over(m);
         for (size_t i = 0; r >= 0 && i < m->n; i++)
-                if (m->sources[i].wanted)
+                if (m->sources[i].wanted || m->sources[i].copied)
                         r = original_remove(m, &m->sources[i]);
         return r;
 }
@@ -256,7 +315,7 @@ int move_work(Work *w) {
         int r = look(&m);
         if (r >= 0)
                 r = incoming_remove(&m);
-        if (r < 0 || m.n_wanted == 0)
+        if (r < 0 || m.n_wanted + m.n_copied == 0)
                 return r;
         r = move(&m);
         if (r < 0) {

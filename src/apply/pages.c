@@ -75,7 +75,7 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
 /* Ends with what could be had, which may be less. */
 static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
         _cleanup_(freep) char *path = xasprintf("%s/nr_hugepages", directory), *count = xasprintf("%llu", (unsigned long long)w->action->pages.count);
-        uint64_t end = now_usec() + TRIES_USEC;
+        uint64_t end = UINT64_MAX;      /* set when the first answer is there: the kernel may have looked for a minute */
         for (*ret_tries = 1;; ++*ret_tries) {
                 uint64_t before = pool->reserved;
                 work_at(w, "the kernel was looking for memory for them");
@@ -88,6 +88,7 @@ static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tri
                         return r;
                 if (*ret_tries == TRIES_MAX || (*ret_tries > 1 && pool->reserved <= before) || now_usec() >= end || !work_pause(w, 0))
                         return 0;
+                end = MIN(end, now_usec() + TRIES_USEC);
                 make_room(w);
         }
 }

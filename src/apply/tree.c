@@ -121,30 +121,47 @@ static bool same_time(const struct stat *a, const struct stat *b) {
 }
 
 static bool is_copy(const struct stat *a, const struct stat *b) {
-        return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!S_ISREG(a->st_mode) || (a->st_size == b->st_size && same_time(a, b)));
+        bool sized = S_ISREG(a->st_mode) || S_ISLNK(a->st_mode);        /* a link's size is the length of where it leads */
+        return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!sized || a->st_size == b->st_size) && (!S_ISREG(a->st_mode) || same_time(a, b));
 }
 
-static int remove_if_copied(int dir, int copy, const char *name, char **where) {
+static int entry_check(int dir, int copy, const char *name, bool *ret_directory) {
         struct stat a, b;
         if (fstatat(dir, name, &a, AT_SYMLINK_NOFOLLOW) < 0)
-                return failed_in(name, -errno, where);
+                return -errno;
         if (fstatat(copy, name, &b, AT_SYMLINK_NOFOLLOW) < 0)
-                return failed_in(name, errno == ENOENT ? -ESTALE : -errno, where);
-        if (!is_copy(&a, &b))
-                return failed_in(name, -ESTALE, where);
-        if (S_ISDIR(a.st_mode)) {
-                _cleanup_(close_fd) int inner = open_directory(dir, name), copied = open_directory(copy, name);
-                int r = inner < 0 ? inner : copied < 0 ? copied : tree_remove_copied(inner, copied, where);
-                if (r < 0)
-                        return failed_in(name, r, where);
-        }
-        return failed_in(name, unlinkat(dir, name, S_ISDIR(a.st_mode) ? AT_REMOVEDIR : 0) < 0 ? -errno : 0, where);
+                return errno == ENOENT ? -ESTALE : -errno;
+        *ret_directory = S_ISDIR(a.st_mode);
+        return is_copy(&a, &b) ? 0 : -ESTALE;
 }
 
-int tree_remove_copied(int dir, int copy, char **where) {
+/* Looks at an entry and what is below it, and removes it if it is to. */
+static int entry_copied(int dir, int copy, const char *name, bool remove, char **where);
+
+static int all_copied(int dir, int copy, bool remove, char **where) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = tree_list(dir, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
-                r = remove_if_copied(dir, copy, *name, where);
+                r = entry_copied(dir, copy, *name, remove, where);
         return r;
+}
+
+static int entry_copied(int dir, int copy, const char *name, bool remove, char **where) {
+        bool directory = false;
+        int r = entry_check(dir, copy, name, &directory);
+        if (r >= 0 && directory) {
+                _cleanup_(close_fd) int inner = open_directory(dir, name), copied = open_directory(copy, name);
+                r = inner < 0 ? inner : copied < 0 ? copied : all_copied(inner, copied, remove, where);
+        }
+        if (r >= 0 && remove && unlinkat(dir, name, directory ? AT_REMOVEDIR : 0) < 0)
+                r = -errno;
+        return failed_in(name, r, where);
+}
+
+int tree_check_copied(int dir, int copy, char **where) {
+        return all_copied(dir, copy, false, where);
+}
+
+int tree_remove_copied(int dir, int copy, char **where) {
+        return all_copied(dir, copy, true, where);
 }

@@ -12,5 +12,7 @@ _must_check_ _nonnull_ int tree_remove(int dir, const char *name, char **ret_whe
  * directory takes in what the other one holds and keeps its own mode, owner and label. Where one is a directory and the other
  * one is not, the loser is kept as "AS.nodestrap-old". */
 _must_check_ _nonnull_ int tree_merge(int from, const char *name, int to, const char *as, char **ret_where);
-/* Removes everything in dir that copy has too: same type and, for files, size and time. -ESTALE at the first that it has not. */
+/* Has copy all that dir has: same type and, for files, size and time, for links their length? -ESTALE at the first that it has not. */
+_must_check_ _nonnull_ int tree_check_copied(int dir, int copy, char **ret_where);
+/* Removes everything in dir that copy has too, by the same measure. -ESTALE at the first that it has not. */
 _must_check_ _nonnull_ int tree_remove_copied(int dir, int copy, char **ret_where);

@@ -26,7 +26,7 @@
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
 #define WORDS_KEPT 2048                         /* bytes of what it printed, behind the sentence */
 #define COMMAND_MAX 60                          /* characters of its argument vector */
-#define PATIENCE_MARGIN_USEC USEC_PER_SEC
+#define PATIENCE_MARGIN_USEC (2 * USEC_PER_SEC)
 
 struct Job {
         Work work;

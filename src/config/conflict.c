@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A kubelet flag and a key of kubelet.config that set the same thing: kubelet takes the flag and says nothing, so the reader of the
- * configuration should know. Pairs as kubelet defines them: kubernetes/kubernetes cmd/kubelet/app/options/options.go
+ * What is valid and yet not what its writer may think. A kubelet flag and a key of kubelet.config that set the same thing: kubelet
+ * takes the flag and says nothing. Pairs as kubelet defines them: kubernetes/kubernetes cmd/kubelet/app/options/options.go
  * (AddKubeletConfigFlags) and staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
 #include "config/fields.h"
 
@@ -85,7 +85,16 @@ static bool has_key(const json_t *config, const char *key) {
         }
 }
 
+/* Pages that are counted and then not reserved. */
+static void warn_of_pages(const Merge *m, Diag *diag) {
+        const json_t *huge = json_object_get(json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
+        const char *mode = json_string_value(json_object_get(huge, "mode")) ?: "", *path = "spec.instance.hugePages.pages";
+        if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit"))
+                diag_warn(diag, "no-effect", origins_find(&m->origins, path), path, "has no effect without mode: explicit");
+}
+
 void conflicts_warn(const Merge *m, Diag *diag) {
+        warn_of_pages(m, diag);
         const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"), *config = json_object_get(kubelet, "config");
         json_t *flag;
         size_t i;

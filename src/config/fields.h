@@ -98,7 +98,7 @@ bool cidr_is_valid(const char *text);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
 
 /* ---- conflict.c ---- */
-/* Warns of kubelet flags that set what kubelet.config sets, too. */
+/* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not asked for. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */

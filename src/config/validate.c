@@ -210,7 +210,7 @@ static bool is_there(const json_t *value, _unused_ const json_t *spec) {
 
 static bool is_timespan(const json_t *value, _unused_ const json_t *spec) {
         uint64_t usec;
-        return !*text_of(value) || parse_timespan(text_of(value), &usec) >= 0;
+        return !*text_of(value) || (parse_timespan(text_of(value), &usec) >= 0 && usec > 0);
 }
 
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
@@ -286,6 +286,22 @@ static bool is_given_for_explicit(const json_t *pages, const json_t *spec) {
         return json_array_size(pages) > 0 || !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
 }
 
+/* Do two entries of hugePages.pages want something of the same pages? "2048Ki" is 2Mi, and no node means all of them. */
+static bool is_same_pool(const json_t *a, const json_t *b) {
+        const json_t *x = json_object_get(a, "numaNode"), *y = json_object_get(b, "numaNode");
+        uint64_t size[2];
+        return parse_page_size(text_of(json_object_get(a, "size")), &size[0]) >= 0 && parse_page_size(text_of(json_object_get(b, "size")), &size[1]) >= 0 &&
+                size[0] == size[1] && (!x || !y || json_equal(x, y));
+}
+
+static bool names_each_pool_once(const json_t *pages, _unused_ const json_t *spec) {
+        for (size_t i = 0; i < json_array_size(pages); i++)
+                for (size_t k = 0; k < i; k++)
+                        if (is_same_pool(json_array_get(pages, i), json_array_get(pages, k)))
+                                return false;
+        return true;
+}
+
 static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
         json_int_t n = json_integer_value(disks);
         return storage_strategy_from_string(text_of(at(spec, "instance", "localStorage", "strategy"))) != STORAGE_RAID10 || n < 1 || n > 3;
@@ -341,9 +357,10 @@ static const Rule rules[] = {
         { "spec.instance.sysctl", has_sysctl_names, "a name is not one of a kernel setting, such as vm.max_map_count" },
         { "spec.instance.sysctl.*", is_on_one_line, "holds a line end: it would start another setting" },
         { "spec.instance.hugePages.pages", is_given_for_explicit, "is missing or empty: mode explicit needs at least one {size, count}" },
+        { "spec.instance.hugePages.pages", names_each_pool_once, "says two things of one size: once for all NUMA nodes, or once for each" },
         { "spec.instance.hugePages.pages[].size", is_page_size, "must be a power of two with its unit, such as 2Mi or 1Gi" },
         { "spec.instance.hugePages.pages[].count", is_there, "is missing: how many pages" },
-        { "spec.accelerator.nvidia.fabric.timeout", is_timespan, "must be a time span, such as 90s or 5m" },
+        { "spec.accelerator.nvidia.fabric.timeout", is_timespan, "must be a time span and not zero, such as 90s or 5m" },
         { "spec.accelerator.nvidia.imex.nodes", is_given_for_imex_host, "is missing or empty: mode host needs the addresses of all nodes of the domain" },
         { "spec.accelerator.nvidia.imex.nodes[]", is_one_word, "must be one address" },
         { "spec.accelerator.nvidia.mig", is_mig, "must be profiles with commas between them, such as 1g.5gb,1g.5gb or 19,19, or a list" },

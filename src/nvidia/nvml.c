@@ -59,6 +59,7 @@ static struct {
         unsigned (*profile_v)(NvmlDevice device, unsigned index, ProfileInfo2 *ret);
         unsigned (*instances)(NvmlDevice device, unsigned profile, void **ret, unsigned *count);
         unsigned (*instance_info)(void *instance, InstanceInfo *ret);
+        unsigned (*places)(NvmlDevice device, unsigned profile, Placement *ret, unsigned *count);
         unsigned (*create)(NvmlDevice device, unsigned profile, void **ret);
         unsigned (*create_at)(NvmlDevice device, unsigned profile, const Placement *placement, void **ret);
         unsigned (*destroy)(void *instance);
@@ -97,6 +98,7 @@ static const struct { const char *name; void *place; bool optional; } symbols[] 
         OPTIONAL(profile_v,                "nvmlDeviceGetGpuInstanceProfileInfoV"),
         OPTIONAL(instances,                "nvmlDeviceGetGpuInstances"),
         OPTIONAL(instance_info,            "nvmlGpuInstanceGetInfo"),
+        OPTIONAL(places,                   "nvmlDeviceGetGpuInstancePossiblePlacements_v2"),
         OPTIONAL(create,                   "nvmlDeviceCreateGpuInstance"),
         OPTIONAL(create_at,                "nvmlDeviceCreateGpuInstanceWithPlacement"),
         OPTIONAL(destroy,                  "nvmlGpuInstanceDestroy"),
@@ -360,6 +362,22 @@ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n,
                 qsort(found.items, found.n, sizeof *found.items, by_place);
         *ret = found;
         found = (NvmlInstances){};
+        return NVML_OK;
+}
+
+int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
+        unsigned count = 0;
+        int code = CALL(places, device, profile, NULL, &count);
+        if (code != NVML_OK)
+                return code;
+        _cleanup_(freep) Placement *places = xcalloc(count + 1, sizeof *places);
+        code = CALL(places, device, profile, places, &count);
+        if (code != NVML_OK)
+                return code;
+        NvmlInstances found = { .items = xcalloc(count + 1, sizeof *found.items) };
+        for (; found.n < count; found.n++)
+                found.items[found.n] = (NvmlInstance){ .profile = profile, .start = places[found.n].start, .size = places[found.n].size };
+        *ret = found;
         return NVML_OK;
 }
 

@@ -59,6 +59,8 @@ _must_check_ _nonnull_ int nvml_mig_profiles(NvmlDevice device, NvmlProfile **re
 /* Those that there are, by their place in memory. */
 _must_check_ _nonnull_ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n, NvmlInstances *ret);
 void nvml_instances_done(NvmlInstances *i);
+/* Where instances of a profile may lie: start and size are set, nothing else. */
+_must_check_ _nonnull_ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret);
 /* A GPU instance of this profile with one compute instance over all of it. place: NULL: where the driver likes. Nothing is left behind on failure. */
 _must_check_ _nonnull(1, 2) int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile, const NvmlInstance *place);
 /* Does one compute instance take all of it, as nvml_mig_create() makes it? */

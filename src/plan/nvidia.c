@@ -93,21 +93,19 @@ static bool has_programs(const Stack *s) {
 
 /* ---- what a step needs beside its target ---- */
 
-static void put_words(Action *a, char *const *words) {
-        for (; words && *words; words++)
-                strv_add(&a->device.words, *words);
-        if (a->device.words)
-                a->with = strv_join(a->device.words, ", ");
-}
-
 static void put_count(const Stack *s, Action *a) {
         a->device.count = s->gpus;
         a->with = xasprintf("%u GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
 }
 
 static void fill_driver(Stack *s, Action *a) {
-        put_words(a, s->parameters);
+        a->device.words = strv_copy(s->parameters);
         devices_seen(a, s->host, is_gpu);
+        if (!s->parameters)
+                return;
+        _cleanup_(freep) char *list = strv_join(s->parameters, ", ");
+        free(a->why);
+        a->why = xasprintf("at every GPU, and loaded with %s", list);
 }
 
 static void fill_versions(Stack *s, Action *a) {
@@ -192,7 +190,7 @@ static const Step steps[] = {
         { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", NULL, NULL, "if the image loads its driver by itself" },
         { ACTION_LOAD_MODULE, "nvidia", NULL, NULL, "the driver, with the options of this plan" },
         { ACTION_LOAD_MODULE, "nvidia_uvm", NULL, NULL, "CUDA's unified memory" },      /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
-        { ACTION_CHECK_DRIVER, "nvidia", NULL, fill_driver, "loaded as asked for, and at every GPU" },
+        { ACTION_CHECK_DRIVER, "nvidia", NULL, fill_driver, "loaded, and at every GPU" },
         { ACTION_CHECK_VERSIONS, "nvidia", has_programs, fill_versions, "of the driver's own version, or they would give up" },
         { ACTION_MASK_UNIT, MANAGER, lacks_manager, NULL, NULL },
         { ACTION_UNMASK_UNIT, MANAGER, runs_manager, NULL, "if an earlier run of this boot masked it" },
@@ -288,8 +286,7 @@ static void plan_options(Stack *s) {
         if (!s->options)
                 return;
         _cleanup_(freep) char *list = strv_join(s->options, " "), *text = xasprintf("# Written by nodestrap from spec.accelerator.nvidia.\noptions nvidia %s\n", list);
-        _cleanup_(freep) char *names = xasprintf("the driver's options: %s", list);
-        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, OPTIONS_FILE, names, text, 0644);
+        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, OPTIONS_FILE, "the driver's options, before it is loaded", text, 0644);
         s->last = xstrdup(file->id);
 }
 

@@ -19,7 +19,9 @@ char *page_size_text(uint64_t bytes) {
 }
 
 /* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing, too. */
-static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *why) {
+static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
+        bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
+        _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
         _cleanup_(freep) char *size = page_size_text(want->size), *before = NULL;
         _cleanup_(freep) char *target = want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
@@ -29,7 +31,7 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
         a->pages.count = want->count;
         a->pages.node = want->numa_node;
         a->with = xasprintf("x %u", want->count);
-        a->lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
+        a->lenient = lenient;
         if (before)
                 action_after_any(a, before);
         return a;

@@ -23,8 +23,10 @@ static void describe_machine(Text *t, const Host *host) {
         if (host->n_nodes > 1)
                 text_add(t, " on %zu NUMA nodes", host->n_nodes);
         add_count(t, gpus, "GPU");
-        if (gpus > 0 && host->type && host->type->gpu_model)
-                text_add(t, " (%s)", host->type->gpu_model);
+        if (gpus > 0)
+                text_add(t, " (%s%sclass %s)", host->type && host->type->gpu_model ? host->type->gpu_model : "",
+                         host->type && host->type->gpu_model ? ", " : "", gpu_class_to_string(host->gpus.class));
+        add_count(t, host_efa(host), "EFA device");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
         text_add(t, "\n");
@@ -176,6 +178,55 @@ static void put_storage(json_t *into, const Action *a) {
         json_object_set_new(into, "moves", moves);
 }
 
+static void put_flag(json_t *into, const char *key, bool flag) {
+        if (flag)
+                json_object_set_new(into, key, json_true());
+}
+
+static json_t *layouts_json(const Action *a) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu, "profiles", list_json(a->device.layouts[i].profiles)));
+        return all;
+}
+
+static json_t *shortfalls_json(const Action *a) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < a->device.n_shortfalls; i++)
+                json_array_append_new(all, json_pack("{ss ss}", "code", cause_word(a->device.shortfalls[i].cause), "text", a->device.shortfalls[i].text));
+        return all;
+}
+
+static json_t *pages_json(const Action *a) {
+        json_t *pages = json_pack("{sI sI}", "size", (json_int_t)a->pages.size, "count", (json_int_t)a->pages.count);
+        if (a->pages.node >= 0)
+                json_object_set_new(pages, "numaNode", json_integer(a->pages.node));
+        put_flag(pages, "ifNone", a->pages.if_none);
+        return pages;
+}
+
+/* What is not so is not there: a reader of a plan for one machine looks at what is special about it. */
+static void put_device(json_t *into, const Action *a) {
+        put_text(into, "with", a->with);
+        if (a->after_any)
+                json_object_set_new(into, "afterAny", list_json(a->after_any));
+        put_flag(into, "optional", a->optional);
+        put_flag(into, "retry", a->retry);
+        put_flag(into, "lenient", a->lenient);
+        if (a->type == ACTION_RESERVE_PAGES)
+                json_object_set_new(into, "pages", pages_json(a));
+        if (a->device.class != GPU_CLASS_NONE)
+                put_text(into, "class", gpu_class_to_string(a->device.class));
+        if (a->device.count > 0)
+                json_object_set_new(into, "count", json_integer(a->device.count));
+        put_list(into, "words", a->device.words);
+        put_list(into, "devices", a->device.seen);
+        if (a->device.n_layouts > 0)
+                json_object_set_new(into, "layouts", layouts_json(a));
+        if (a->device.n_shortfalls > 0)
+                json_object_set_new(into, "missing", shortfalls_json(a));
+}
+
 static json_t *action_json(const Action *a) {
         json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase), "type", action_type_to_string(a->type),
                               "group", a->group, "target", a->target, "why", a->why, "after", list_json(a->after),
@@ -190,6 +241,8 @@ static json_t *action_json(const Action *a) {
                 put_storage(j, a);
         else if (*a->unit.inputs)
                 json_object_set_new(j, "inputs", json_string(a->unit.inputs));
+        if (!is_storage(a))
+                put_device(j, a);
         return j;
 }
 

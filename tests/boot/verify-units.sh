@@ -1,13 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # systemd's own check of the installed units, in the images of Debian 12 and 13 with their cloud-init, networkd and containerd all
-# enabled: no ordering cycle, no unknown setting, no missing unit. A control shows that the check would see the cycle.
+# enabled, and with units ordered as those of EKS's GPU images: no ordering cycle, no unknown setting, no missing unit. A control
+# shows that the check would see the cycle.
 set -u; top=$(realpath "$(dirname "$0")/../.."); tools=$top/tests/tools; count=0 bad=0
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }
 W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 make -s -C "$top" install DESTDIR="$W/tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >&2 || { echo "1..1"; echo "not ok 1 - make install"; exit 1; }
 
 verify() { chroot "$1" systemd-analyze verify --man=no multi-user.target nodestrap-config.service nodestrap-run.service nodestrap-joined.service containerd.service kubelet.service 2>&1; }
+gpu_unit() {                            # gpu_unit ROOT NAME LINE... : an enabled oneshot with these lines in [Unit]
+        local m=$1 name=$2; shift 2
+        { printf '[Unit]\nDescription=Stub of %s\n' "$name"; printf '%s\n' "$@"; printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n'; } >"$m/usr/lib/systemd/system/$name.service"
+        ln -sf "/usr/lib/systemd/system/$name.service" "$m/etc/systemd/system/multi-user.target.wants/"
+}
+gpu_units_1() {                         # awslabs/amazon-eks-ami 81fec2e: templates/al2023/runtime/gpu
+        gpu_unit "$1" nvidia-kmod-load Wants=network-online.target After=network-online.target 'Before=nvidia-fabricmanager.service nvidia-persistenced.service'
+        gpu_unit "$1" nvidia-persistenced; gpu_unit "$1" nvidia-fabricmanager After=network-online.target
+        gpu_unit "$1" set-nvidia-clocks After=nvidia-persistenced.service Requires=nvidia-persistenced.service
+}
+gpu_units_2() {                         # its revisions of the second half of 2026
+        gpu_unit "$1" nvidia-driver-resolve DefaultDependencies=no After=local-fs.target RefuseManualStart=yes
+        gpu_unit "$1" nvidia-setup Requires=nvidia-driver-resolve.service After=nvidia-driver-resolve.service RefuseManualStart=yes RefuseManualStop=yes \
+                'Before=nvidia-persistenced.service nvidia-fabricmanager.service'
+        gpu_unit "$1" set-nvidia-clocks 'After=nvidia-persistenced.service nvidia-setup.service' Requires=nvidia-persistenced.service
+        gpu_unit "$1" nvidia-package-install Before=cloud-final.service After=nvidia-setup.service; rm "$1"/usr/lib/systemd/system/nvidia-kmod-load.service
+        rm "$1"/etc/systemd/system/multi-user.target.wants/nvidia-kmod-load.service
+}
 prepare() {                             # prepare SUITE ROOTFS -> a copy with everything enabled, mounted at $W/SUITE/m
         local d=$W/$1 m=$W/$1/m s u; mkdir -p "$d"/{u,w,m}; mount -t overlay o -o "lowerdir=$2,upperdir=$d/u,workdir=$d/w" "$m" || return
         cp -a "$W/tree/usr/." "$m/usr/"; cp "$top/tests/boot/lib/tree/usr/bin/kubelet" "$m/usr/bin/"; s=$m/etc/systemd/system
@@ -26,6 +45,14 @@ for suite in bookworm trixie; do
         out=$(verify "$W/$suite/m"); rc=$?
         report $rc "$suite: systemd-analyze verify succeeds" "$out"
         ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say" "$out"
+        for generation in 1 2; do
+                gpu_units_$generation "$W/$suite/m"; out=$(verify "$W/$suite/m")
+                report $? "$suite: with the units of a GPU image, generation $generation" "$out"
+                ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say, generation $generation" "$out"
+                [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service 2>&1)" = "" ]; report $? "$suite: nor has fabric manager's, generation $generation" "$out"
+        done
+        unit=$W/$suite/m/usr/lib/systemd/system/nvidia-setup.service; cp "$unit" "$W/saved"; sed -i '/^RefuseManualStart/a Before=nodestrap-config.service' "$unit"
+        out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: the driver's unit before nodestrap-config is a cycle" "$out"; cp "$W/saved" "$unit"
         for control in config run joined; do    # the same units with default dependencies
                 unit=$W/$suite/m/usr/lib/systemd/system/nodestrap-$control.service; cp "$unit" "$W/saved"; sed -i '/^DefaultDependencies/d' "$unit"
                 out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: nodestrap-$control with default dependencies is a cycle" "$out"

@@ -74,19 +74,79 @@ ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
 init --strict --config-cache "$cache"
 ok 'a misspelt key with --strict' fails 11 ESTRICT validate
 ok 'a misspelt key with --strict: the warning is the error' says_last 'user-data, line 14: spec.kubelt: unknown-field: is not known and is ignored; is kubelet meant?'
-bad 'settings that are for later' 11 EUNSUPPORTED plan 'user-data, line 8: spec.instance.hugePages.mode: is understood, but this version cannot carry it out' < <(set_to '^  instance:' '  instance:\n    sysctl: {vm.max_map_count: "1"}\n    hugePages: {mode: auto}')
-ok 'settings that are for later: all are told' says 'user-data, line 7: spec.instance.sysctl: is understood'
-ok 'settings that are for later: no plan is said to be applied' lacks 'Applying plan'
-for skip in config run; do
-        init --skip $skip
-        ok "nor does half of a boot, without $skip, ignore them" says_last '(11 EUNSUPPORTED) at plan'
+# ---- contradictions ----
+# instance TEXT, nvidia TEXT, kubelet TEXT: the good one with lines below instance, accelerator.nvidia, kubelet; line 7 is the first of instance
+instance() { set_to '^  instance:' "  instance:\\n    $1"; }
+nvidia() { good; printf '  accelerator:\n    nvidia:\n'; printf '      %s\n' "$@"; }
+kubelet() { good; printf '  kubelet: %s\n' "$1"; }
+pages='user-data, line 7: spec.instance.hugePages.pages'
+bad 'huge pages of no size' 11 EINVALID validate "$pages: is missing or empty" < <(instance 'hugePages: {mode: explicit}')
+bad 'huge pages over all nodes and on one' 11 EINVALID validate "$pages: says two things of one size" \
+                < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1}, {size: 2048Ki, count: 1, numaNode: 0}]}')
+bad 'huge pages of one node twice' 11 EINVALID validate "$pages: says two things of one size" \
+                < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1, numaNode: 1}, {size: 2Mi, count: 2, numaNode: 1}]}')
+bad 'huge pages of an odd size' 11 EINVALID validate "$pages[0].size: must be a power of two" < <(instance 'hugePages: {mode: explicit, pages: [{size: 3Mi, count: 1}]}')
+bad 'more huge pages than memory' 11 EINVALID plan 'spec.instance.hugePages.pages: asks for 1048576 MiB, and the machine has ' \
+                < <(instance 'hugePages: {mode: explicit, pages: [{size: 1Gi, count: 1024}]}')
+bad 'huge pages on a node that there is not' 11 EINVALID plan 'spec.instance.hugePages.pages: names NUMA node 7, which this machine does not have' \
+                < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1, numaNode: 7}]}')
+bad 'huge pages in reserved memory' 11 EINVALID validate 'spec.kubelet.config.reservedMemory[0].limits: reserves huge pages' \
+                < <(kubelet '{config: {reservedMemory: [{numaNode: 0, limits: {hugepages-2Mi: 100Mi}}]}}')
+bad 'huge pages in the flag for reserved memory' 11 EINVALID validate 'spec.kubelet.flags[0]: reserves huge pages' \
+                < <(kubelet '{flags: ["--reserved-memory=0:hugepages-1Gi=2Gi"]}')
+bad 'huge pages in two ways' 11 EINVALID plan 'spec.instance.sysctl.vm.nr_hugepages: reserves huge pages, and so does spec.instance.hugePages' \
+                < <(instance 'sysctl: {vm.nr_hugepages: "8"}\n    hugePages: {mode: off}')
+for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
+        bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not one of a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
 done
-cp "$tmp/user-data" "$root/later.yaml"
-plan() { "$nodestrap" plan --root "$root" -c file:///later.yaml "$@" >"$tmp/out" 2>"$tmp/err"; }
-ok 'a plan of them succeeds' plan
-ok 'a plan of them says so' grep -qF '! spec.instance.sysctl' "$tmp/out"
-ok 'a plan of them as JSON succeeds' plan --output json
-ok 'and names them' grep -q '"unsupported:spec.instance.sysctl"' "$tmp/out"
+bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
+bad 'a kernel setting by two names' 11 EINVALID plan 'spec.instance.sysctl: vm/max_map_count is set twice, under two names' \
+                < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')
+bad 'a kernel setting that kubelet refuses' 11 EINVALID plan 'spec.instance.sysctl.vm.overcommit_memory: kubelet starts with no other value than 1 here' \
+                < <(instance 'sysctl: {vm.overcommit_memory: "2"}')
+gpu='spec.accelerator.nvidia'
+bad 'IMEX without nodes' 11 EINVALID validate "$gpu.imex.nodes: is missing or empty" < <(nvidia 'imex: {mode: host}')
+bad 'MIG and CDMM' 11 EINVALID validate "$gpu.mig: contradicts memoryMode driver" < <(nvidia 'mig: "19"' 'memoryMode: driver')
+bad 'one GPU divided twice' 11 EINVALID validate "$gpu.mig: says two things of one GPU" \
+                < <(nvidia 'mig: [{devices: [0, 1], profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
+bad 'all GPUs divided, and one' 11 EINVALID validate "$gpu.mig: says two things of one GPU" \
+                < <(nvidia 'mig: [{devices: all, profiles: {1g.5gb: 1}}, {devices: [1], profiles: {1g.5gb: 2}}]')
+bad 'no profile' 11 EINVALID validate "$gpu.mig[0].profiles: must name at least one profile" < <(nvidia 'mig: [{devices: all}]')
+bad 'a gate without time' 11 EINVALID validate "$gpu.fabric.timeout: must be a time span and not zero" < <(nvidia 'fabric: {timeout: 0s}')
+
+# The same on machines that this is not: what their GPUs cannot do.
+refused() { # TYPE CODE WORD WORDS: stdin is the NodeConfig
+        cat >"$root/gpu.yaml"
+        "$nodestrap" plan --root "$root" -c file:///gpu.yaml --instance-type "$1" >"$tmp/out" 2>"$tmp/err"; code=$?
+        ok "$1: $4" same_word $code "$2"
+        ok "$1: in these words" says_last "($2 $3) at plan: $4"
+}
+refused p6e-gb200.36xlarge 11 EINVALID "$gpu.mig: contradicts memoryMode auto, which on this machine is CDMM" < <(nvidia 'mig: "1g.23gb"')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: GPU all (a100-40gb) cannot hold 3 x 3g.20gb: what fits of that is 2 x 3g.20gb" < <(nvidia 'mig: "3g.20gb,3g.20gb,9"')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: 1g.10mb is no profile of this GPU (a100-40gb), which has 7g.40gb, 4g.20gb" < <(nvidia 'mig: "1g.10mb"')
+refused p4d.24xlarge 33 EMIG "$gpu.mig: names GPU 8, and the 8 of this machine are counted from 0" < <(nvidia 'mig: [{devices: [8], profiles: {1g.5gb: 1}}]')
+refused g5.xlarge 33 EMIG "$gpu.mig: this GPU (a10g) has no MIG" < <(nvidia 'mig: "19"')
+refused g6.xlarge 11 EINVALID "$gpu.fabric.manager: is on, and this machine (class single) has no NVSwitch of its own" < <(nvidia 'fabric: {manager: on}')
+
+# What is only doubtful is told, and done.
+told() { # TYPE CODE PATH: stdin is the NodeConfig
+        cat >"$root/gpu.yaml"
+        ok "$1: a plan is made in spite of $2" "$nodestrap" plan --root "$root" -c file:///gpu.yaml --instance-type "$1" --output json >"$tmp/out"
+        "$nodestrap" plan --root "$root" -c file:///gpu.yaml --instance-type "$1" --output json >"$tmp/out" 2>"$tmp/err"
+        ok "$1: $2 is told of $3" python3 -c 'import json, sys; sys.exit(not [w for w in json.load(open(sys.argv[1]))["warnings"] if w["code"] == sys.argv[2] and w.get("path") == sys.argv[3]])' \
+                "$tmp/out" "$2" "$3"
+}
+told m5.large no-effect spec.instance.hugePages.pages < <(instance 'hugePages: {mode: auto, pages: [{size: 2Mi, count: 1}]}')
+told m5.large no-effect "$gpu" < <(nvidia 'mig: "19"')
+told p5.48xlarge fabric-gate "$gpu.fabric.gate" < <(nvidia 'fabric: {manager: off}')
+told p5.48xlarge no-effect "$gpu.memoryMode" < <(nvidia 'memoryMode: numa')
+told p5.48xlarge imex-without-domain "$gpu.imex.mode" < <(nvidia 'imex: {mode: dra}')
+told p6-b200.48xlarge mig-fit "$gpu.mig" < <(nvidia 'mig: "4g.90gb,4g.90gb"')
+told g6.xlarge too-many-efa spec.instance.network.efa < <(instance 'network: {efa: {mode: require}}')
+told g6.xlarge accelerator "$gpu.mode" < <(nvidia 'mode: off')
+
+good >"$root/good.yaml"
+plan() { "$nodestrap" plan --root "$root" -c file:///good.yaml "$@" >"$tmp/out" 2>"$tmp/err"; }
 for form in text json; do
         plan --output $form
         ok "no plan ($form) shows a secret" lacks CANARY

@@ -658,6 +658,19 @@ FUNCTION(nvmlDeviceCreateGpuInstanceWithPlacement, Device d, unsigned id, const 
         END(create(&f, d, id, &at->start, ret));
 }
 
+FUNCTION(nvmlDeviceGetGpuInstancePossiblePlacements_v2, Device d, unsigned id, Placement *ret, unsigned *count) {
+        BEGIN("nvmlDeviceGetGpuInstancePossiblePlacements", gpu_of(d), NULL);
+        const Profile *p = profile_by_id(&f, id);
+        if (!p)
+                END(INVALID_ARGUMENT);
+        if (ret && *count < p->n_starts)
+                END(INSUFFICIENT_SIZE);
+        *count = p->n_starts;
+        for (unsigned i = 0; ret && i < p->n_starts; i++)
+                ret[i] = (Placement){ p->starts[i], p->size };
+        END(OK);
+}
+
 FUNCTION(nvmlDeviceGetGpuInstances, Device d, unsigned id, void **ret, unsigned *count) {
         BEGIN("nvmlDeviceGetGpuInstances", gpu_of(d), NULL);
         const Gpu *g = &f.gpus[gpu_of(d)];

@@ -5,9 +5,14 @@
  * and for storage
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127] [array-uuid=UUID] [array=yes] [level=raid0]
  *     [filesystem=xfs] [uuid=UUID] [with=noatime] [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
- * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, then "wall SECONDS"; exits with the exit code. */
+ * and for devices
+ *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes] [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
+ * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, "found ID: JSON" where it found something, then
+ * "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
 #include "report.h"
+
+#include "config/fields.h"
 
 #include "base/log.h"
 #include "base/hash.h"
@@ -38,14 +43,27 @@ static void moves_read(Action *a, char *value) {
         }
 }
 
+static void device_option_set(Action *a, const char *name, const char *value) {
+        if (streq(name, "size") && parse_page_size(value, &a->pages.size) < 0)
+                abort();
+        else if (streq(name, "count"))
+                a->pages.count = strtoull(value, NULL, 10);
+        else if (streq(name, "node"))
+                a->pages.node = atoi(value);
+        else if (streq(name, "if-none"))
+                a->pages.if_none = streq(value, "yes");
+        else if (streq(name, "number"))
+                a->device.count = (unsigned)strtoul(value, NULL, 10);
+}
+
 static void option_set(Action *a, char *word) {
         const struct { const char *name; char **text; } texts[] = {
                 { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid }, { "level", &a->storage.level },
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid }, { "source", &a->storage.source }, { "with", &a->with },
         };
         const struct { const char *name; char ***list; } lists[] = {
-                { "after", &a->after }, { "after-any", &a->after_any }, { "words", &a->device.words }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks }, { "serials", &a->storage.serials },
-                { "blank", &a->storage.blank },
+                { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks },
+                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", &a->device.words }, { "seen", &a->device.seen },
         };
         const struct { const char *name; bool *flag; } flags[] = {
                 { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient }, { "array", &a->storage.array },
@@ -67,6 +85,7 @@ static void option_set(Action *a, char *word) {
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 if (streq(word, flags[i].name))
                         *flags[i].flag = streq(value, "yes");
+        device_option_set(a, word, value);
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
                 if (streq(word, texts[i].name))
                         *texts[i].text = xstrdup(value);
@@ -85,7 +104,7 @@ static void line_read(Plan *p, char *line) {
         target = strsep(&line, " ");
         p->actions = xrealloc(p->actions, p->n + 1, sizeof *p->actions);
         Action *a = &p->actions[p->n++];
-        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target), .file.mode = 0644 };
+        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target), .file.mode = 0644, .pages.node = -1 };
         a->type = (ActionType)action_type_from_string(type);
         if ((int)a->type < 0)
                 abort();
@@ -122,6 +141,10 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < results.n; i++) {
                 const Result *r = &results.items[i];
                 printf("%s %s%s%s\n", outcome_to_string(r->outcome), r->action->id, r->text ? ": " : "", r->text ?: "");
+                char *found = json_dumps(r->found, JSON_SORT_KEYS);
+                if (found)
+                        printf("found %s: %s\n", r->action->id, found);
+                free(found);
         }
         for (size_t i = 0; i < diag.n; i++)
                 if (diag.items[i].warning)

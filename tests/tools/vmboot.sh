@@ -49,7 +49,8 @@ PKGS=systemd,systemd-sysv,dbus,udev,mdadm,xfsprogs,e2fsprogs,containerd,runc,kmo
 PKGS+=,libcurl4,libsystemd0,libblkid1,libmount1,curl,nvme-cli,iptables,procps,strace$EXTRA
 MODS="nvme ext4 virtio_blk virtio_pci virtio_net raid0 raid1 raid10 md_mod xfs dummy veth bridge br_netfilter overlay loop nvme_tcp nvmet
  nvmet_tcp fuse autofs4 configfs dm_mod tun ip_tables iptable_nat iptable_filter nf_tables nft_compat nft_chain_nat xt_MASQUERADE
- xt_conntrack xt_comment xt_tcpudp xt_mark crc32c_generic crc32c_intel libcrc32c binfmt_misc efi_pstore"
+ xt_conntrack xt_comment xt_tcpudp xt_mark crc32c_generic crc32c_intel libcrc32c binfmt_misc efi_pstore
+ ib_core ib_uverbs ib_umad rdma_ucm mlx5_ib"
 MASK="getty@tty1 serial-getty@ttyS0 e2scrub_reap mdmonitor nvmf-autoconnect nvmefc-boot-connections systemd-update-utmp-runlevel modprobe@drm"
 
 build() {       # -> $1/{rootfs,vmlinuz,initrd.cpio,root.img}

@@ -186,18 +186,6 @@ TEST(a_link_is_replaced_and_not_followed) {
         ASSERT_EQ(root_same(b.root, "/etc/link", "ours", 4, 0644), 1);
 }
 
-TEST(unsupported_is_refused_before_anything_is_touched) {
-        BOX(b);
-        add(&b, ACTION_WRITE_FILE, "/etc/a", "a");
-        add(&b, ACTION_UNSUPPORTED, "spec.instance.hugePages", NULL);
-        add(&b, ACTION_UNSUPPORTED, "spec.accelerator.nvidia.mig", NULL);
-        ASSERT_TRUE(apply(&b) < 0);
-        assert_absent(&b, "/etc/a");
-        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_UNSUPPORTED);
-        ASSERT_CONTAINS(diag_first_error(&b.diag)->text, "spec.instance.hugePages, spec.accelerator.nvidia.mig");
-        ASSERT_EQ(results_count(&b.results, OUTCOME_SKIPPED), 3);
-}
-
 TEST(an_unknown_predecessor_is_refused_before_anything_is_touched) {
         BOX(b);
         add(&b, ACTION_WRITE_FILE, "/etc/a", "a");

@@ -170,12 +170,30 @@ TEST(given_up) {
         close(m.work.cancel_fd);
 }
 
+TEST(library_hangs) {                   /* the loop ends the task, the thread is left behind with all that is its own */
+        MACHINE(m, "gpus 8\nhang nvmlDeviceGetGpuFabricInfoV 6\n");
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        Action action = { .id = xstrdup("await-fabric:fabric"), .type = ACTION_AWAIT_FABRIC, .phase = PHASE_RUN, .target = xstrdup("fabric"),
+                          .deadline_usec = USEC_PER_SEC, .device = { .class = GPU_CLASS_NVSWITCH, .count = 8 } };
+        Plan plan = { .actions = &action, .n = 1 };
+        ASSERT_OK(root_new("/", &host));        /* it is run on a real machine alone */
+        ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
+        const Diagnostic *first = diag_first_error(&diag);
+        ASSERT_TRUE(first && first->cause == CAUSE_DEADLINE);
+        ASSERT_CONTAINS(first->text, "not done after 1 s; NVML was asked for the fabric state of GPU 6 (0000:70:00.0), and did not answer");
+        free(action.id);
+        free(action.target);
+}
+
 TEST(fabric_manager_makes_the_difference) {     /* the fake's own promise, which the boots build on */
         GATE(m, NVSWITCH, 1, "");
         _cleanup_(freep) char *up = xasprintf("%s/up", m.path), *script = xasprintf("gpus 1\nfabric-needs %s\n", up);
         machine_says(&m, script);
         late(&m);
         ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "still Not Started");
+        machine_clear(&m);
         write_file(up, "");
         ASSERT_EQ(fabric_work(&m.work), 0);
 }

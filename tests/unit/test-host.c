@@ -245,6 +245,74 @@ TEST(g6) {
         ASSERT_EQ(h->addresses_per_eni, 15);
 }
 
+static bool has_pool(const Host *h, uint64_t size, int node, uint64_t count) {
+        for (size_t i = 0; i < h->n_pools; i++)
+                if (h->pools[i].size == size && h->pools[i].node == node)
+                        return h->pools[i].count == count;
+        return false;
+}
+
+TEST(gpus_and_huge_pages_of_a_p6) {
+        RUN(r, "p6-b200");
+        run_write(&r, "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages", "10561\n");
+        run_write(&r, "/sys/devices/system/node/node0/hugepages/demote", "not a pool");
+        run_write(&r, "/etc/default/mig", "MIG_PARTITION=9,9\n");
+        run_ok(&r);
+        const Host *h = r.host;
+        ASSERT_EQ(h->gpus.class, GPU_CLASS_NVLINK5);
+        ASSERT_EQ(h->gpus.count, 8);
+        ASSERT_EQ(h->gpus.expected, 8);
+        ASSERT_STREQ(h->gpus.model->name, "b200");
+        ASSERT_TRUE(!h->gpus.doubt);
+        ASSERT_STREQ(h->gpus.mig_default, "9,9");
+        ASSERT_EQ(h->n_shortfalls, 0);
+        ASSERT_EQ(host_efa(h), 8);
+        ASSERT_EQ(h->ptrace_scope, 0);
+        ASSERT_EQ(h->page_size, 2 << 20);
+        ASSERT_EQ(h->n_pools, 4);
+        ASSERT_EQ(h->pools[0].size, 1 << 30);
+        ASSERT_EQ(h->pools[1].node, 1);
+        ASSERT_TRUE(has_pool(h, 2 << 20, 0, 0) && has_pool(h, 2 << 20, 1, 10561));
+        unsigned managing = 0;
+        for (size_t i = 0; i < h->n_pci; i++)
+                managing += h->pci[i].switch_management;
+        ASSERT_EQ(managing, 2);
+}
+
+TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
+        RUN(r, "g7e");
+        MigRequest request = {};
+        r.config.nvidia.mig = &request;
+        r.config.nvidia.n_mig = 1;
+        run_write(&r, "/etc/default/mig", "MIG_PARTITION=$x\n");
+        run_ok(&r);
+        ASSERT_TRUE(!r.host->gpus.mig_default);
+}
+
+TEST(huge_pages_of_a_kernel_without_nodes) {
+        RUN(r, "none");
+        run_write(&r, "/sys/kernel/mm/hugepages/hugepages-524288kB/nr_hugepages", "3\n");
+        run_write(&r, "/proc/meminfo", "MemTotal:        4039448 kB\nHugepagesize:     524288 kB\n");
+        r.options.kubelet_version = r.options.containerd_version = "1.34.1";
+        run_ok(&r);
+        ASSERT_EQ(r.host->n_pools, 1);
+        ASSERT_TRUE(has_pool(r.host, 512 << 20, -1, 3));
+        ASSERT_EQ(r.host->page_size, 512 << 20);
+        ASSERT_EQ(r.host->ptrace_scope, -1);
+}
+
+TEST(huge_pages_that_make_no_sense) {
+        static const struct { const char *path, *text, *word; } damaged[] = {
+                { "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "many\n",                                   "how many huge pages" },
+                { "/proc/meminfo", "MemTotal:        4039448 kB\nHugepagesize:     2 MB\n",                             "default size of huge pages" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
+                RUN(r, "none");
+                run_write(&r, damaged[i].path, damaged[i].text);
+                run_fails(&r, CAUSE_FACTS, damaged[i].path, damaged[i].word);
+        }
+}
+
 TEST(plain_container) {
         RUN(r, "none");
         r.options.kubelet_version = "v1.34";
@@ -627,6 +695,15 @@ TEST(every_type_of_the_table_has_a_model) {
                 if (all[i].max_efa >= 0)
                         ASSERT_EQ(count_driver(h, "efa"), all[i].max_efa);
                 ASSERT_EQ(count_pci(h, 0x10de, 0x0680) > 0, streq(all[i].nvswitch, "pci"));
+                static const struct { const char *word; GpuClass class; } classes[] = {
+                        { "none", GPU_CLASS_SINGLE }, { "pci", GPU_CLASS_NVSWITCH }, { "nvl5-host", GPU_CLASS_NVLINK5 }, { "nvl5-offhost", GPU_CLASS_TRAY },
+                };
+                for (size_t k = 0; k < ARRAY_SIZE(classes); k++)
+                        if (streq(all[i].nvswitch, classes[k].word))
+                                ASSERT_EQ(h->gpus.class, all[i].gpu_pci ? classes[k].class : GPU_CLASS_NONE);
+                ASSERT_TRUE(!h->gpus.doubt && h->n_shortfalls == 0 && !h->gpus.model == !all[i].gpu_pci);
+                ASSERT_EQ(h->n_nodes, all[i].numa_nodes > 0 ? all[i].numa_nodes : 1);
+                ASSERT_TRUE(h->n_pools >= 2 && h->page_size == 2 << 20);
                 r.host = host_free(r.host);
         }
         ASSERT_EQ(ec2_names + ec2_limits, 0);

@@ -3,6 +3,7 @@
  * a run is stopped with ptrace(2) before each of its system calls that change anything, and then done again. */
 #include "apply/storage.h"
 #include "apply/mounts.h"
+#include "base/run.h"
 #include "../mounts.h"
 
 #include <ftw.h>
@@ -253,6 +254,80 @@ TEST(what_was_written_since_the_last_boot_wins_and_the_rest_stays) {
         assert_entries(&b, "/var/lib/kubelet", "");
 }
 
+/* ---- stores ---- */
+
+static void assert_warned(const Box *b, const char *words) {
+        ASSERT_EQ(diag_count(&b->work.warnings, true), 1);
+        ASSERT_STREQ(b->work.warnings.items[0].code, "store-kept");
+        ASSERT_CONTAINS(b->work.warnings.items[0].text, words);
+}
+
+TEST(two_stores_are_not_mixed) {
+        DISKS(b);
+        put(&b, TARGET "/containerd/db/meta", "of the disks");
+        put(&b, TARGET "/containerd/snapshots/1/a", "a");
+        put(&b, TARGET "/kubelet/pods/volume", "of a pod");
+        fill(&b);
+        put(&b, "/var/lib/containerd/snapshots/1/b", "b");
+        assert_done(&b);                /* kubelet's directory is no store */
+        assert_file(&b, TARGET "/containerd/db/meta", "of the disks");
+        assert_entries(&b, TARGET "/containerd/db", "meta");
+        assert_entries(&b, TARGET "/containerd/snapshots/1", "a");
+        assert_file(&b, "/var/lib/containerd/db/meta", "metadata");
+        assert_file(&b, "/var/lib/containerd/db/more", "more");
+        assert_file(&b, "/var/lib/containerd/snapshots/1/b", "b");
+        assert_file(&b, TARGET "/kubelet/kubeconfig", "kubeconfig");
+        assert_file(&b, TARGET "/kubelet/pods/volume", "of a pod");
+        assert_entries(&b, "/var/lib/kubelet", "");
+        assert_warned(&b, "/var/lib/containerd of the root disk and " TARGET "/containerd each hold");
+        diag_done(&b.work.warnings);
+        b.work.warnings = (Diag){};
+        ASSERT_EQ(run(&b), 0);
+        assert_warned(&b, "`mount --bind / /mnt` shows it as /mnt/var/lib/containerd");
+}
+
+/* Same size, and written at another time: not the same. */
+TEST(two_stores_with_the_same_names_are_two) {
+        DISKS(b);
+        fill(&b);
+        assert_done(&b);
+        fill(&b);
+        _cleanup_(freep) char *meta = box_path(&b, "/var/lib/containerd/db/meta");
+        ASSERT_EQ(utimensat(AT_FDCWD, meta, (struct timespec[]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0), 0);
+        assert_done(&b);
+        assert_file(&b, "/var/lib/containerd/db/meta", "metadata");
+        assert_warned(&b, "two stores");
+}
+
+static void copy_aside(const Box *b, const char *from, const char *to) {
+        _cleanup_(freep) char *a = box_path(b, from), *c = box_path(b, to);
+        _cleanup_(child_result_done) ChildResult ran = {};
+        ASSERT_OK(child_run((char *[]){ (char *)"cp", (char *)"-a", a, c, NULL }, 60 * USEC_PER_SEC, 0, &ran));
+        ASSERT_EQ(ran.status, 0);
+}
+
+TEST(an_original_that_is_left_behind_its_copy_goes) {
+        DISKS(b);
+        fill(&b);
+        copy_aside(&b, "/var/lib/containerd", TARGET);
+        put(&b, TARGET "/containerd/db/later", "of a later boot");
+        ASSERT_EQ(root_remove(b.root, "/var/lib/containerd/db/more"), 1);
+        assert_done(&b);
+        ASSERT_EQ(root_remove(b.root, TARGET "/containerd/db/later"), 1);
+        assert_moved(&b);
+        ASSERT_EQ(diag_count(&b.work.warnings, true), 0);
+}
+
+TEST(half_a_copy_of_a_store_is_completed) {
+        DISKS(b);
+        fill(&b);
+        copy_aside(&b, "/var/lib/containerd", TARGET);
+        ASSERT_EQ(root_remove(b.root, TARGET "/containerd/db/meta"), 1);
+        assert_done(&b);
+        assert_moved(&b);
+        ASSERT_EQ(diag_count(&b.work.warnings, true), 0);
+}
+
 TEST(what_is_bound_already_is_left_alone) {
         DISKS(b);
         fill(&b);
@@ -263,10 +338,10 @@ TEST(what_is_bound_already_is_left_alone) {
         b.action.target = (char *)TARGET;
         ASSERT_EQ(run(&b), 0);
         assert_file(&b, "/var/lib/kubelet/kubeconfig", "kubeconfig");
-        put(&b, "/var/lib/containerd/late", "late");
+        put(&b, "/var/log/pods/late", "late");
         assert_done(&b);
         assert_file(&b, "/var/lib/kubelet/kubeconfig", "kubeconfig");
-        assert_file(&b, TARGET "/containerd/late", "late");
+        assert_file(&b, TARGET "/logs/late", "late");
 }
 
 TEST(a_link_is_followed_and_stays) {
@@ -328,6 +403,7 @@ TEST(what_somebody_writes_while_it_is_copied_is_not_removed) {
         ASSERT_EQ(b.work.cause, CAUSE_MOVE);
         ASSERT_CONTAINS(b.work.text, "/var/lib/containerd/db/meta has changed while it was copied");
         assert_file(&b, "/var/lib/containerd/db/meta", "metadatamore\n");
+        assert_entries(&b, TARGET, "");         /* and the disks have none of it */
         assert_done(&b);
         assert_file(&b, TARGET "/containerd/db/meta", "metadatamore\n");
         assert_entries(&b, "/var/lib/containerd", "");
@@ -482,7 +558,8 @@ static int run_and_cut(Box *b, unsigned n) {
 static void fill_for_second_boot(Box *b) {
         put(b, TARGET "/kubelet/kubeconfig", "old");
         put(b, TARGET "/kubelet/pods/volume", "of a pod");
-        put(b, TARGET "/containerd/db", "a file in the place of a directory");
+        put(b, TARGET "/logs/pod", "a file in the place of a directory");
+        put(b, "/var/log/pods/pod/log", "log");
         fill(b);
 }
 
@@ -500,7 +577,8 @@ TEST(cut_off_anywhere_the_next_run_completes_it) {
                         FAIL("cut off before change %u: %s", n, b.work.text);
                 assert_moved(&b);
                 assert_file(&b, TARGET "/kubelet/pods/volume", "of a pod");
-                assert_file(&b, TARGET "/containerd/db.nodestrap-old", "a file in the place of a directory");
+                assert_file(&b, TARGET "/logs/pod/log", "log");
+                assert_file(&b, TARGET "/logs/pod.nodestrap-old", "a file in the place of a directory");
                 ASSERT_EQ(run(&b), 0);
                 if (r == 1)
                         break;

@@ -66,7 +66,6 @@ TEST(inputs_change_for_the_unit_that_reads) {
 
 TEST(filter) {
         _cleanup_(sample_done) Sample s = sample_new();
-        s.config.unsupported = LIST("spec.instance.hugePages");
         _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
         plan_filter(s.plan, true, false, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
@@ -81,7 +80,6 @@ TEST(filter) {
         sample_plan(&s);
         plan_filter(s.plan, false, true, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:kubelet.service"));
-        ASSERT_TRUE(plan_find(s.plan, "unsupported:spec.instance.hugePages"));          /* no half of a boot may ignore it */
 
         sample_plan(&s);
         char **daemons = LIST("kubelet");
@@ -92,7 +90,6 @@ TEST(filter) {
         ASSERT_TRUE(plan_find(s.plan, "start-unit:kubelet.service"));
         ASSERT_TRUE(plan_find(s.plan, "write-file:/run/nodeadm/init"));
         strv_free(daemons);
-        strv_free(s.config.unsupported);
 }
 
 TEST(secrets_are_in_no_output) {
@@ -150,18 +147,16 @@ TEST(text_tells_what_is_missing) {
         s.host.n_pci = 1;
         s.host.disks = &store;
         s.host.n_disks = 1;
-        s.config.unsupported = LIST("spec.accelerator.nvidia.mig");
+        s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
         sample_plan(&s);
         _cleanup_(freep) char *text = plan_to_text(s.plan);
-        ASSERT_TRUE(sample_warned(&s, "accelerator"));
+        ASSERT_TRUE(!sample_warned(&s, "accelerator"));
         ASSERT_TRUE(!sample_warned(&s, "unknown-instance-type"));
         ASSERT_TRUE(!sample_warned(&s, "assumed-facts"));
         ASSERT_TRUE(sample_warned(&s, "no-nvidia-runtime"));
         ASSERT_TRUE(sample_warned(&s, "unused-instance-store"));
-        ASSERT_CONTAINS(text, "1 GPU (nvidia-l4-24gb)");
-        ASSERT_CONTAINS(text, "! spec.accelerator.nvidia.mig");
+        ASSERT_CONTAINS(text, "1 GPU (nvidia-l4-24gb, class single)");
         ASSERT_CONTAINS(text, s.plan->id);
-        strv_free(s.config.unsupported);
 }
 
 TEST(an_ordinary_node_is_not_warned_about) {

@@ -239,6 +239,105 @@ TEST(the_status_for_people_and_machines) {
         ASSERT_CONTAINS(json, "\"verdict\": \"failed\"");
 }
 
+/* A fabric that did not come, of which taint-node has told kubelet. */
+static void box_taint(Box *b) {
+        static char why[] = "GPU 3 of 8 still In Progress after 300 s", fabric[] = "await-fabric:fabric", taint[] = "taint-node:x", file[] = TAINT_FILE,
+                    kubelet[] = "kubelet.service", other[] = "else", *after[] = { fabric, NULL };
+        b->actions[0] = (Action){ .id = fabric, .type = ACTION_AWAIT_FABRIC, .target = other };
+        b->actions[1] = (Action){ .id = taint, .type = ACTION_TAINT_NODE, .target = file, .after_any = after };
+        b->actions[2] = (Action){ .id = b->actions[2].id, .type = ACTION_START_UNIT, .target = kubelet };
+        b->actions[3] = (Action){ .id = b->actions[3].id, .type = ACTION_RESTART_UNIT, .target = other };
+        b->items[0].outcome = OUTCOME_FAILED;
+        b->items[0].cause = CAUSE_FABRIC;
+        b->items[0].text = why;
+        b->items[1].found = json_pack("{s:s}", "taint", "EFABRIC");
+        (void)diag_error(&b->diag, -EIO, CAUSE_FABRIC, NULL, fabric, "%s", why);
+}
+
+TEST(a_failure_that_the_policy_tolerates_taints) {
+        BOX(b);
+        box_taint(&b);
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write), *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_EQ(last_exit, 0);
+        ASSERT_CONTAINS(said, "nodestrap: tainted (33 EFABRIC) at await-fabric:fabric: GPU 3 of 8 still In Progress after 300 s\n");
+        ASSERT_CONTAINS(shown, "tainted (33 EFABRIC) at await-fabric:fabric:\n");
+        _cleanup_(json_decrefp) json_t *status = status_of(&b);
+        ASSERT_STREQ(word(status, "verdict"), "tainted");
+        ASSERT_STREQ(word(status, "code"), "EFABRIC");
+        ASSERT_EQ(json_integer_value(json_object_get(status, "exit")), 33);
+        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(metrics, "nodestrap_tainted 1\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_verdict{verdict=\"tainted\",code=\"EFABRIC\",step=\"await-fabric:fabric\"} 1\n");
+        json_decref(b.items[1].found);
+}
+
+TEST(anything_else_is_a_failure) {
+        for (int i = 0; i < 4; i++) {
+                BOX(b);
+                box_taint(&b);
+                json_t *found = b.items[1].found;
+                if (i == 0)
+                        b.items[1].found = NULL;                /* hold: nothing was written */
+                else if (i == 1)
+                        b.items[2].outcome = OUTCOME_SKIPPED;   /* kubelet was not started */
+                else if (i == 2)
+                        b.items[2].action = &b.actions[3];      /* nor was it to be */
+                else {
+                        b.items[3].outcome = OUTCOME_FAILED;    /* what taint-node did not look at */
+                        b.items[3].cause = CAUSE_UNIT;
+                        b.items[3].text = b.items[0].text;
+                }
+                free(captured(&b, STDERR_FILENO, do_write));
+                ASSERT_EQ(last_exit, 33);
+                json_decref(found);
+        }
+}
+
+TEST(a_failed_phase_weighs_more_than_a_tainted_one) {
+        BOX(b);
+        b.report.phases = "config";
+        box_taint(&b);
+        free(captured(&b, STDERR_FILENO, do_write));
+        b.report.phases = "run";
+        b.items[2].outcome = OUTCOME_FAILED;
+        b.items[2].cause = CAUSE_UNIT;
+        b.items[2].text = b.items[0].text;
+        b.items[2].end_usec = 1;
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(json_decrefp) json_t *status = status_of(&b);
+        ASSERT_STREQ(word(status, "code"), "EUNIT");
+        json_decref(b.items[1].found);
+}
+
+TEST(what_was_found_stands_together) {
+        static const ActionType types[] = { ACTION_CHECK_DRIVER, ACTION_LIST_GPUS, ACTION_AWAIT_FABRIC, ACTION_RESERVE_PAGES };
+        static char ids[][24] = { "check-driver:nvidia", "list-gpus:nvidia-smi", "await-fabric:fabric", "reserve-pages:2Mi" };
+        static const char *const found[] = {
+                "{\"version\": \"580.82.07\"}", "{\"gpus\": 2, \"migDevices\": 0}",
+                "{\"clusterUuid\": \"7b968a6d\", \"cliqueId\": 1, \"seconds\": 28.5, \"gpus\": [{\"index\": 1, \"state\": \"In Progress\"}, {\"index\": 0, \"state\": \"Completed\"}]}",
+                "{\"requested\": 5128, \"got\": 5000, \"size\": 2097152, \"node\": 1}",
+        };
+        BOX(b);
+        for (size_t i = 0; i < 4; i++) {
+                b.actions[i] = (Action){ .id = ids[i], .type = types[i], .target = ids[i] };
+                b.items[i].found = json_loads(found[i], 0, NULL);
+        }
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show), *status = file_text(&b, REPORT_STATUS);
+        ASSERT_CONTAINS(metrics, "nodestrap_fabric_info{cluster_uuid=\"7b968a6d\",clique_id=\"1\"} 1\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"Completed\"} 1\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"In Progress\"} 1\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_gpus_listed 2\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_hugepages{size=\"2Mi\",node=\"1\",kind=\"got\"} 5000\n");
+        ASSERT_CONTAINS(metrics, "nodestrap_tainted 0\n");
+        ASSERT_CONTAINS(shown, "\nGPUs: 2 listed, driver 580.82.07, 1 In Progress in the fabric, 1 Completed in the fabric, clique 7b968a6d.1\n");
+        ASSERT_CONTAINS(shown, "\nhuge pages: 5000 of 5128 of 2Mi on node 1\n");
+        ASSERT_CONTAINS(status, "\"found\": {");
+        ASSERT_CONTAINS(status, "\"driver\": \"580.82.07\"");
+        for (size_t i = 0; i < 4; i++)
+                json_decref(b.items[i].found);
+}
+
 TEST(no_status) {
         BOX(b);
         ASSERT_ERROR(report_show(b.root, false), ENOENT);

@@ -72,6 +72,7 @@ TEST(p5) {
         ASSERT_EQ(t->disk_gb, 3800);
         ASSERT_STREQ(t->nvswitch, "pci");
         ASSERT_STREQ(t->arch, "x86_64");
+        ASSERT_EQ(t->numa_nodes, 2);
 }
 
 TEST(what_is_not_known_is_not_zero) {
@@ -84,8 +85,9 @@ TEST(what_is_not_known_is_not_zero) {
         ASSERT_STREQ(t->nvswitch, "nvl5-offhost");
         ASSERT_STREQ(t->arch, "arm64");
         t = instance_type_find("p6e-gb300.36xlarge");
-        ASSERT_EQ(t->gpus, 0);
+        ASSERT_EQ(t->gpus, 4);
         ASSERT_EQ(t->disks, -1);
+        ASSERT_EQ(t->numa_nodes, -1);
         ASSERT_STREQ(t->gpu_pci, "10de:31c2|10de:31c3");
         t = instance_type_find("hpc6a.48xlarge");
         ASSERT_EQ(t->disks, 0);

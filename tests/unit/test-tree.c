@@ -160,6 +160,30 @@ TEST(what_was_copied_is_removed) {
         assert_file(&p, "/b/in/file", "same");
 }
 
+TEST(a_copy_has_it_all_or_not) {
+        PAIR(p);
+        ASSERT_OK(tree_check_copied(p.a, p.b, &p.where));
+        put(&p, "/a/in/file", "same");
+        put(&p, "/b/in/file", "same");
+        put_link(&p, "/a/link", "x");
+        put_link(&p, "/b/link", "x");
+        put(&p, "/b/more", "");
+        same_times(&p, "in/file");
+        ASSERT_OK(tree_check_copied(p.a, p.b, &p.where));
+        ASSERT_ERROR(tree_check_copied(p.b, p.a, &p.where), ESTALE);
+        ASSERT_STREQ(p.where, "more");
+        free(TAKE_PTR(p.where));
+        ASSERT_EQ(root_remove(p.root, "/b/link"), 1);
+        put_link(&p, "/b/link", "elsewhere");
+        ASSERT_ERROR(tree_check_copied(p.a, p.b, &p.where), ESTALE);
+        free(TAKE_PTR(p.where));
+        ASSERT_EQ(root_remove(p.root, "/b/link"), 1);
+        put(&p, "/b/link", "no link");
+        ASSERT_ERROR(tree_check_copied(p.a, p.b, &p.where), ESTALE);
+        ASSERT_STREQ(p.where, "link");
+        assert_file(&p, "/a/in/file", "same");
+}
+
 static void assert_kept(Pair *p, const char *path, const char *where) {
         ASSERT_ERROR(tree_remove_copied(p->a, p->b, &p->where), ESTALE);
         ASSERT_STREQ(p->where, where);

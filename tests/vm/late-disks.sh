@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 0
+# run: vmboot.sh -s -d 0 -t 600
 # tree: helpers
 # Instance stores that come while nodestrap waits for them: NVMe over TCP within the guest, so that they appear when the test says.
 # Every step waits for the line in which the wait tells what it sees; nothing here depends on how fast anything is.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -S bookworm -n 2 -d 3 -e -t 300
+# run: vmboot.sh -S bookworm -n 2 -d 3 -e -t 600
 # imds: imds-m5 storage-raid0
 # tree: storage storage_units enabled containerd_enabled kubelet_enabled
 # console: NODESTRAP verdict=ok

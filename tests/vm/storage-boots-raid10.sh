@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -S trixie -d 4 -e -t 300
+# run: vmboot.sh -S trixie -d 4 -e -t 600
 # imds: imds-m5 storage-raid10
 # tree: storage storage_units enabled containerd_enabled kubelet_enabled
 # console: NODESTRAP verdict=ok

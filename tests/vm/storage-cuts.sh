@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 3 -e -t 200 -K CUT-HERE
+# run: vmboot.sh -s -d 3 -e -t 600 -K CUT-HERE
 # imds: imds-m5 storage-raid0
 # tree: storage storage_units storage_stubs enabled containerd_enabled kubelet_enabled
 # The power goes inside mdadm, mkfs and the copy, between them, and where nodestrap itself writes (tests/vm/lib/cuts.py).

@@ -76,7 +76,7 @@ def raid10_of_two(node):
 def fewer_than_promised(node):
     """fewer disks than promised"""
     node.configure(expected=4)
-    yield 'EDISKS', ['4', '3', disks()[0].serial], False
+    yield 'EDISKS', ['1 of 4 instance stores is missing', disks()[0].serial], False
 
 
 def place(node, path):

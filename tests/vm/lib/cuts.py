@@ -99,7 +99,7 @@ def run_into(node, cut, number):
     os.sync()
     env = dict(os.environ, PATH=f'{HERE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin')
     done = subprocess.run([*words, 'nodestrap', 'init', '--skip', 'config', *SOURCES], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=300, check=False)
     return [f'the place was never reached: exit {done.returncode}: {done.stderr[-1500:]}', storage.read(HERE + '/out/cuts', '')[-1500:]]
 
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: matrix.py STRATEGY [short]
 
-Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4: one line each. The machine is switched off and on
-by taking the drives from their driver and giving them back, so that udev sees them come and assembles what it finds.
+Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4: one line each. Where no file system is looked at
+(the name of an array, another host name, somebody else's disks) either of both is enough: xfs with 1 and 4 disks, ext4 with 3 and 8.
+nodeadm makes xfs alone: where xfs is asked for its units have mounted it, where ext4 is asked for they have not. The machine is
+switched off and on by taking the drives from their driver and giving them back, so that udev sees them come and assembles what it finds.
 """
 import os
 import sys
 
 import storage
 from natural import AGAIN, FRESH
-from storage import BINDS, CONTAINERD, KUBELET, MOUNT_PATH, PODS, Problem, arrays, bake, blank, counters, disks, settle, sh, write
+from storage import BINDS, CONTAINERD, KUBELET, MOUNT_PATH, PODS, UNDER, Problem, arrays, bake, blank, counters, disks, settle, sh, write
 
 MDADM = '/usr/sbin/mdadm'
 ASSEMBLED = {**AGAIN, 'create-raid': 'assemble', 'make-filesystem': 'assemble', 'mount': 'assemble'}
@@ -44,11 +46,17 @@ class Matrix:
         if self.strategy == 'RAID10' and n < 4:
             return self.case('fewer disks than RAID10 needs', self.too_few)
         for function in SITUATIONS:
-            if function is Matrix.member_missing and n == 1 or function is Matrix.promised_missing and (n, fs) != (4, 'ext4'):
-                continue        # without its only disk a node has nothing to do; the wait for one is half a minute
-            if function in ARRAYS_ONLY and not self.node.raid() or function in MOVES_ONLY and self.strategy == 'Mount':
-                continue
-            self.case(function.__doc__, function)
+            if self.is_wanted(function):
+                self.case(function.__doc__, function)
+
+    def is_wanted(self, function):
+        if function is Matrix.member_missing and self.n == 1 or function is Matrix.promised_missing and (self.n, self.fs) != (4, 'ext4'):
+            return False            # without its only disk a node has nothing to do; the wait for one is half a minute
+        if function in ANY_FS and (self.fs == 'xfs') != (self.n in (1, 4)):
+            return False
+        if function in ONE_FS and self.fs != ONE_FS[function]:
+            return False
+        return (self.node.raid() or function not in ARRAYS_ONLY) and (self.strategy != 'Mount' or function not in MOVES_ONLY)
 
     def case(self, what, function):
         """A situation starts from a node that is up; if the one before broke it, from a new one."""
@@ -191,7 +199,9 @@ class Matrix:
             found = self.judge(AGAIN)
             self.node.n += 1
         else:
-            found = self.node.complaints_refused(('EDISKS', 'EARRAY'), ['four' if self.strategy == 'RAID10' and self.n == 4 else str(self.n)], before)
+            enough = self.strategy == 'RAID0' or self.n > 4
+            found = self.node.complaints_refused('EDISKS', [f'has {self.n} members, and only {self.n - 1} instance store' if enough else
+                                                            f'needs at least four instance stores, and here are {self.n - 1}'], before)
         self.node.off()
         self.node.kept = {**kept, **self.node.kept}
         self.node.configure()
@@ -202,7 +212,7 @@ class Matrix:
         gone = self.unplug_last()
         before, kept = {d.name: counters(d.name) for d in disks()}, self.node.kept
         self.node.boot()
-        found = self.node.complaints_refused('EDISKS', [f'{self.n}', f'{self.n - 1}', disks()[0].serial], before)
+        found = self.node.complaints_refused('EDISKS', [f'1 of {self.n} instance stores is missing', disks()[0].serial], before)
         self.node.off()
         self.node.kept = kept
         return found + self.plug_last(gone)
@@ -316,6 +326,22 @@ class Matrix:
         sh('rm', '-r', f'{CONTAINERD}/{half}', f'{KUBELET}/pki')
         return self.boot(AGAIN, ['cp'])
 
+    def nodeadms_mounts(self):
+        """what nodeadm made and its units have mounted"""
+        self.as_nodeadm()
+        self.user_data('nodeadm')
+        self.node.keep()
+        self.node.hidden = {path: storage.tree(UNDER + path) for path in BINDS} if self.strategy != 'Mount' else {}
+        return self.boot({**DONE, 'move-files': 'keep'}, [], 'xfs')
+
+    def nodeadms_disks(self):
+        """what nodeadm made, and its units are gone"""
+        self.as_nodeadm()
+        self.reboot('nodeadm')
+        found = self.boot(AGAIN, self.tools('cp'), 'xfs')
+        kept = f'carries xfs and is not made anew as {self.fs}' in self.node.last.err
+        return found if kept else [*found, f'nobody says that xfs is kept: {self.node.last.err}']
+
     def foreign_array(self):
         """somebody else's array on these disks"""
         self.node.off()
@@ -342,6 +368,26 @@ class Matrix:
         settle()
         return device
 
+    def as_nodeadm(self):
+        """As its script leaves new disks, by the commands that it runs (awslabs/amazon-eks-ami:templates/shared/runtime/bin/
+        setup-local-disks): no host name and the default chunk for the array, one disk or many; the originals stay where they are."""
+        self.new()
+        names, devices = self.bind_names(), self.members()
+        if self.strategy != 'Mount':
+            sh(MDADM, '--create', '--force', '--verbose', '/dev/md/kubernetes', f'--level={self.strategy[4:]}', '--name=kubernetes',
+               *['--assume-clean'] * (self.strategy == 'RAID10'), f'--raid-devices={self.n}', *devices)
+            settle()
+            self.node.array_of_one = self.n == 1
+            devices = ['/dev/md/kubernetes']
+        for i, device in enumerate(devices):
+            sh('/usr/sbin/mkfs.xfs', '-q', '-K', '-l', 'su=8b', device)
+            place = f'{MOUNT_PATH}/{i + (self.strategy == "Mount")}'
+            os.makedirs(place)
+            sh('mount', '-o', 'noatime', device, place)
+        for path, name in names.items():
+            sh('/usr/bin/cp', '-a', path + '/', f'{MOUNT_PATH}/0/{name}/')
+            sh('mount', '--bind', f'{MOUNT_PATH}/0/{name}', path)
+
     def bind_names(self):
         """Below what names the directories lie on the disks: the plan says it, in nodeadm's words."""
         names = {}
@@ -354,9 +400,12 @@ class Matrix:
 HERE_MOUNT = storage.HERE + '/earlier'
 SITUATIONS = (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.named_md127, Matrix.named_underscore,
               Matrix.not_assembled, Matrix.other_hostname, Matrix.member_missing, Matrix.promised_missing, Matrix.stop_start, Matrix.member_blank, Matrix.no_file_system,
-              Matrix.unfinished_file_system, Matrix.interrupted_copy, Matrix.interrupted_delete, Matrix.foreign_array)
+              Matrix.unfinished_file_system, Matrix.interrupted_copy, Matrix.interrupted_delete,
+              Matrix.nodeadms_mounts, Matrix.nodeadms_disks, Matrix.foreign_array)
 MOVES_ONLY = (Matrix.interrupted_copy, Matrix.interrupted_delete)
 ARRAYS_ONLY = (Matrix.named_md127, Matrix.named_underscore, Matrix.not_assembled)
+ANY_FS = (Matrix.named_md127, Matrix.named_underscore, Matrix.other_hostname, Matrix.foreign_array)
+ONE_FS = {Matrix.nodeadms_mounts: 'xfs', Matrix.nodeadms_disks: 'ext4'}
 LEAVES_RUINS = (Matrix.foreign_array,)
 
 

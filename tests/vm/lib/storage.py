@@ -282,6 +282,8 @@ class Node:
         self.all = remember_disks()             # PCI addresses, in order of serial
         self.strategy, self.n, self.fs, self.expected, self.more = 'RAID0', len(self.all), 'xfs', None, ''
         self.kept = {}                          # what each path held when the machine went down
+        self.hidden = {}                        # what somebody else's mounts hide on the root disk
+        self.array_of_one = False               # somebody else made one of a single disk
         self.last = None
         if not os.path.ismount(UNDER):
             os.makedirs(UNDER, exist_ok=True)
@@ -318,7 +320,7 @@ class Node:
         return disks()[:self.n]
 
     def raid(self):
-        return self.strategy != 'Mount' and self.n > 1
+        return self.strategy != 'Mount' and (self.n > 1 or self.array_of_one)
 
     def filter(self, states):
         """What of these states this strategy has actions for."""
@@ -330,14 +332,16 @@ class Node:
     def our_mounts(self):
         return [m for m in mounts() if m.target in BINDS or (m.target + '/').startswith(('/mnt/', self.mount_path + '/'))]
 
+    def keep(self):
+        """What must be there after the next boot."""
+        self.kept = {m.target: tree(m.target) for m in self.our_mounts() if m.root == '/' or m.target in BINDS}
+
     @counted
     def off(self):
         """Power goes, in order: nothing runs, nothing is mounted, no array is there; /run is empty."""
-        self.kept = {}
+        self.keep()
+        self.hidden = {}
         seen = self.our_mounts()
-        for m in seen:
-            if m.root == '/' or m.target in BINDS:
-                self.kept[m.target] = tree(m.target)
         sh('systemctl', 'stop', *UNITS)
         for m in reversed(seen):
             sh('umount', m.target)
@@ -361,7 +365,7 @@ class Node:
     def clear(self, n=None):
         """A new instance with n stores."""
         self.off()
-        self.kept = {}
+        self.kept, self.array_of_one = {}, False
         plug(self.all[:n or self.n])
         self.stop_arrays()
         blank([d.name for d in disks()])
@@ -507,9 +511,9 @@ class Node:
                 yield from tree_difference(tree(target), {k: v for k, v in self.kept.get(target, {}).items() if k.split('/')[0] not in bound}, target)
                 continue
             yield from tree_difference(tree(target), self.want[target], target)
-            hidden = os.listdir(UNDER + target)
-            if hidden:
-                yield f'{target}: still on the root disk below the mount: {hidden}'
+            hidden, theirs = tree(UNDER + target), self.hidden.get(target, {})
+            if hidden != theirs:
+                yield f'{target}: on the root disk below the mount: {sorted(hidden)}, want {sorted(theirs)}'
         left = [n for n in os.listdir(self.mount_path + '/0') if n.startswith('.')]
         if left:
             yield f'{self.mount_path}/0 holds {left}'

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them (facts: nvidia 7.1); or the
+ * GPU's defaults. A GPU runs without any of it, so that what cannot be set is warned of; one that is divided keeps what it has. */
+#include "apply/device.h"
+#include "apply/gpus.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+typedef struct Tuning {
+        Work *w;
+        const char *name;       /* "GPU 3 (0000:86:00.0)" */
+        NvmlDevice device;
+        json_t *found;
+        bool changed;
+} Tuning;
+
+/* What a model does not have is no fault; what it refuses is. false: it was refused. */
+static bool accepted(Tuning *t, int code, const char *what) {
+        if (code == NVML_OK)
+                return true;
+        if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND) {
+                json_array_append_new(json_object_get(t->found, "unsupported"), json_string(what));
+                return false;
+        }
+        _cleanup_(freep) char *text = nvml_text(code);
+        diag_warn(&t->w->warnings, "clocks", NULL, NULL, "%s: %s cannot be set: %s; it runs with what it has", t->name, what, text);
+        return false;
+}
+
+static void persistence_set(Tuning *t) {
+        bool on = false;
+        int code = nvml_persistence(t->device, &on);
+        if (code == NVML_OK && on)
+                return;
+        if (accepted(t, code == NVML_OK ? nvml_set_persistence(t->device, true) : code, "persistence mode"))
+                t->changed = true;
+}
+
+static void auto_boost_off(Tuning *t) {
+        bool on = false, by_default = false;
+        int code = nvml_auto_boost(t->device, &on, &by_default);
+        if (code == NVML_OK && !on && !by_default)
+                return;
+        if (accepted(t, code == NVML_OK ? nvml_set_auto_boost(t->device, false) : code, "auto boost"))
+                t->changed = true;
+}
+
+static void clocks_set(Tuning *t, bool highest) {
+        unsigned memory = 0, graphics = 0, now_memory = 0, now_graphics = 0;
+        int code = highest ? nvml_highest_clocks(t->device, &memory, &graphics) : nvml_default_clocks(t->device, &memory, &graphics);
+        if (code == NVML_OK)
+                code = nvml_application_clocks(t->device, &now_memory, &now_graphics);
+        bool same = code == NVML_OK && memory == now_memory && graphics == now_graphics;
+        if (code == NVML_OK && !same)
+                code = highest ? nvml_set_application_clocks(t->device, memory, graphics) : nvml_reset_application_clocks(t->device);
+        if (!accepted(t, code, "application clocks"))
+                return;
+        t->changed |= !same;
+        json_object_set_new(t->found, "memory", json_integer(memory));
+        json_object_set_new(t->found, "graphics", json_integer(graphics));
+}
+
+static bool is_divided(NvmlDevice device) {
+        bool on = false, pending = false;
+        return nvml_mig_mode(device, &on, &pending) == NVML_OK && on;
+}
+
+static bool gpu_tune(Work *w, const NvmlGpu *gpu, size_t index, json_t *found) {
+        _cleanup_(freep) char *name = xasprintf("GPU %zu (%s)", index, gpu->address);
+        bool highest = streq(w->action->with, "max"), divided = is_divided(gpu->device);
+        Tuning t = { .w = w, .name = name, .device = gpu->device,
+                     .found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address, "mig", divided, "unsupported") };
+        work_at(w, "NVML was asked to set the clocks of %s, and did not answer", name);
+        json_array_append_new(found, t.found);
+        if (highest)
+                persistence_set(&t);
+        if (highest && !divided)
+                auto_boost_off(&t);
+        if (!divided)
+                clocks_set(&t, highest);
+        return t.changed;
+}
+
+int clocks_work(Work *w) {
+        NvmlGpus gpus = {};
+        bool changed = false;
+        int r = gpus_open(w, &gpus);
+        if (r < 0)
+                return r;
+        json_t *found = json_array();
+        for (size_t i = 0; i < gpus.n; i++)
+                changed |= gpu_tune(w, &gpus.items[i], i, found);
+        w->found = json_pack("{s:o}", "gpus", found);
+        nvml_close(&gpus);
+        return changed;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NVIDIA's management library for a task: GPUs that are there, or a sentence about what is wrong with library and driver. */
+#include "apply/gpus.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+int gpus_fail(Work *w, const NvmlTrouble *trouble) {
+        if (trouble->code == NVML_OK)
+                return work_fail(w, -ELIBACC, CAUSE_NVML, "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
+                                 "libnvidia-ml, or nvidia-driver-cuda-libs)", trouble->text);
+        return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text, trouble->code == NVML_VERSION_MISMATCH
+                         ? "the driver that is loaded and its library are of different versions: cat /proc/driver/nvidia/version"
+                         : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
+}
+
+static bool is_among(const NvmlGpus *gpus, const char *address) {
+        for (size_t i = 0; i < gpus->n; i++)
+                if (streq(gpus->items[i].address, address))
+                        return true;
+        return false;
+}
+
+char *gpus_missing(const Work *w, const NvmlGpus *gpus) {
+        if (gpus->n >= w->action->device.count)
+                return NULL;
+        Text t = {};
+        const char *between = ": not ";
+        text_add(&t, "NVML sees %zu of %u GPUs", gpus->n, w->action->device.count);
+        for (char **seen = w->action->device.seen; seen && *seen; seen++)
+                if (!is_among(gpus, *seen)) {
+                        text_add(&t, "%s%s", between, *seen);
+                        between = ", ";
+                }
+        return text_take(&t);
+}
+
+int gpus_open(Work *w, NvmlGpus *ret) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        NvmlGpus gpus = {};
+        work_at(w, "NVIDIA's management library was asked for the GPUs, and did not answer");
+        int r = nvml_open(&gpus, &trouble);
+        if (r < 0)
+                return gpus_fail(w, &trouble);
+        trouble.text = gpus_missing(w, &gpus);
+        if (trouble.text) {
+                trouble.code = NVML_UNKNOWN;
+                nvml_close(&gpus);
+                return gpus_fail(w, &trouble);
+        }
+        *ret = gpus;
+        return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for status.json: "accelerator", with
+ * all that is known of each GPU in one place, and "hugepages"; and from there for the metrics and for people. */
+#include "report-found.h"
+
+#include "plan/plan.h"
+
+/* One value of an action's, and its name among those of the node. */
+static const struct { ActionType type; const char *from, *to; } taken[] = {
+        { ACTION_CHECK_DRIVER, "version",     "driver"        },
+        { ACTION_LIST_GPUS,    "gpus",        "listed"        },
+        { ACTION_LIST_GPUS,    "migDevices",  "migDevices"    },
+        { ACTION_AWAIT_FABRIC, "clusterUuid", "clusterUuid"   },
+        { ACTION_AWAIT_FABRIC, "cliqueId",    "cliqueId"      },
+        { ACTION_AWAIT_FABRIC, "seconds",     "fabricSeconds" },
+};
+
+static int type_of(const json_t *action) {
+        const char *id = json_string_value(json_object_get(action, "id")) ?: "";
+        _cleanup_(freep) char *type = xstrndup(id, strcspn(id, ":"));
+        return action_type_from_string(type);
+}
+
+static const char *state_of(const json_t *gpu) {
+        return json_string_value(json_object_get(gpu, "state"));
+}
+
+static json_t *gpu_of(json_t *gpus, json_int_t index) {
+        json_t *gpu;
+        size_t i;
+        json_array_foreach(gpus, i, gpu) {
+                if (json_integer_value(json_object_get(gpu, "index")) == index)
+                        return gpu;
+        }
+        gpu = json_pack("{s:I}", "index", index);
+        json_array_append_new(gpus, gpu);
+        return gpu;
+}
+
+/* Each action names those GPUs that it was about, and what it knows of them. */
+static void gpus_merge(json_t *accelerator, const json_t *found) {
+        const json_t *list = json_object_get(found, "gpus"), *one;
+        json_t *gpus = json_object_get(accelerator, "gpus");
+        size_t i;
+        if (!json_is_array(list))
+                return;
+        if (!gpus)
+                json_object_set_new(accelerator, "gpus", gpus = json_array());
+        json_array_foreach(list, i, one) {
+                json_object_update(gpu_of(gpus, json_integer_value(json_object_get(one, "index"))), (json_t *)one);
+        }
+}
+
+static void states_count(json_t *accelerator) {
+        json_t *gpu, *states = json_object();
+        size_t i;
+        json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
+                const char *state = state_of(gpu);
+                if (state)
+                        json_object_set_new(states, state, json_integer(json_integer_value(json_object_get(states, state)) + 1));
+        }
+        if (json_object_size(states) > 0)
+                json_object_set(accelerator, "states", states);
+        json_decref(states);
+}
+
+static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
+        json_t *found = json_object_get(action, "found");
+        int type = type_of(action);
+        if (!json_is_object(found))
+                return;
+        if (type == ACTION_RESERVE_PAGES)
+                json_array_append(pages, found);
+        for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
+                if ((int)taken[i].type == type)
+                        json_object_set(accelerator, taken[i].to, json_object_get(found, taken[i].from));
+        if (type == ACTION_AWAIT_FABRIC || type == ACTION_PARTITION_GPUS || type == ACTION_SET_CLOCKS)
+                gpus_merge(accelerator, found);
+}
+
+void found_put(json_t *status, json_t *runs) {
+        json_t *accelerator = json_object(), *pages = json_array(), *run, *action;
+        const char *phases;
+        size_t i;
+        json_object_foreach(runs, phases, run) {
+                json_array_foreach(json_object_get(run, "actions"), i, action) {
+                        action_take(action, accelerator, pages);
+                }
+        }
+        states_count(accelerator);
+        if (json_object_size(accelerator) > 0)
+                json_object_set(status, "accelerator", accelerator);
+        if (json_array_size(pages) > 0)
+                json_object_set(status, "hugepages", pages);
+        json_decref(accelerator);
+        json_decref(pages);
+}
+
+/* ---- words ---- */
+
+/* "2Mi", "1Gi": as the configuration names sizes. */
+static char *size_word(const json_t *pages) {
+        unsigned long long kib = (unsigned long long)json_integer_value(json_object_get(pages, "size")) >> 10;
+        static const char units[] = "KMG";
+        size_t unit = 0;
+        for (; kib >= 1024 && kib % 1024 == 0 && units[unit + 1]; unit++)
+                kib /= 1024;
+        return xasprintf("%llu%ci", kib, units[unit]);
+}
+
+/* Of a NUMA node; "" where it is over all of them. */
+static char *node_word(const json_t *pages) {
+        const json_t *node = json_object_get(pages, "node");
+        return json_is_integer(node) ? xasprintf("%lld", (long long)json_integer_value(node)) : xstrdup("");
+}
+
+static long long number(const json_t *object, const char *key) {
+        return (long long)json_integer_value(json_object_get(object, key));
+}
+
+/* ---- metrics.prom: nothing that could need escapes but GPU states, which are NVIDIA's words ---- */
+
+static void metric(Text *t, const char *name, const char *help) {
+        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
+}
+
+static void metrics_accelerator(Text *t, json_t *accelerator) {
+        const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
+        json_t *states = json_object_get(accelerator, "states"), *count;
+        if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
+                metric(t, "fabric_info", "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
+                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "", number(accelerator, "cliqueId"));
+        }
+        if (states)
+                metric(t, "gpus", "GPUs by their state in the NVLink fabric");
+        json_object_foreach(states, state, count) {
+                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state, (long long)json_integer_value(count));
+        }
+        if (json_object_get(accelerator, "listed")) {
+                metric(t, "gpus_listed", "GPUs that nvidia-smi lists");
+                text_add(t, "nodestrap_gpus_listed %lld\n", number(accelerator, "listed"));
+        }
+}
+
+static void metrics_pages(Text *t, const json_t *list) {
+        static const char *const kinds[] = { "requested", "got" };
+        json_t *pages;
+        size_t i;
+        if (list)
+                metric(t, "hugepages", "huge pages, of a NUMA node or over all of them");
+        json_array_foreach(list, i, pages) {
+                _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
+                for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+                        text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size, node, kinds[k], number(pages, kinds[k]));
+        }
+}
+
+void found_metrics(Text *t, const json_t *status) {
+        metrics_accelerator(t, json_object_get(status, "accelerator"));
+        metrics_pages(t, json_object_get(status, "hugepages"));
+}
+
+/* ---- for people: a line each ---- */
+
+static void accelerator_text(Text *t, json_t *a) {
+        const char *driver = json_string_value(json_object_get(a, "driver")), *uuid = json_string_value(json_object_get(a, "clusterUuid")), *state;
+        json_t *count;
+        text_add(t, "GPUs: ");
+        if (json_object_get(a, "listed"))
+                text_add(t, "%lld listed, ", number(a, "listed"));
+        else if (json_object_get(a, "gpus"))
+                text_add(t, "%zu, ", json_array_size(json_object_get(a, "gpus")));
+        if (number(a, "migDevices") > 0)
+                text_add(t, "%lld MIG devices, ", number(a, "migDevices"));
+        if (driver)
+                text_add(t, "driver %s, ", driver);
+        json_object_foreach(json_object_get(a, "states"), state, count) {
+                text_add(t, "%lld %s in the fabric, ", (long long)json_integer_value(count), state);
+        }
+        if (json_is_integer(json_object_get(a, "cliqueId")))
+                text_add(t, "clique %s%s%lld, ", uuid ?: "", uuid ? "." : "", number(a, "cliqueId"));
+        t->data[t->size - 2] = '\n';
+        t->data[--t->size] = 0;
+}
+
+char *found_text(const json_t *status) {
+        json_t *accelerator = json_object_get(status, "accelerator"), *pages;
+        Text t = {};
+        size_t i;
+        if (accelerator)
+                accelerator_text(&t, accelerator);
+        json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
+                _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
+                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", number(pages, "got"), number(pages, "requested"), size,
+                         *node ? " on node " : "", node);
+        }
+        text_add(&t, "%s", i > 0 ? "\n" : "");
+        return text_take(&t);
+}

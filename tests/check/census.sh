@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a GPU machine is and what of it is missing, on a fixture of every class: each is whole as it is, and every single GPU, switch, EFA
+# device, disk and NUMA node that is taken away is missed, with its code and its name.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154  # tmp and here are its
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+root=$tmp/root pci=$tmp/root/sys/bus/pci/devices
+
+fresh() { rm -rf "$root" && mkdir "$root" && "$here/../fixtures/expand.sh" "$1" "$root"; }
+type_is() { printf '%s\n' "$1" >"$root/sys/devices/virtual/dmi/id/product_name"; }
+ask_for() { # EFA DISKS: 0, nobody says
+        cat >"$root/userdata" <<END
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: c, apiServerEndpoint: "https://e", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+  featureGates: {InstanceIdNodeName: true}
+  instance:
+    $([ "$1" = 0 ] || echo "network: {efa: {expectedDevices: $1}}")
+    $([ "$2" = 0 ] || echo "localStorage: {expectedDisks: $2}")
+END
+}
+# The facts, and of them the lines "CODE text" of what is missing.
+facts() { (cd "$root" && "$nodestrap" plan --root "$root" -c file:///userdata --output json) >"$tmp/plan" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }; }
+missing() { sed -n '/"shortfalls": \[$/,/^ *\]/{ s/^ *"code": "\(.*\)",$/\1/; t code; s/^ *"text": "\(.*\)"$/\1/; t text; d; :code; h; d; :text; H; g; s/\n/ /; p }' "$tmp/plan"; }
+fact() { sed -n '/^ *"gpus": {$/,/^ *}/s/^ *"'"$1"'": "\{0,1\}\([^"]*[^",]\)"\{0,1\},\{0,1\}$/\1/p' "$tmp/plan"; }
+whole() { # CLASS COUNT
+        facts && [ "$(fact class) $(fact count) $(fact expected)" = "$1 $2 $2" ] && [ -z "$(missing)$(fact doubt)" ] || { fact class; fact doubt; missing; false; }
+}
+# One is gone: it is the only thing that is missed, and named, either itself or as the one that is not among those that are there.
+missed() { # CODE NAME KNOWN
+        local text
+        facts && text=$(missing) || return
+        [[ $text = "$1 1 of "* && $text != *$'\n'* ]] &&
+                if [ "$3" = known ]; then [[ $text = *": $2; "* ]]; else [[ $text = *": only there "* || $text = *": none is there"* ]] && [[ $text != *"$2"* ]]; fi ||
+                { echo "without $2: $text"; false; }
+}
+without() { # CODE KNOWN PATH...: each of them
+        local code=$1 known=$2 path
+        shift 2
+        [ $# -gt 0 ] || return
+        for path; do
+                mv "$path" "$tmp/away"
+                missed "$code" "${path##*/}" "$known" || { mv "$tmp/away" "$path"; return 1; }
+                mv "$tmp/away" "$path"
+        done
+}
+functions() { grep -lE "^PCI_ID=($1)" "$pci"/*/uevent | xargs -rn1 dirname; }    # of these ids
+stores() { grep -l 'Instance Storage' "$root"/sys/block/*/device/model | sed 's,/device/model$,,' | grep -v c1n1; }
+
+# FIXTURE CLASS GPUS "SWITCHES" EFA DISKS-ASKED NODES KNOWN-PARTS
+while read -r fixture class gpus switches efa disks nodes known; do
+        fresh "$fixture"
+        ask_for "$efa" "$disks"
+        knows() { [[ " $known " = *" $1 "* ]] && echo known || echo unknown; }
+        mapfile -t G < <(functions 10DE:.... | while read -r d; do grep -qE 'CLASS=30[02]00' "$d/uevent" && echo "$d"; done)
+        mapfile -t S < <(functions '10DE:(1AF1|22A3)|15B3:....')
+        mapfile -t E < <(functions 1D0F:EFA.)
+        mapfile -t D < <(stores)
+        ok "$fixture: $gpus GPUs, class $class, nothing is missing" whole "$class" "$gpus"
+        [ "$gpus" = 0 ] || ok "$fixture: each of ${#G[@]} GPUs is missed" without EGPUMISSING "$(knows gpu)" "${G[@]}"
+        ok "$fixture: it has $switches ways to switches, and as many GPUs and EFA devices as it should" test "${#S[@]} ${#G[@]} ${#E[@]}" = "$switches $gpus $efa"
+        [ "$switches" = 0 ] || ok "$fixture: each switch is missed" without ENVSWITCH "$(knows switch)" "${S[@]}"
+        ok "$fixture: each of ${#E[@]} EFA devices is missed" without EEFA "$(knows efa)" "${E[@]}"
+        ok "$fixture: each of ${#D[@]} instance stores is missed" without EDISKS unknown "${D[@]}"
+        [ "$nodes" = 0 ] || ok "$fixture: each of $nodes NUMA nodes is missed" without ENUMA unknown "$root"/sys/devices/system/node/node[01]
+done <<'END'
+p4d-24xlarge  nvswitch 8 6 4  0 2 gpu efa
+p4de-24xlarge nvswitch 8 6 2  0 2 gpu
+p5-48xlarge   nvswitch 8 4 32 0 2 gpu efa
+p5-4xlarge    single   1 0 1  0 0
+p5en-48xlarge nvswitch 8 4 16 0 2 gpu efa
+p6-b200       nvlink5  8 2 8  0 2 gpu efa switch
+p6-b300       nvlink5  8 2 16 0 2 gpu efa switch
+p6e-gb200     tray     4 0 4  0 2
+p6e-gb300     tray     4 0 8  3 0
+g4dn          single   4 0 1  0 0
+g5            single   4 0 1  0 0
+g5-48xlarge   single   8 0 1  0 2 gpu
+g6e           single   4 0 2  0 0
+g7e           single   4 0 2  4 0
+trn2          none     0 0 16 0 0
+END
+fresh g6-xlarge; ask_for 0 0
+ok 'g6-xlarge: its only GPU is missed' without EGPUMISSING unknown "$pci/0000:31:00.0"
+ok 'g6-xlarge: class single, nothing is missing' whole single 1
+fresh m5-large; ask_for 0 0
+ok 'm5-large: no class, nothing is missing' whole none 0
+
+# ---- devices and type that contradict each other ----
+doubted() { # CLASS WORDS: the class is the type's, the first that is missed is what makes it so, and why
+        facts && [ "$(fact class)" = "$1" ] && [[ $(missing) = "EGPUCLASS "* ]] && missing | head -1 | grep -qF -- "$2" || { fact class; missing; false; }
+}
+classed() { facts && [ "$(fact class)" = "$1" ] && ! missing | grep -F EGPUCLASS; }
+
+fresh p5-48xlarge; ask_for 0 0
+functions 10DE:22A3 | xargs rm -r
+ok 'eight H100 without a switch are not eight single ones' doubted nvswitch 'no NVIDIA bridge of class 0680 is there'
+four() { missing | grep -qF 'ENVSWITCH 4 of 4 NVSwitches are missing (p5.48xlarge): none is there'; }
+ok 'and the switches are missed' four
+type_is p5.4xlarge
+ok 'but a p5.4xlarge has none' classed single
+type_is x9.48xlarge
+ok 'also on a type that nobody knows' doubted nvswitch 'a machine of 8 h100 should have GPUs behind NVSwitches'
+rm -r "$pci"/0000:{53,64,75,86}:00.0
+ok 'but of four of them nobody knows' classed single
+
+fresh p6-b200; ask_for 0 0
+for slot in 73 74; do echo 'SMDL=other' >"$pci/0000:$slot:00.0/vpd"; done
+ok 'eight B200 whose ConnectX are others' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
+rm "$pci"/0000:7{3,4}:00.0/vpd
+ok 'or have no vital product data' doubted nvlink5 '0000:73:00.0/vpd cannot be read: No such file or directory'
+mkdir "$pci"/0000:7{3,4}:00.0/vpd
+ok 'or such as cannot be read' doubted nvlink5 '0000:73:00.0/vpd cannot be read: Is a directory'
+rmdir "$pci"/0000:7{3,4}:00.0/vpd; mkfifo "$pci"/0000:7{3,4}:00.0/vpd
+ok 'or that nobody writes' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
+silent() { sleep infinity >"$pci/0000:73:00.0/vpd" & local pid=$!; exec 7<>"$pci/0000:74:00.0/vpd"; doubted "$@"; local r=$?; exec 7>&-; kill $pid; return $r; }
+ok 'or that answers nothing' silent nvlink5 'cannot be read: Resource temporarily unavailable'
+rm "$pci"/0000:7{3,4}:00.0/vpd
+{ head -c 61 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
+ok 'one way to the switches is enough to know the class, wherever its mark stands' classed nvlink5
+{ head -c 32768 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
+ok 'but not behind the end of the data' doubted nvlink5 '0000:74:00.0/vpd cannot be read'
+functions 15B3:.... | xargs rm -r
+ok 'and with no ConnectX at all' doubted nvlink5 'no ConnectX function (15b3) is there'
+type_is x9.48xlarge
+ok 'also on a type that nobody knows' doubted nvlink5 'a machine of 8 b200'
+
+fresh p6e-gb300; ask_for 0 0
+type_is x9.48xlarge
+ok 'a tray is one by its GPUs' classed tray
+sed -i 's/31C2/2335/' "$pci"/*/uevent
+type_is p6e-gb300.36xlarge
+ok 'GPUs of another kind are doubted' doubted tray 'one of the two is not what it says'
+fresh g5; ask_for 0 0
+printf 'PCI_CLASS=68000\nPCI_ID=10DE:22A3\n' >"$pci/0000:00:05.0/uevent"
+ok 'as is a switch where none should be' doubted single 'its devices show GPUs behind NVSwitches'
+fresh trn2; ask_for 0 0
+printf 'PCI_CLASS=30200\nPCI_ID=10DE:2330\n' >"$pci/0000:10:00.0/uevent"
+ok 'and a GPU where none should be' doubted none 'should have no NVIDIA GPU'
+
+# ---- what is asked for ----
+fresh p4d-24xlarge; ask_for 8 0
+some() { facts && missing | grep -qF "$1" || { missing; false; }; }
+ok 'as many EFA devices as the configuration says' some 'EEFA 4 of 8 EFA devices are missing (spec.instance.network.efa.expectedDevices): only there are 0000:10:1b.0, 0000:20:1b.0, 0000:90:1b.0, 0000:a0:1b.0;'
+sed -i 's/{expectedDevices/{mode: "off", expectedDevices/' "$root/userdata"
+nothing() { facts && [ -z "$(missing)" ]; }
+ok 'but none where EFA is off' nothing
+ask_for 0 9
+ok 'and as many disks' some 'EDISKS 1 of 9 instance stores is missing (spec.instance.localStorage.expectedDisks): only there are nvme1n1 (AWS1Anvme1n1), '
+ask_for 0 7
+ok 'fewer than there are are enough' nothing
+rm -r "$root"/sys/block/nvme[12]n1
+ok 'until they are too few' some 'EDISKS 1 of 7'
+sed -i 's/{expectedDisks/{strategy: RAID0, expectedDisks/' "$root/userdata"
+ok 'storage that uses the disks judges for itself' nothing
+
+# ---- /etc/default/mig ----
+mig() { [ "$(fact migDefault)" = "$1" ] || { fact migDefault; cat "$tmp/err"; false; }; }
+ask_for 0 0
+mkdir -p "$root/etc/default"
+printf '# as the recipe has it\nMIG_PARTITION=9,9\nexport MIG_PARTITION="19,19,19" # seven\n' >"$root/etc/default/mig"
+facts; ok 'MIG_PARTITION is read' mig 19,19,19
+printf 'MIG_PARTITION=$(cat /etc/x)\n' >"$root/etc/default/mig"
+refused() { ! facts >"$tmp/err" && says '/etc/default/mig' && says 'more than a plain word'; }
+ok 'but nothing that only a shell can know' refused
+done_testing

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a GPU's clocks become, and what is said where they cannot. */
+#include "../fake-nvml.h"
+
+#define CLOCKS(name, gpus, wish, script)                                                       \
+        MACHINE(name, script);                                                                 \
+        name.action.with = xstrdup(wish);                                                      \
+        name.action.device.count = gpus
+
+static json_t *found(const Machine *m, size_t i) {
+        return json_array_get(json_object_get(m->work.found, "gpus"), i);
+}
+
+static void ASSERT_CLOCKS(const Machine *m, size_t i, int memory, int graphics) {
+        ASSERT_EQ(json_integer_value(json_object_get(found(m, i), "memory")), memory);
+        ASSERT_EQ(json_integer_value(json_object_get(found(m, i), "graphics")), graphics);
+}
+
+TEST(highest_once) {
+        CLOCKS(m, 2, "max", "gpus 2\nclocks 1593,2619 1200,1980,345\n");
+        ASSERT_EQ(clocks_work(&m.work), 1);
+        ASSERT_CLOCKS(&m, 1, 2619, 1980);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetPersistenceMode", 1), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetDefaultAutoBoostedClocksEnabled", 1), 1);
+        machine_clear(&m);
+        ASSERT_EQ(clocks_work(&m.work), 0);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetPersistenceMode", 1), 1);
+        ASSERT_CLOCKS(&m, 0, 2619, 1980);
+        ASSERT_EQ(m.work.warnings.n, 0);
+}
+
+TEST(default_again) {
+        CLOCKS(m, 1, "max", "gpus 1\nclocks 1593,2619 1200,1980\n");
+        ASSERT_EQ(clocks_work(&m.work), 1);
+        machine_clear(&m);
+        strcpy(m.action.with, "def");
+        ASSERT_EQ(clocks_work(&m.work), 1);
+        ASSERT_CLOCKS(&m, 0, 1593, 1200);
+        machine_clear(&m);
+        ASSERT_EQ(clocks_work(&m.work), 0);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetPersistenceMode", 0), 1);
+}
+
+TEST(what_a_model_has_not) {
+        CLOCKS(m, 1, "max", "gpus 1\nclocks none\nauto-boost none\n");
+        ASSERT_EQ(clocks_work(&m.work), 1);     /* persistence is left */
+        ASSERT_EQ(m.work.warnings.n, 0);
+        ASSERT_EQ(json_array_size(json_object_get(found(&m, 0), "unsupported")), 2);
+        ASSERT_TRUE(!json_object_get(found(&m, 0), "graphics"));
+}
+
+TEST(divided_gpus_keep_theirs) {
+        CLOCKS(m, 2, "max", "gpus 2\n");
+        write_file(m.state, "mig 1 1 1\npersistence 1 1\n");
+        ASSERT_EQ(clocks_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 0), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 0);
+        ASSERT_TRUE(json_is_true(json_object_get(found(&m, 1), "mig")));
+}
+
+TEST(refusal_is_a_warning) {
+        CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 1\n");
+        ASSERT_EQ(clocks_work(&m.work), 1);
+        ASSERT_EQ(m.work.warnings.n, 1);
+        ASSERT_STREQ(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): application clocks cannot be set: Insufficient Permissions (4); it runs with what it has");
+}
+
+TEST(no_driver_is_a_failure) {
+        CLOCKS(m, 2, "max", "gpus 2\nerror nvmlInit 9\n");
+        ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9); dmesg");
+        machine_says(&m, "gpus 1\n");
+        ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "NVML sees 1 of 2 GPUs; dmesg");
+}
+TEST_MAIN

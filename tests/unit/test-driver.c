@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-driver and check-versions over fixtures of what NVIDIA's driver shows. */
+#include "apply/device.h"
+#include "../programs.h"
+
+#define GPU0 "0000:53:00.0"
+#define GPU1 "0000:64:00.0"
+static char *gpus[] = { (char *)GPU0, (char *)GPU1, NULL };
+
+static void gpu_bound(const Box *b, const char *address, const char *driver) {
+        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *to = xasprintf("../../../bus/pci/drivers/%s", driver);
+        box_link(b, link, to);
+}
+
+static void driver_init(Box *b) {
+        box_init(b);
+        b->action = (Action){ .id = (char *)"check-driver:nvidia", .device = { .seen = gpus, .count = 2 } };
+        put(b, "/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (root@host)  Tue Sep 23 09:55:41 UTC 2025\n"
+                                              "GCC version:  gcc version 11.5.0 20240719 (Red Hat 11.5.0-5) (GCC)\n");
+        put(b, "/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nImexChannelCount: 2048\nCreateImexChannel0: 0\nCoherentGPUMemoryMode: \"driver\"\nRegistryDwords: \"\"\n");
+        put(b, "/proc/driver/nvidia/gpus/" GPU0 "/information", "Model: NVIDIA H100 80GB HBM3\n");
+        put(b, "/proc/driver/nvidia/gpus/" GPU1 "/information", "Model: NVIDIA H100 80GB HBM3\n");
+        gpu_bound(b, GPU0, "nvidia");
+}
+#define DRIVER(name) _cleanup_(box_done) Box name; driver_init(&name)
+
+TEST(a_driver_that_runs_every_gpu) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        assert_works(&b, driver_work, 0);
+        ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "version")), "580.95.05");
+}
+
+TEST(no_driver) {
+        BOX(b);
+        b.action = (Action){ .id = (char *)"check-driver:nvidia", .device.seen = gpus };
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "NVIDIA's driver is not loaded");
+        put(&b, "/sys/module/nvidia/version", "\n");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read");
+}
+
+TEST(gpus_that_it_does_not_run_are_named) {
+        DRIVER(b);
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (no driver);");
+        gpu_bound(&b, GPU1, "vfio-pci");
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (vfio-pci);");
+}
+
+TEST(a_gpu_that_it_is_bound_to_and_gave_up) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        _cleanup_(freep) char *known = box_path(&b, "/proc/driver/nvidia/gpus/" GPU1), *information = xasprintf("%s/information", known);
+        ASSERT_EQ(unlink(information), 0);
+        ASSERT_EQ(rmdir(known), 0);
+        assert_fails(&b, driver_work, CAUSE_DRIVER, "not these: " GPU1 " (bound, but not listed in /proc/driver/nvidia/gpus);");
+}
+
+TEST(its_parameters) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        static const struct { const char *word, *says; } words[] = {
+                { "ImexChannelCount=2048",         NULL },
+                { "CoherentGPUMemoryMode=driver",  NULL },
+                { "RegistryDwords=",               NULL },
+                { "ImexChannelCount=204",          "loaded with ImexChannelCount=2048 (204 is asked for);" },
+                { "CoherentGPUMemoryMode=numa",    "loaded with CoherentGPUMemoryMode=driver (numa is asked for);" },
+                { "RegistryDwords=x",              "loaded with RegistryDwords=\"\" (x is asked for);" },
+                { "ImexChannel=1",                 "loaded with ImexChannel, which this driver does not know (1 is asked for);" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                char *list[] = { (char *)words[i].word, NULL };
+                b.action.device.words = list;
+                json_decref(TAKE_PTR(b.work.found));
+                if (!words[i].says)
+                        assert_works(&b, driver_work, 0);
+                else
+                        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, words[i].says);
+        }
+        char *both[] = { (char *)"CreateImexChannel0=1", (char *)"ImexChannelCount=0", NULL };
+        b.action.device.words = both;
+        json_decref(TAKE_PTR(b.work.found));
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "CreateImexChannel0=0 (1 is asked for), ImexChannelCount=2048 (0 is asked for); "
+                     "/etc/modprobe.d/zz-nodestrap-nvidia.conf says what is asked for now");
+        ASSERT_CONTAINS(b.work.text, "reboot once");
+}
+
+/* ---- versions ---- */
+
+static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", NULL };
+
+static void versions_init(Box *b) {
+        driver_init(b);
+        b->action.device.words = programs;
+        box_program(b, "nv-fabricmanager", "[ \"$1\" = --version ] && printf '\\n\\tFabric Manager version is : 580.95.05\\n\\n'");
+}
+#define VERSIONS(name) _cleanup_(box_done) Box name; versions_init(&name)
+
+TEST(one_version) {
+        VERSIONS(b);
+        assert_works(&b, versions_work, 0);     /* a program that is not there is its unit's business */
+        ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "nv-fabricmanager")), "580.95.05");
+        ASSERT_STREQ(json_string_value(json_object_get(b.work.found, "driver")), "580.95.05");
+}
+
+TEST(another_version) {
+        VERSIONS(b);
+        put(&b, "/sys/module/nvidia/version", "580.65.06\n");
+        box_program(&b, "nvidia-imex", "echo 'IMEX version is: 570.172.08'");
+        assert_fails(&b, versions_work, CAUSE_VERSION, "NVIDIA's driver is 580.65.06, but nv-fabricmanager is 580.95.05 and nvidia-imex is 570.172.08:");
+}
+
+TEST(a_program_that_names_no_version) {
+        VERSIONS(b);
+        box_program(&b, "nvidia-imex", "echo 'IMEX of x86_64, 3.'");
+        assert_works(&b, versions_work, 0);
+        assert_warns(&b, "version-unknown", "nvidia-imex --version names no version");
+        box_program(&b, "nvidia-imex", "echo 'no library' >&2; exit 127");
+        json_decref(TAKE_PTR(b.work.found));
+        assert_fails(&b, versions_work, CAUSE_VERSION, "the version of nvidia-imex is not known: nvidia-imex exited with status 127, last said \"no library\"");
+}
+
+TEST(the_subnet_manager_has_to_be_there) {
+        VERSIONS(b);
+        char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
+        b.action.device.words = words;
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are not there");
+        ASSERT_OK(root_replace_volatile(b.root, "/opt/nvidia/nvlsm/sbin/nvlsm", "", 0, 0755));
+        json_decref(TAKE_PTR(b.work.found));
+        assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is not there");
+        ASSERT_OK(root_replace_volatile(b.root, "/usr/sbin/ibstat", "", 0, 0755));
+        json_decref(TAKE_PTR(b.work.found));
+        assert_works(&b, versions_work, 0);
+}
+
+TEST_MAIN

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The tables that say what GPU machines are, against each other; and what of detection reads no machine. tests/check/census.sh takes whole
+ * machines apart. */
+#include "host/detect.h"
+#include "host/tables.h"
+
+#include "../test.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ---- tables ---- */
+
+TEST(models_are_sorted_and_found) {
+        for (size_t i = 0; i < n_gpu_models; i++) {
+                const GpuModel *m = &gpu_models[i];
+                ASSERT_TRUE(i == 0 || gpu_models[i - 1].device < m->device);
+                ASSERT_TRUE(gpu_model_find(m->device) == m);
+                ASSERT_TRUE(m->name && m->generation);
+                ASSERT_EQ(m->board == GPU_CLASS_NONE, m->switches == 0);
+                ASSERT_TRUE(!m->mig || !m->no_gsp);     /* generations without MIG */
+        }
+        ASSERT_TRUE(!gpu_model_find(0) && !gpu_model_find(0x2331) && !gpu_model_find(0xffff));
+}
+
+TEST(what_is_known_of_models) {
+        ASSERT_STREQ(gpu_model_find(0x2330)->name, "h100");
+        ASSERT_EQ(gpu_model_find(0x20b0)->switches, 6);
+        ASSERT_EQ(gpu_model_find(0x2335)->switches, 4);
+        ASSERT_EQ(gpu_model_find(0x2901)->board, GPU_CLASS_NVLINK5);
+        ASSERT_TRUE(gpu_model_find(0x2941)->coherent && gpu_model_find(0x31c2)->coherent && gpu_model_find(0x31c3)->coherent);
+        ASSERT_TRUE(!gpu_model_find(0x2901)->coherent && !gpu_model_find(0x2330)->no_gsp);
+        ASSERT_TRUE(gpu_model_find(0x1eb8)->no_gsp && gpu_model_find(0x1eb4)->no_gsp && gpu_model_find(0x2237)->no_gsp);
+        ASSERT_TRUE(!gpu_model_find(0x27b8)->mig && gpu_model_find(0x2bb5)->mig);
+}
+
+/* "10de:31c2|10de:31c3": each of them is in the table, and its board is what the type has. */
+TEST(every_gpu_of_an_instance_type_has_a_model) {
+        size_t n = 0;
+        const InstanceType *all = instance_type_all(&n);
+        for (const InstanceType *t = all; t < all + n; t++)
+                for (const char *p = t->gpu_pci; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL) {
+                        const GpuModel *m = startswith(p, "10de:") ? gpu_model_find((unsigned)strtoul(p + 5, NULL, 16)) : NULL;
+                        if (!m)
+                                FAIL("%s: %s is not in conf/gpus.csv", t->name, p);
+                        if (streq(t->nvswitch, "pci"))
+                                ASSERT_EQ(m->board, GPU_CLASS_NVSWITCH);
+                        if (streq(t->nvswitch, "nvl5-host"))
+                                ASSERT_EQ(m->board, GPU_CLASS_NVLINK5);
+                        if (streq(t->nvswitch, "nvl5-offhost"))
+                                ASSERT_TRUE(m->coherent);
+                }
+}
+
+static unsigned count_addresses(const PciLayout *l) {
+        unsigned n = 0;
+        for (const char *p = l->addresses; *p; p += strspn(p, "|")) {
+                unsigned bus, slot, function;
+                int length = 0;
+                if (sscanf(p, "%2x:%2x.%1x%n", &bus, &slot, &function, &length) != 3 || length != 7 || !strchr("|", p[length]))
+                        FAIL("%s, %s: \"%s\" is no address", l->type, l->part, p);
+                p += length;
+                n++;
+        }
+        return n;
+}
+
+TEST(layouts_have_as_many_devices_as_their_types) {
+        for (const PciLayout *l = pci_layout; l < pci_layout + n_pci_layout; l++) {
+                const InstanceType *t = instance_type_find(l->type);
+                ASSERT_TRUE(t && t->gpu_pci);
+                const GpuModel *m = gpu_model_find((unsigned)strtoul(t->gpu_pci + 5, NULL, 16));
+                unsigned want = streq(l->part, "gpu") ? t->gpus : streq(l->part, "efa") ? (unsigned)t->max_efa : m->switches;
+                if (count_addresses(l) != want)
+                        FAIL("%s: %u addresses of %s, want %u", l->type, count_addresses(l), l->part, want);
+        }
+}
+
+TEST(class_words) {
+        for (int i = GPU_CLASS_NONE; i <= GPU_CLASS_SINGLE; i++)
+                ASSERT_EQ(gpu_class_from_string(gpu_class_to_string((GpuClass)i)), i);
+        ASSERT_EQ(gpu_class_from_string("pcie"), _GPU_CLASS_INVALID);
+}
+
+/* ---- vital product data ---- */
+
+static void write_vpd(const char *dir, const void *data, size_t size) {
+        _cleanup_(root_freep) Root *root = NULL;
+        ASSERT_OK(root_new(dir, &root));
+        ASSERT_TRUE(root_replace(root, "/sys/bus/pci/devices/0000:73:00.0/vpd", data, size, 0644) >= 0);
+}
+
+TEST(a_word_of_vital_product_data) {
+        char dir[] = P_tmpdir "/test-gpu-XXXXXX", data[200] = "";
+        _cleanup_(root_freep) Root *root = NULL;
+        ASSERT_TRUE(mkdtemp(dir));
+        ASSERT_OK(root_new(dir, &root));
+        for (size_t at = 50; at < 80; at++) {   /* across the border of two pieces, too */
+                memset(data, 0, sizeof data);
+                memcpy(data + at, "SW_MNG", 6);
+                write_vpd(dir, data, sizeof data);
+                ASSERT_EQ(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", now_usec() + USEC_PER_SEC), 1);
+                write_vpd(dir, data, at + 5);
+                ASSERT_EQ(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", now_usec() + USEC_PER_SEC), 0);
+        }
+        ASSERT_ERROR(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", 0), ETIMEDOUT);
+        ASSERT_ERROR(pci_vpd_has(root, "0000:74:00.0", "SW_MNG", UINT64_MAX), ENOENT);
+        ASSERT_EQ(root_remove(root, "/sys/bus/pci/devices/0000:73:00.0/vpd"), 1);
+        static const char *const made[] = { "/sys/bus/pci/devices/0000:73:00.0", "/sys/bus/pci/devices", "/sys/bus/pci", "/sys/bus", "/sys", "" };
+        for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s%s", dir, made[i]);
+                ASSERT_EQ(rmdir(path), 0);
+        }
+}
+
+/* ---- /etc/default ---- */
+
+TEST(assignments) {
+        static const struct { const char *text, *value; } cases[] = {
+                { "", NULL }, { "B=1", NULL }, { "AA=1\nA B=2\n", NULL }, { "#A=1\n # A=2\n", NULL }, { "A=\nB=1", NULL }, { "A=''", NULL },
+                { "A=1", "1" }, { "A=1\n", "1" }, { "A=1\r\n", "1" }, { " \tA=1 \t# why\n", "1" }, { "A=1\nA=2\n", "2" },
+                { "A=1\nA=\n", NULL }, { "export A=1", "1" }, { "export\t A=1", "1" }, { "exportA=1", NULL },
+                { "A='1 2'", "1 2" }, { "A=\"1,2\"", "1,2" }, { "A=1'2'\"3\"4", "1234" }, { "A='$x`\\'", "$x`\\" }, { "A=1#2", "1#2" },
+                { "A=19,19,14+me\n", "19,19,14+me" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *value = NULL;
+                if (assignment_find(cases[i].text, "A", &value) < 0)
+                        FAIL("\"%s\" is refused", cases[i].text);
+                if (cases[i].value)
+                        ASSERT_STREQ(value, cases[i].value);
+                else
+                        ASSERT_TRUE(!value);
+        }
+}
+
+TEST(assignments_that_only_a_shell_understands) {
+        static const char *const cases[] = { "A=$B", "A=\"$B\"", "A=`x`", "A=$(x)", "A=1 2", "A=1; B=2", "A='1", "A=\"1\n2\"", "A=1\\\n2", "A=1 && x",
+                                             "A=(1 2)", "A=1>x" };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char *value = NULL;
+                ASSERT_ERROR(assignment_find(cases[i], "A", &value), EINVAL);
+                ASSERT_TRUE(!value);
+        }
+}
+
+TEST_MAIN

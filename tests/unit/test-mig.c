@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GPUs that are divided: what is there → what is wanted, all or nothing, and a reboot at most once. */
+#include "../fake-nvml.h"
+
+#define LEDGER "/var/lib/nodestrap/mig-reboot"
+
+/* Profiles of a GPU behind each other with commas between; "" is: MIG off. */
+static void want(Machine *m, unsigned gpu, const char *profiles) {
+        size_t n = m->action.device.n_layouts++;
+        m->action.device.layouts = xrealloc(m->action.device.layouts, n + 1, sizeof *m->action.device.layouts);
+        m->action.device.layouts[n] = (MigLayout){ .gpu = gpu };
+        _cleanup_(freep) char *copy = xstrdup(profiles);
+        for (char *save = NULL, *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
+                strv_add(&m->action.device.layouts[n].profiles, word);
+}
+
+#define MIG(name, gpus, script)                                                                \
+        MACHINE(name, script);                                                                 \
+        name.action.device.class = GPU_CLASS_NVSWITCH;                                         \
+        name.action.device.count = gpus
+
+static char *has(const Machine *m, size_t i) {
+        _cleanup_(strv_freep) char **names = NULL;
+        json_t *gpu = json_array_get(json_object_get(m->work.found, "gpus"), i), *name;
+        size_t k;
+        json_array_foreach(json_object_get(gpu, "profiles"), k, name)
+                strv_add(&names, json_string_value(name));
+        return json_is_true(json_object_get(gpu, "mig")) ? strv_join(names, ",") : xstrdup("off");
+}
+#define ASSERT_HAS(m, i, names) ({ _cleanup_(freep) char *_has = has(m, i); ASSERT_STREQ(_has, names); })
+
+static unsigned instances(const Machine *m, const char *start) {
+        _cleanup_(freep) char *text = NULL;
+        unsigned n = 0;
+        ASSERT_OK(root_read(m->root, "/script.state", 1 << 20, &text, NULL));
+        for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+                n += startswith(line, start);
+        return n;
+}
+
+static void program(const Machine *m, const char *name, const char *script) {
+        _cleanup_(freep) char *path = xasprintf("/bin/%s", name), *text = xasprintf("#!/bin/sh\necho \"%s $*\" >>%s/ran\n%s\n", name, m->path, script);
+        ASSERT_OK(root_replace(m->root, path, text, strlen(text), 0755));
+        _cleanup_(freep) char *search = xasprintf("%s/bin:/usr/bin:/bin", m->path);
+        setenv("PATH", search, 1);
+}
+
+static void ran(const Machine *m, const char *wanted) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(m->root, "/ran", 1 << 20, &text, NULL) < 0)
+                text = xstrdup("");
+        ASSERT_STREQ(text, wanted);
+        ASSERT_OK(root_remove(m->root, "/ran"));
+}
+
+static void boot(const Machine *m, const char *id) {
+        ASSERT_OK(root_replace(m->root, "/proc/sys/kernel/random/boot_id", id, strlen(id), 0644));
+}
+
+#define RESET "sed -Ei 's/^(mig [0-9]+) [01] ([01])$/\\1 \\2 \\2/' $FAKE_NVML.state"
+
+TEST(divide_and_leave_alone) {
+        MIG(m, 2, "gpus 2\n");
+        want(&m, 0, "1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb");
+        want(&m, 1, "9,3g.40gb");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_HAS(&m, 0, "1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb");
+        ASSERT_HAS(&m, 1, "3g.40gb,3g.40gb");
+        machine_clear(&m);
+        ASSERT_EQ(partition_work(&m.work), 0);
+        ASSERT_HAS(&m, 1, "3g.40gb,3g.40gb");
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceCreateGpuInstance", 0), 7);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 0), 1);
+}
+
+TEST(only_what_differs_is_touched) {
+        MIG(m, 3, "gpus 3\n");
+        want(&m, 0, "3g.40gb,3g.40gb");
+        want(&m, 2, "");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 9 0 4 1\ninstance 0 2 9 4 4 1\nmig 1 1 1\ninstance 1 1 0 0 8 1\nmig 2 1 1\ninstance 2 1 19 3 1 1\n");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceCreateGpuInstance", 0), 0);
+        ASSERT_EQ(instances(&m, "instance 1 1 0 0 8 1"), 1);    /* no layout speaks of GPU 1 */
+        ASSERT_HAS(&m, 1, "off");
+        ASSERT_EQ(instances(&m, "mig 2 0 0"), 1);
+}
+
+TEST(order_does_not_matter_and_half_instances_do) {
+        MIG(m, 1, "gpus 1\n");
+        want(&m, 0, "1g.10gb,3g.40gb");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 9 0 4 1\ninstance 0 2 19 6 1 1\n");
+        ASSERT_EQ(partition_work(&m.work), 0);
+        machine_clear(&m);
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 9 0 4 1\ninstance 0 2 19 6 1 0\n");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_EQ(instances(&m, "instance 0 1 19 6 1 1"), 1);
+}
+
+/* The documented trap: small ones first, and no room is left for the large one. */
+TEST(an_order_that_fits_is_found) {
+        MIG(m, 1, "gpus 1\n");
+        want(&m, 0, "1g.10gb,2g.20gb,3g.40gb");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceCreateGpuInstanceWithPlacement", 0), 3);
+        ASSERT_EQ(instances(&m, "instance 0 "), 3);
+        ASSERT_EQ(instances(&m, "instance 0 3 9 4 4 1"), 1);
+}
+
+TEST(profiles_that_do_not_fit_or_are_not_there) {
+        MIG(m, 2, "gpus 2\n");
+        want(&m, 0, "7g.80gb");
+        want(&m, 1, "4g.40gb,4g.40gb");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): 4g.40gb, 4g.40gb do not fit together, in whatever order; ");
+        ASSERT_CONTAINS(m.work.text, "; what was there before is there again on every GPU");
+        ASSERT_EQ(instances(&m, "instance 0 "), 1);
+        ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);   /* in its old place */
+        ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
+        strcpy(m.action.device.layouts[1].profiles[0], "4g.41gb");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0) has no MIG profile 4g.41gb; it has 1g.10gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb, "
+                     "1g.10gb+me, 1g.20gb");
+        ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);
+}
+
+TEST(what_cannot_be_divided) {
+        MIG(m, 1, "model l4\ngpus 1\n");
+        want(&m, 0, "");
+        ASSERT_EQ(partition_work(&m.work), 0);
+        strv_add(&m.action.device.layouts[0].profiles, "1g.10gb");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0) cannot be divided");
+        m.action.device.layouts[0].gpu = 4;
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU 4, and there are 1, from 0 on");
+        machine_says(&m, "gpus 1\nerror nvmlInit 9\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9)");
+}
+
+TEST(a_failure_in_the_middle_changes_nothing) {
+        MIG(m, 2, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\n");
+        want(&m, 0, "7g.80gb");
+        want(&m, 1, "7g.80gb");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): an instance 7g.80gb cannot be made: Unknown Error (999); what was there before");
+        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
+        ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
+        ASSERT_EQ(instances(&m, "instance "), 0);
+        machine_says(&m, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\nerror nvmlDeviceCreateGpuInstanceWithPlacement 999 0\n");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; what was there before could not be put back on GPU 0 (0000:10:00.0)");
+}
+
+TEST(in_use_for_a_moment) {
+        MIG(m, 1, "gpus 1\nmig in-use 1x\n");
+        want(&m, 0, "7g.80gb");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 0), 2);
+}
+
+TEST(in_use_for_long) {
+        MIG(m, 1, "gpus 1\nmig in-use\n");
+        want(&m, 0, "7g.80gb");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0): its MIG mode cannot be set: In use by another client (19); nvidia-smi and fuser");
+}
+
+TEST(ampere_resets) {
+        MIG(m, 2, "model a100-40\ngpus 2\n");
+        want(&m, 0, "3g.20gb,3g.20gb");
+        program(&m, "nvidia-smi", RESET);
+        program(&m, "systemctl", "");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_HAS(&m, 0, "3g.20gb,3g.20gb");
+        ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\n");
+        ASSERT_TRUE(!m.work.text);
+        m.action.device.class = GPU_CLASS_SINGLE;
+        strv_free(TAKE_PTR(m.action.device.layouts[0].profiles));
+        machine_clear(&m);
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ran(&m, "nvidia-smi --gpu-reset -i 0000:10:00.0\n");
+        ASSERT_HAS(&m, 0, "off");
+}
+
+TEST(ampere_reboots_once) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", "echo 'not supported here' >&2; exit 3");
+        program(&m, "systemctl", "");
+        boot(&m, "first\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) takes effect after a reboot (the GPUs cannot be reset: nvidia-smi exited "
+                     "with status 3, last said \"not supported here\"); this machine reboots now, once, and goes on then");
+        ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* stays pending */
+
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "which was asked for earlier in this boot");
+        ran(&m, "nvidia-smi --gpu-reset\n");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
+
+        boot(&m, "second\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot that was made for it; no second one is made: ");
+        ran(&m, "nvidia-smi --gpu-reset\n");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 1);
+
+        write_file(m.state, "mig 0 1 1\n");                     /* or it helped */
+        machine_clear(&m);
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_HAS(&m, 0, "7g.40gb");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+        ran(&m, "");
+}
+
+TEST(another_layout_has_a_reboot_of_its_own) {
+        MIG(m, 1, "model a100-40\ngpus 1\nmig stuck\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", "");
+        program(&m, "systemctl", "case $1 in --no-block) exit 1;; esac");
+        boot(&m, "second\n");
+        ASSERT_OK(root_replace(m.root, LEDGER, "first\n0 1g.5gb\n", 15, 0644));
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for: systemctl exited with status 1");
+        ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\nsystemctl --no-block reboot\n");
+        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* it was not made, so it may be made */
+}
+TEST_MAIN

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * list-gpus, generate-cdi, make-channel and await-imex with programs that answer as NVIDIA's do. */
+#include "apply/device.h"
+#include "../programs.h"
+
+#include <sys/sysmacros.h>
+
+/* ---- list-gpus ---- */
+
+#define LISTED "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-c1ac1fb5-6a0d-0ba6-2e5a-0a1d2c8d1f00)'\n" \
+               "echo '  MIG 1g.10gb     Device  0: (UUID: MIG-6b1ea5e9-d3ff-5b1c-9d9c-2f1e6e0b7f00)'\n" \
+               "echo 'GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-c1ac1fb5-6a0d-0ba6-2e5a-0a1d2c8d1f01)'\n"
+
+TEST(every_gpu_is_listed) {
+        BOX(b);
+        b.action.device.count = 2;
+        box_program(&b, "nvidia-smi", "[ \"$*\" = -L ] || exit 9\n" LISTED);
+        assert_works(&b, list_work, 0);
+        ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "gpus")), 2);
+        ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "migDevices")), 1);
+}
+
+TEST(a_gpu_is_not_listed) {
+        BOX(b);
+        b.action.device.count = 3;
+        box_program(&b, "nvidia-smi", LISTED "echo 'Unable to determine the device handle for gpu 0000:64:00.0: Unknown Error'");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi -L lists 2 of 3 GPUs and says \"Unable to determine the device handle for gpu 0000:64:00.0: Unknown Error\"; dmesg");
+}
+
+TEST(none_at_all) {
+        BOX(b);
+        box_program(&b, "nvidia-smi", "echo 'No devices found.'");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "lists 0 of 1 GPUs and says \"No devices found.\"");
+}
+
+/* It speaks on stdout when it fails, and most of it may be long. */
+TEST(nvidia_smi_fails) {
+        BOX(b);
+        box_program(&b, "nvidia-smi", "i=0; while [ $i -lt 500 ]; do echo \"line $i of many\"; i=$((i+1)); done; echo 'NVIDIA-SMI has failed'; exit 9");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "the GPUs cannot be listed: nvidia-smi exited with status 9, last said \"NVIDIA-SMI has failed\"; dmesg");
+        ASSERT_TRUE(strlen(b.work.text) < 2500);
+        box_program(&b, "nvidia-smi", "echo out; echo 'line of stderr' >&2; exit 1");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "last said \"line of stderr\"");
+}
+
+TEST(no_nvidia_smi) {
+        BOX(b);
+        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
+        setenv("PATH", "/nowhere", 1);
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the package of NVIDIA's driver that has its programs");
+        setenv("PATH", path, 1);
+}
+
+/* ---- generate-cdi ---- */
+
+#define CDI "/var/run/cdi/nvidia.yaml"
+#define GENERATE "[ \"$1 $2\" = 'cdi generate' ] || exit 9\nfile=${3#--output=}\n"
+
+static void cdi_init(Box *b) {
+        box_init(b);
+        b->action = (Action){ .target = (char *)CDI };
+        box_link(b, "/var/run", "../run");
+}
+#define CDI_BOX(name) _cleanup_(box_done) Box name; cdi_init(&name)
+
+TEST(the_cdi_file_takes_its_place_where_it_differs) {
+        CDI_BOX(b);
+        box_program(&b, "nvidia-ctk", GENERATE "echo 'kind: nvidia.com/gpu' >\"$file\"");
+        assert_works(&b, cdi_work, 1);
+        assert_file(&b, "/run/cdi/nvidia.yaml", "kind: nvidia.com/gpu\n");
+        ino_t inode = look_at(&b, CDI).st_ino;
+        ASSERT_EQ(look_at(&b, CDI).st_mode, S_IFREG | 0644);
+        assert_works(&b, cdi_work, 0);
+        ASSERT_EQ(look_at(&b, CDI).st_ino, inode);
+        box_program(&b, "nvidia-ctk", GENERATE "echo 'kind: nvidia.com/gpu, more' >\"$file\"");
+        assert_works(&b, cdi_work, 1);
+        assert_file(&b, CDI, "kind: nvidia.com/gpu, more\n");
+        assert_entries(&b, "/run/cdi", "nvidia.yaml");
+        assert_entries(&b, "/run/nodestrap", "");
+}
+
+TEST(a_generator_that_fails_leaves_the_file_alone) {
+        CDI_BOX(b);
+        put(&b, "/run/cdi/nvidia.yaml", "old");
+        box_program(&b, "nvidia-ctk", GENERATE "echo half >\"$file\"; echo 'ERRO[0000] failed to generate CDI spec' >&2; exit 1");
+        assert_fails(&b, cdi_work, CAUSE_CDI, "containers get no GPU: nvidia-ctk exited with status 1, last said \"ERRO[0000] failed to generate CDI spec\"; nvidia-smi -L must");
+        box_program(&b, "nvidia-ctk", GENERATE ": >\"$file\"");
+        assert_fails(&b, cdi_work, CAUSE_CDI, "cannot be used: No data available");
+        box_program(&b, "nvidia-ctk", "exit 0");
+        assert_fails(&b, cdi_work, CAUSE_CDI, "nvidia-ctk ended well, but what it was to write to /run/nodestrap/nvidia-cdi.yaml cannot be used");
+        assert_file(&b, CDI, "old");
+        assert_entries(&b, "/run/nodestrap", "");
+}
+
+TEST(no_generator) {
+        CDI_BOX(b);
+        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
+        setenv("PATH", "/nowhere", 1);
+        assert_fails(&b, cdi_work, CAUSE_CDI, "nvidia-ctk is not there; the image needs the package nvidia-container-toolkit");
+        setenv("PATH", path, 1);
+}
+
+/* ---- make-channel ---- */
+
+#define CHANNEL "/dev/nvidia-caps-imex-channels/channel3"
+
+static void channel_init(Box *b) {
+        box_init(b);
+        b->action = (Action){ .target = (char *)CHANNEL };
+        put(b, "/proc/devices", "Character devices:\n  1 mem\n195 nvidia\n234 nvidia-caps-imex-channels\n235 nvidia-caps\n\nBlock devices:\n259 blkext\n");
+}
+#define CHANNEL_BOX(name) _cleanup_(box_done) Box name; channel_init(&name)
+
+static void assert_channel(const Box *b, unsigned number) {
+        struct stat st = look_at(b, CHANNEL);
+        ASSERT_EQ(st.st_mode, S_IFCHR | 0666);
+        ASSERT_EQ(major(st.st_rdev), number);
+        ASSERT_EQ(minor(st.st_rdev), 3);
+}
+
+TEST(a_channel_is_made_once) {
+        CHANNEL_BOX(b);
+        mode_t mask = umask(077);
+        assert_works(&b, channel_work, 1);
+        umask(mask);
+        assert_channel(&b, 234);
+        assert_works(&b, channel_work, 0);
+}
+
+TEST(a_channel_of_another_number_is_replaced) {
+        CHANNEL_BOX(b);
+        assert_works(&b, channel_work, 1);
+        put(&b, "/proc/devices", "Character devices:\n242 nvidia-caps-imex-channels\n");
+        assert_works(&b, channel_work, 1);
+        assert_channel(&b, 242);
+        _cleanup_(freep) char *path = box_path(&b, CHANNEL);
+        ASSERT_EQ(chmod(path, 0600), 0);
+        assert_works(&b, channel_work, 1);
+        assert_channel(&b, 242);
+        ASSERT_EQ(unlink(path), 0);
+        put(&b, CHANNEL, "a file");
+        assert_works(&b, channel_work, 1);
+        assert_channel(&b, 242);
+}
+
+TEST(a_driver_without_channels) {
+        CHANNEL_BOX(b);
+        put(&b, "/proc/devices", "Character devices:\n235 nvidia-caps\n\nBlock devices:\n234 nvidia-caps-imex-channels\n");
+        assert_fails(&b, channel_work, CAUSE_IMEX, "/proc/devices has no nvidia-caps-imex-channels");
+        ASSERT_TRUE(!is_there(&b, CHANNEL));
+}
+
+TEST(a_name_that_is_no_channel) {
+        CHANNEL_BOX(b);
+        b.action.target = (char *)"/dev/nvidia-caps-imex-channels/channelx";
+        assert_fails(&b, channel_work, CAUSE_IMEX, "channelx cannot be made: Invalid argument");
+}
+
+/* ---- await-imex ---- */
+
+/* The answers one after the other, the last one again and again; "!text": fails with it. */
+static void imex_program(Box *b, const char *answers, const char *table) {
+        _cleanup_(freep) char *state = box_path(b, "/answers"), *script = NULL;
+        put(b, "/answers", answers);
+        script = xasprintf("case $1 in -N) echo '%s'; exit;; esac\n[ \"$*\" = -q ] || exit 9\nread -r answer <%s\n[ $(wc -l <%s) -lt 2 ] || sed -i 1d %s\n"
+                           "case $answer in !*) echo \"${answer#!}\" >&2; exit 1;; *) echo \"$answer\";; esac", table, state, state, state);
+        box_program(b, "nvidia-imex-ctl", script);
+}
+
+TEST(imex_is_ready) {
+        BOX(b);
+        imex_program(&b, "READY\n", "");
+        assert_works(&b, imex_work, 0);
+}
+
+TEST(imex_gets_ready) {
+        BOX(b);
+        imex_program(&b, "!Failed to connect to 127.0.0.1:50005\nWAITING_FOR_PEERS\nREADY\n", "");
+        assert_works(&b, imex_work, 1);
+}
+
+TEST(imex_does_not_get_ready) {
+        BOX(b);
+        imex_program(&b, "WAITING_FOR_PEERS\n", "{\"nodes\": {\"0\": {\"status\": \"READY\", \"host\": \"10.0.0.1\"}, \"1\": {\"status\": \"UNAVAILABLE\", \"host\": \"10.0.0.2\"}, "
+                                                "\"2\": {\"host\": \"10.0.0.3\"}}, \"status\": \"DOWN\"}");
+        b.work.deadline_usec = now_usec();
+        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"WAITING_FOR_PEERS\"; not ready by `nvidia-imex-ctl -N`: 10.0.0.2 (UNAVAILABLE), 10.0.0.3 (no status). Every node");
+}
+
+TEST(imex_never_answers) {
+        BOX(b);
+        imex_program(&b, "!Failed to connect\n", "no table");
+        b.work.deadline_usec = now_usec();
+        assert_fails(&b, imex_work, CAUSE_IMEX, "its last answer was \"IMEX cannot be asked: nvidia-imex-ctl exited with status 1, last said \\\"Failed to connect\\\"\". Every node");
+}
+
+TEST(no_imex_ctl) {
+        BOX(b);
+        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
+        setenv("PATH", "/nowhere", 1);
+        assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is not there; the image needs the package nvidia-imex");
+        setenv("PATH", path, 1);
+}
+
+TEST_MAIN

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -d 0 -n 2 -m 4G -t 600
+# environment: NODESTRAP_TEST_APPEND=movablecore=2300M
+# tree: apply_tool
+# reserve-pages on a kernel with two NUMA nodes of 2 GiB each: what is read back, what does not fit, and in which order it does. Of each
+# node one GiB is kept free of what cannot be moved (movablecore), else whether a page of 1Gi is there would be chance.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+applies() {     # EXIT PATTERN... <plan
+        local want=$1 p rc miss=0 out; shift
+        out=$(/opt/apply-tool 2>&1); rc=$?; printf '%s\n' "$out"
+        [ $rc = "$want" ] || { miss=1; echo "exit $rc instead of $want"; }
+        for p; do grep -qE -- "$p" <<<"$out" || { miss=1; echo "missing: $p"; }; done
+        return $miss
+}
+N=/sys/devices/system/node/node A=/sys/kernel/mm/hugepages
+# pages SIZE_KB: on node 0, on node 1, in all
+pages() { echo "$(cat "${N}0/hugepages/hugepages-$1kB/nr_hugepages") $(cat "${N}1/hugepages/hugepages-$1kB/nr_hugepages") $(cat $A/hugepages-"$1"kB/nr_hugepages)"; }
+more() { awk -v want="$1" -v have="$2" 'BEGIN { exit !(have > want) }'; }
+on_node() { echo "reserve-pages $1 size=$1 count=$3 node=$2 deadline=60s $4"; }
+off() { echo "reserve-pages 1Gi size=1Gi count=0"; echo "reserve-pages 2Mi size=2Mi count=0 after=reserve-pages:1Gi"; }
+
+try "(two nodes, no pages)" is "$(echo "${N}"[0-9]) $(pages 2048) $(pages 1048576)" "${N}0 ${N}1 0 0 0 0 0 0"
+
+# ---- explicit ----
+try "of one node" applies 0 "^done reserve-pages:2Mi" '^found reserve-pages:2Mi: \{"got": 100, "node": 1, "requested": 100, "size": 2097152\}' < <(on_node 2Mi 1 100)
+try "they are on that node alone" is "$(pages 2048)" "0 100 100"
+try "a second time nothing is done" applies 0 "^unchanged reserve-pages:2Mi" < <(on_node 2Mi 1 100)
+try "of the other node" applies 0 "^done reserve-pages:2Mi" < <(on_node 2Mi 0 30)
+try "the first keeps its own" is "$(pages 2048)" "30 100 130"
+try "over all nodes the kernel spreads them" applies 0 '"got": 200, "node": null' < <(echo "reserve-pages 2Mi size=2Mi count=200")
+try "and all are there" is "$(pages 2048 | cut -d' ' -f3)" 200
+try "what the operator has wins where that is asked for" applies 0 "^unchanged reserve-pages:2Mi" '"got": 200.* "requested": 7,' < <(echo "reserve-pages 2Mi size=2Mi count=7 if-none=yes")
+try "it is left" is "$(pages 2048 | cut -d' ' -f3)" 200
+
+# ---- off ----
+try "off takes them away" applies 0 "^unchanged reserve-pages:1Gi" "^done reserve-pages:2Mi" < <(off)
+try "all of them" is "$(pages 2048) $(pages 1048576)" "0 0 0 0 0 0"
+try "a second time nothing is done" applies 0 "^unchanged reserve-pages:1Gi" "^unchanged reserve-pages:2Mi" < <(off)
+
+# ---- pages in use ----
+try "pages that somebody will use" applies 0 "^done" < <(on_node 2Mi 0 10)
+mkfifo held release
+python3 - <<'P' &
+import mmap
+m = mmap.mmap(-1, 4 << 21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)   # MAP_HUGETLB
+for i in range(4):
+    m[i << 21] = 1
+open('held', 'w').close()
+open('release').read()
+P
+holder=$!; cat held
+try "pages in use are told, and do not fail it" applies 0 "^done reserve-pages:2Mi" "^warning hugepages-in-use: 4 pages of 2Mi are no longer reserved, but in use" < <(on_node 2Mi 0 0)
+try "the kernel counts them still" is "$(cat "${N}0/hugepages/hugepages-2048kB/nr_hugepages")" 4
+try "a second time nothing is done" applies 0 "^unchanged reserve-pages:2Mi" < <(on_node 2Mi 0 0)
+echo >release; wait $holder
+try "they are gone with who used them" is "$(pages 2048)" "0 0 0"
+
+# ---- order ----
+both() { on_node 1Gi 1 1; on_node 2Mi 1 300 after=reserve-pages:1Gi; }
+try "1Gi before 2Mi" applies 0 "^done reserve-pages:1Gi" "^done reserve-pages:2Mi" < <(both)
+try "both are there" is "$(pages 1048576) $(pages 2048)" "0 1 1 0 300 300"
+try "a second time nothing is done" applies 0 "^unchanged reserve-pages:1Gi" "^unchanged reserve-pages:2Mi" < <(both)
+off | /opt/apply-tool >/dev/null 2>&1
+
+# ---- what does not fit ----
+taskset -c 0 dd if=/dev/zero of=cached bs=1M count=500 status=none    # page cache of that node, some of it not on the disk yet
+have=$(awk '/MemTotal/ { print int($4 / 1024 / 2 * 0.8) }' "${N}0/meminfo")
+try "cached files give way" applies 0 "^done reserve-pages:2Mi" < <(on_node 2Mi 0 "$have")
+try "to all of the pages" is "$(pages 2048)" "$have 0 $have"
+off | /opt/apply-tool >/dev/null 2>&1
+rm cached
+try "more than a node has fails" applies 31 \
+        "^failed reserve-pages:2Mi: NUMA node 0 has [0-9]+ of 4096 huge pages of 2Mi after [2-5] tries with memory compacted between them; [0-9]+ of its [0-9]+ MiB are free" \
+        "hugepagesz=2M hugepages=0:4096 on the image's kernel command line" '"requested": 4096' < <(on_node 2Mi 0 4096)
+got=$(pages 2048 | cut -d' ' -f1)
+try "with what could be had" more 600 "$got"
+try "on that node alone" is "$(pages 2048)" "$got 0 $got"
+off | /opt/apply-tool >/dev/null 2>&1
+try "where that is enough, it is a warning" applies 0 "^(done|unchanged) reserve-pages:1Gi" "^warning hugepages-short: NUMA node 1 has [01] of 3 huge pages of 1Gi" \
+        '"requested": 3' < <(on_node 1Gi 1 3 lenient=yes)
+try "over all nodes it tells what each has" applies 31 "^failed reserve-pages:1Gi: this machine has [0-3] of 8 huge pages of 1Gi \(node0: [0-2], node1: [0-2]\) after [2-5] tries" \
+        "hugepagesz=1G hugepages=8 on the image" < <(echo "reserve-pages 1Gi size=1Gi count=8")
+off | /opt/apply-tool >/dev/null 2>&1
+try "a size that this kernel has not" applies 31 "^failed reserve-pages:16Mi: this kernel has no huge pages of 16Mi; it has those of 1Gi, 2Mi" < <(on_node 16Mi 0 1)
+try "a node that is not there" applies 31 "^failed reserve-pages:2Mi: there is no NUMA node 2 on this machine; those of spec.instance.hugePages can be 0, 1" < <(on_node 2Mi 2 1)
+try "nothing is left" is "$(pages 2048) $(pages 1048576)" "0 0 0 0 0 0"
+finish

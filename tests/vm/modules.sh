@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -s -d 0
+# tree: apply_tool
+# load-module, await-devices and set-sysctl on a kernel.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+applies() {     # EXIT PATTERN... <plan
+        local want=$1 p rc miss=0 out; shift
+        out=$(/opt/apply-tool 2>&1); rc=$?; printf '%s\n' "$out"
+        [ $rc = "$want" ] || { miss=1; echo "exit $rc instead of $want"; }
+        for p; do grep -qE -- "$p" <<<"$out" || { miss=1; echo "missing: $p"; }; done
+        return $miss
+}
+
+# ---- modules ----
+modules="load-module ib_core deadline=60s
+load-module ib_uverbs deadline=60s after=load-module:ib_core
+load-module mlx5-ib deadline=60s after=load-module:ib_uverbs
+load-module ib_umad deadline=60s"
+try "they are not there" no test -e /sys/module/ib_core
+try "modules are loaded" applies 0 "^done load-module:ib_umad" "load-module:ib_core" "^done load-module:mlx5-ib" <<<"$modules"
+try "the kernel has them" is "$(cat /sys/module/{ib_core,ib_uverbs,ib_umad,mlx5_ib}/initstate | sort -u)" live
+try "a second time nothing is done" applies 0 "^unchanged load-module:ib_core" "^unchanged load-module:mlx5-ib" "^unchanged load-module:ib_umad" <<<"$modules"
+builtin=$(sed -n 's,.*/\(.*\)\.ko$,\1,p' "/lib/modules/$(uname -r)/modules.builtin" | tr - _ | while read -r m; do [ -e "/sys/module/$m" ] || { echo "$m"; break; }; done)
+try "($builtin is built in, and not in /sys/module)" test -n "$builtin"
+try "what is built in is there" applies 0 "^unchanged load-module:$builtin" <<<"load-module $builtin"
+try "a module that the image does not have" applies 32 \
+        "^failed load-module:efa: the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found in directory /lib/modules/$(uname -r)\"" <<<"load-module efa"
+try "one of an accelerator" applies 33 "^failed load-module:nvidia: .*; modinfo tells whether the image has it for this kernel" <<<"load-module nvidia"
+echo 'install dummy /bin/true' >/etc/modprobe.d/test.conf
+try "one that is kept out" applies 33 "^failed load-module:dummy: modprobe dummy ended well, but the kernel does not have it" <<<"load-module dummy"
+rm /etc/modprobe.d/test.conf
+: >"/lib/modules/$(uname -r)/broken.ko"; depmod
+try "a module that is damaged" applies 33 "^failed load-module:broken: the kernel module broken cannot be loaded: modprobe exited with status 1, last said \"modprobe: ERROR: could not insert" <<<"load-module broken"
+# Ten tools at once, as systemd-udevd and services do at boot: nobody sees a module that is not live.
+modprobe -r mlx5_ib mlx5_core; modprobe -r ib_umad; modprobe -r ib_uverbs
+at_once() { local i p=() bad=0; for i in 1 2 3 4 5; do /opt/apply-tool <<<"load-module mlx5_ib" >"once.$i" 2>&1 & p+=($!); done; for i in "${p[@]}"; do wait "$i" || bad=1; done; cat once.*; return $bad; }
+try "five at once" at_once
+
+# ---- devices ----
+modprobe -r rdma_ucm 2>/dev/null
+awaits="await-devices /dev/infiniband/rdma_c* number=1 deadline=60s"
+try "(the device is not there)" no test -e /dev/infiniband/rdma_cm
+/opt/apply-tool <<<"$awaits" >awaited 2>&1 & waiting=$!
+try "a device comes while it is waited for" applies 0 "^done load-module:rdma_ucm" <<<"load-module rdma_ucm"
+wait $waiting; rc=$?
+try "the wait ends" is "$rc $(grep -c '^\(done\|unchanged\) await-devices' awaited)" "0 1"
+try "a second time there is no wait" applies 0 "^unchanged await-devices" <<<"$awaits"
+try "devices that never come" applies 33 "^failed await-devices:/dev/infiniband/umad\*: 0 of 2 /dev/infiniband/umad\* are there; .*lsmod and dmesg" <<<"await-devices /dev/infiniband/umad* number=2 deadline=1s"
+try "also where that is a warning" applies 0 "^warning devices-missing: 0 of 2" <<<"await-devices /dev/infiniband/umad* number=2 deadline=1s lenient=yes"
+
+# ---- settings ----
+settings="set-sysctl vm.max_map_count with=262145
+set-sysctl net/ipv4/conf/lo/rp_filter with=2
+set-sysctl kernel.printk with=3
+set-sysctl kernel.shmmni with=0x1001
+set-sysctl net.core.bpf_jit_kallsyms with=1"
+try "settings are made" applies 0 "^done set-sysctl:vm.max_map_count" "^done set-sysctl:net/ipv4/conf/lo/rp_filter" "set-sysctl:kernel.printk" "^done set-sysctl:kernel.shmmni" <<<"$settings"
+try "the kernel has them" is "$(cd /proc/sys && cat vm/max_map_count net/ipv4/conf/lo/rp_filter kernel/shmmni | xargs)" "262145 2 4097"
+try "a second time nothing is done" applies 0 "^unchanged set-sysctl:vm.max_map_count" "^unchanged set-sysctl:net/ipv4/conf/lo/rp_filter" "^unchanged set-sysctl:kernel.printk" \
+        "^unchanged set-sysctl:kernel.shmmni" "^unchanged set-sysctl:net.core.bpf_jit_kallsyms" <<<"$settings"
+try "one that can only be written" applies 0 "^done set-sysctl:vm.compact_memory" <<<"set-sysctl vm.compact_memory with=1"
+try "one that is not there" applies 40 "^failed set-sysctl:vm.max_map_cuont: this kernel has no such setting .*did you mean max_map_count\?" <<<"set-sysctl vm.max_map_cuont with=1"
+try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcommit_memory: the kernel does not take \"7\" for it \(Invalid argument\); correct it in spec.instance.sysctl" \
+        <<<"set-sysctl vm.overcommit_memory with=7"
+try "one that nobody can change" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
+try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel took \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
+finish
