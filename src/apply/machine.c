@@ -20,15 +20,13 @@ int machine_work(Work *w) {
         const Shortfall *s = w->action->device.shortfalls;
         size_t n = w->action->device.n_shortfalls;
         _cleanup_(freep) char *more = n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         if (n == 0)
                 return 0;
         text_add(&t, "%s%s", s[0].text, more);
         for (size_t i = 1; i < n; i++)
                 text_add(&t, "\n%s", s[i].text);
-        int r = work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
-        text_done(&t);
-        return r;
+        return work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
 }
 
 /* ---- check-efa ---- */
@@ -59,13 +57,12 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
 int efa_work(Work *w) {
         const Action *a = w->action;
         unsigned bound = 0;
-        Text unbound = {};
+        _cleanup_(text_done) Text unbound = {};
         int r = 0;
         for (char **address = a->device.seen; r >= 0 && address && *address; address++)
                 r = add_unbound(w, *address, "efa", &unbound, &bound);
         if (r >= 0 && (unbound.size > 0 || bound < a->device.count))
                 r = tell_efa(w, bound, unbound.data ?: "");
-        text_done(&unbound);
         return r;
 }
 

@@ -134,16 +134,14 @@ static int fall_short(Work *w, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
         _cleanup_(freep) char *size = size_text(a->pages.size), *place = place_text(a), *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         text_add(&t, "%s has %llu of %llu huge pages of %s", place, (unsigned long long)pool->reserved, count, size);
         add_shares(w, &t);
         text_add(&t, " after %u tries with memory compacted between them", tries);
         add_memory(w, &t);
         text_add(&t, "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything else does: hugepagesz=%.*s hugepages=%s%llu "
                  "on the image's kernel command line", (int)strcspn(size, "i"), size, node, count);
-        int r = work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
-        text_done(&t);
-        return r;
+        return work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
 }
 
 static int no_such_node(Work *w) {

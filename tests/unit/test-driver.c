@@ -65,7 +65,7 @@ TEST(its_parameters) {
                 { "ImexChannelCount=204",          "loaded with ImexChannelCount=2048 (204 is asked for);" },
                 { "CoherentGPUMemoryMode=numa",    "loaded with CoherentGPUMemoryMode=driver (numa is asked for);" },
                 { "RegistryDwords=x",              "loaded with RegistryDwords=\"\" (x is asked for);" },
-                { "ImexChannel=1",                 "loaded with ImexChannel, which this driver does not know (1 is asked for);" },
+                { "ImexChannel=1",                 "does not know the parameter ImexChannel, so it cannot do what" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
                 char *list[] = { (char *)words[i].word, NULL };
