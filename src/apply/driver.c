@@ -32,13 +32,14 @@ static int driver_version(Work *w, char **ret) {
         if (r == -ENOENT)
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
-                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is there; dmesg (NVRM) "
-                                 "and `modprobe nvidia` tell why");
+                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is "
+                                 "there; dmesg (NVRM) and `modprobe nvidia` tell why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
                 r = -EBADMSG;
-        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC "/version: %s", strerror(-r)) : 0;
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC
+                                 "/version: %s", strerror(-r)) : 0;
 }
 
 /* ---- parameters ---- */
@@ -75,11 +76,13 @@ static void add_difference(const char *params, const char *word, Text *other, Te
 
 static int tell_params(Work *w, const Text *other, const Text *unknown) {
         if (unknown->size > 0)
-                return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do what " OPTIONS_FILE " asks of it; "
-                                 "use an image with a newer driver, or do without that setting in spec.accelerator.nvidia", unknown->data);
+                return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
+                                 "what " OPTIONS_FILE " asks of it; use an image with a newer driver, or do without that setting in "
+                                 "spec.accelerator.nvidia", unknown->data);
         if (other->size > 0)
-                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for now, but a driver that is "
-                                 "loaded reads it no more: reboot once (an image whose initramfs loads the driver needs that file in it)", other->data);
+                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for "
+                                 "now, but a driver that is loaded reads it no more: reboot once (an image whose initramfs loads the driver needs "
+                                 "that file in it)", other->data);
         return 0;
 }
 
@@ -120,8 +123,9 @@ static int check_gpus(Work *w) {
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
         if (t.size > 0)
-                return work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU that this driver or its "
-                                 "flavour (open, proprietary) does not know, or one that is broken: replace the instance", t.data);
+                return work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU "
+                                 "that this driver or its flavour (open, proprietary) does not know, or one that is broken: replace the instance",
+                                 t.data);
         return 0;
 }
 
@@ -153,8 +157,8 @@ static int check_nvlsm(Work *w) {
         const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM " is" : NVLSM " and ibstat are";
         if (nvlsm && ibstat)
                 return 0;
-        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the image needs the "
-                         "packages nvlsm, libibumad and infiniband-diags", missing);
+        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the "
+                         "image needs the packages nvlsm, libibumad and infiniband-diags", missing);
 }
 
 /* Where a program names no version, it says itself when it starts whether it gets along with the driver. */
@@ -166,7 +170,8 @@ static int ask_version(Work *w, const char *program, char **ret) {
                 return r;
         *ret = version_in(output);
         if (!*ret)
-                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not known", program);
+                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not "
+                          "known", program);
         return 0;
 }
 
@@ -194,7 +199,8 @@ int versions_work(Work *w) {
         for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
-                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install all of NVIDIA's packages in one "
-                              "version, and reboot where the driver that is loaded is still the old one", driver, t.data);
+                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install "
+                              "all of NVIDIA's packages in one version, and reboot where the driver that is loaded is still the old one", driver,
+                              t.data);
         return r;
 }

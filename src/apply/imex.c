@@ -38,8 +38,8 @@ static int find_major(Work *w, unsigned *ret) {
                         return 0;
                 }
         }
-        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, knows none, or "
-                         "was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
+        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, "
+                         "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
 }
 
 static int channel_number(const char *name, unsigned *ret) {
@@ -128,9 +128,9 @@ static int not_ready(Work *w, const char *answer) {
         _cleanup_(freep) char *nodes = others(w);
         _cleanup_(text_done) Text t = {};
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
-        int r = work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of spec.accelerator.nvidia.imex.nodes must run it with the same "
-                          "list, and reach the others' TCP port 50000 (security group); /var/log/nvidia-imex.log has more", t.data ?: "", nodes);
-        return r;
+        return work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
+                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the others' TCP port 50000 (security group); "
+                         "/var/log/nvidia-imex.log has more", t.data ?: "", nodes);
 }
 
 int imex_work(Work *w) {

@@ -52,5 +52,6 @@ int list_work(Work *w) {
                 text_add_shown(&t, other, strlen(other), SHOWN_MAX, '"');
                 text_add(&t, "\"");
         }
-        return work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is broken is to be replaced", t.data);
+        return work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is "
+                         "broken is to be replaced", t.data);
 }

@@ -48,10 +48,11 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         const Action *a = w->action;
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
-                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why (efa), and a driver that "
-                                 "does not know them is to be updated", bound, seen, unbound);
-        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network interfaces decide how many "
-                         "there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen, a->device.count);
+                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why "
+                                 "(efa), and a driver that does not know them is to be updated", bound, seen, unbound);
+        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network "
+                         "interfaces decide how many there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen,
+                         a->device.count);
 }
 
 int efa_work(Work *w) {
@@ -117,9 +118,9 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
 }
 
 static int missing_devices(Work *w, unsigned count, unsigned want) {
-        return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%u of %u %s are there; the fabric manager reaches the NVLink switches through them. "
-                         "They are made by mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one does not work", count, want,
-                         w->action->target);
+        return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%u of %u %s are there; the fabric manager reaches the NVLink switches "
+                         "through them. They are made by mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one "
+                         "does not work", count, want, w->action->target);
 }
 
 /* Until something appears, the task is given up, or it is time to say again what it waits for. */
