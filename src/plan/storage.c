@@ -285,10 +285,22 @@ static uint64_t room(const Stores *s) {
         return bytes - bytes / 20;      /* what the file system itself takes */
 }
 
-static void check_room(Stores *s, uint64_t bytes) {
-        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes);
+/* "/var/lib/kubelet 1.2 MB, /var/lib/containerd 63.4 MB": which of them is the large one? */
+static char *moves_text(const BindStep *binds, size_t n) {
+        Text t = {};
+        for (size_t i = 0; i < n; i++)
+                if (binds[i].state != STEP_KEEP && binds[i].directory && binds[i].directory->bytes > 0) {
+                        _cleanup_(freep) char *size = size_text(binds[i].directory->bytes), *item = xasprintf("%s %s", binds[i].bind->path, size);
+                        list_add(&t, item);
+                }
+        return text_take(&t);
+}
+
+static void check_room(Stores *s, const BindStep *binds, size_t n, uint64_t bytes) {
+        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes), *each = moves_text(binds, n);
         if (bytes > room(s))
-                stores_refuse(s, CAUSE_MOVE, "%s are to move to the instance stores, which hold %s: remove what is not needed, or name what shall stay in disabledMounts", need, have);
+                stores_refuse(s, CAUSE_MOVE, "%s are to move to the instance stores (%s), which hold %s: remove what is not needed, or name what shall stay in disabledMounts",
+                              need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n, char *const *stops) {
@@ -313,7 +325,7 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
         a->why = why_moved(a->storage.state, bytes, full);
         if (a->storage.state != STEP_MAKE)
                 return;
-        check_room(s, bytes);
+        check_room(s, binds, n, bytes);
         need_program(s, "cp", "coreutils", "what the node writes to has to move to the instance stores");       /* empty directories, too */
 }
 

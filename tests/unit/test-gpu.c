@@ -37,6 +37,14 @@ TEST(what_is_known_of_models) {
         ASSERT_TRUE(!gpu_model_find(0x27b8)->mig && gpu_model_find(0x2bb5)->mig);
 }
 
+TEST(what_can_be_divided_has_profiles) {
+        for (const GpuModel *m = gpu_models; m < gpu_models + n_gpu_models; m++) {
+                size_t n = 0;
+                if (m->mig && !mig_profiles_of(m->mig, &n))
+                        FAIL("%s: conf/mig-profiles.csv knows no %s", m->name, m->mig);
+        }
+}
+
 /* "10de:31c2|10de:31c3": each of them is in the table, and its board is what the type has. */
 TEST(every_gpu_of_an_instance_type_has_a_model) {
         size_t n = 0;
@@ -100,7 +108,7 @@ TEST(a_word_of_vital_product_data) {
         ASSERT_OK(root_new(dir, &root));
         for (size_t at = 50; at < 80; at++) {   /* across the border of two pieces, too */
                 memset(data, 0, sizeof data);
-                memcpy(data + at, "SW_MNG", 6);
+                memcpy(data + at, "SW_MNG", sizeof "SW_MNG");
                 write_vpd(dir, data, sizeof data);
                 ASSERT_EQ(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", now_usec() + USEC_PER_SEC), 1);
                 write_vpd(dir, data, at + 5);

@@ -141,7 +141,7 @@ TEST(json_has_the_contract_s_shape) {
 
 TEST(text_tells_what_is_missing) {
         _cleanup_(sample_done) Sample s = sample_new();
-        PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
+        PciDevice gpu = { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         Disk store = { .kind = DISK_INSTANCE_STORE };
         s.host.pci = &gpu;
         s.host.n_pci = 1;

@@ -193,7 +193,7 @@ def too_much_to_move(node):
     storage.plug([])
     node.configure('RAID0', 1, 'ext4')
     fill(CONTAINERD + '/large', 60)
-    yield 'EMOVE', ['60', CONTAINERD], False
+    yield 'EMOVE', ['are to move to the instance stores', f'{CONTAINERD} 63', 'which hold 47.8 MB'], False
     os.unlink(CONTAINERD + '/large')
     t.remove()
 
@@ -314,7 +314,7 @@ def mounted_elsewhere(node):
     victim = disks()[1]
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', '/dev/' + victim.name)
     os.makedirs('/srv/theirs', exist_ok=True)
-    sh('mount', '/dev/' + victim.name, '/srv/theirs')
+    sh('mount', '-o', 'ro', '/dev/' + victim.name, '/srv/theirs')      # or the kernel itself writes to it
     yield 'EDISKUSED', [victim.serial, '/srv/theirs'], False
     sh('umount', '/srv/theirs')
 
