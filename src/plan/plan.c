@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define MANIFEST "/var/lib/nodestrap/manifest.json"     /* apply's; here only a name in the plan */
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",

@@ -144,6 +144,7 @@ json_t *plan_to_json(const Plan *plan);
 /* ---- for the planners in this folder ---- */
 #define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
 #define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
+#define MANIFEST          "/var/lib/nodestrap/manifest.json"
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
 #define MOUNTS_READY      "/run/nodestrap/mounts-ready" /* units/containerd.service.d: until it is there, containerd does not start */
 #define RAID_NAME         "kubernetes"                  /* nodeadm's; also the label of file systems that are finished */
