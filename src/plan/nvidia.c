@@ -88,7 +88,7 @@ static bool wants_channel(const Stack *s) {
 }
 
 static bool has_programs(const Stack *s) {
-        return s->manager || runs_imex(s);
+        return s->manager || is_tray(s) || runs_imex(s);
 }
 
 /* ---- what a step needs beside its target ---- */
@@ -113,7 +113,7 @@ static void fill_versions(Stack *s, Action *a) {
                 strv_add(&a->device.words, "nv-fabricmanager");
         if (s->manager && is_nvlink5(s))
                 strv_add(&a->device.words, "nvlsm");
-        if (runs_imex(s))
+        if (is_tray(s) || runs_imex(s))         /* also the DRA driver's daemon is the image's program */
                 strv_add(&a->device.words, "nvidia-imex");
         a->with = strv_join(a->device.words, ", ");
 }
@@ -141,6 +141,7 @@ static void fill_turn(_unused_ Stack *s, Action *a) {
 
 static void fill_fabric(Stack *s, Action *a) {
         put_count(s, a);
+        devices_seen(a, s->host, is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
         free(a->why);

@@ -341,13 +341,13 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
 
         if ((r = plan_system(plan, config, host, diag)) < 0 ||
             (r = plan_containerd(plan, config, host, diag)) < 0 ||
-            (r = plan_kubelet(plan, config, host, options, diag)) < 0)
+            (r = plan_kubelet(plan, config, host, options, diag)) < 0 ||
+            (r = plan_storage(plan, config, host, diag)) < 0 ||
+            (r = plan_devices(plan, config, host, diag)) < 0 ||
+            (r = plan_nvidia(plan, config, host, diag)) < 0)
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
-        if ((r = plan_storage(plan, config, host, diag)) < 0 ||
-            (r = plan_devices(plan, config, host, diag)) < 0 ||
-            (r = plan_nvidia(plan, config, host, diag)) < 0 ||
-            (r = plan_run(plan, config, host, diag)) < 0 ||
+        if ((r = plan_run(plan, config, host, diag)) < 0 ||
             (r = plan_sort(plan, diag)) < 0)
                 return r;
         plan_name(plan);

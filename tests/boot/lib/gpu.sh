@@ -79,3 +79,14 @@ node_starts() {
 # Without nodestrap: as the AMI's own bootstrap starts it.
 kubelet_starts() { echo NODEADM_KUBELET_ARGS= >/etc/eks/kubelet/environment; systemctl start kubelet; }
 kubelet_saw() { happened "kubelet .*$1"; }
+# fails EXIT CODE REGEX NAME: the node does not come up; why stands in the journal's last line, on the console and in status.json.
+fails() {
+        local status
+        node_starts; status=$?
+        try "$4: exit $1" is $status "$1"
+        try "$4: $2 in status.json" matches "$(value verdict) $(value code)" "^failed ($2)$"
+        try "$4: says why" says "$3"
+        try "$4: kubelet was not started" never_started
+}
+says() { value text | grep -E -- "$1" || { echo "$(value step): $(value text)"; return 1; }; }
+matches() { [[ $1 =~ $2 ]] || { echo "is \"$1\", want $2"; return 1; }; }
