@@ -265,7 +265,7 @@ static void after_files_below(Plan *plan, Action *a, const char *path) {
                 if (file->type == ACTION_WRITE_FILE && startswith(file->target, prefix))
                         action_after(a, file->id);
         }
-        action_after(a, "prune-files:" MANIFEST);       /* which is planned later, when all files are known */
+        action_after(a, PLAN_PRUNE_ID);         /* planned behind all files, and so not yet */
 }
 
 static char *why_moved(StepState state, uint64_t bytes, bool full) {
