@@ -141,7 +141,7 @@ static void fill_turn(_unused_ Stack *s, Action *a) {
 
 static void fill_fabric(Stack *s, Action *a) {
         put_count(s, a);
-        devices_seen(a, s->host, is_gpu);
+        devices_seen(a, s->host, pci_is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
         free(a->why);
