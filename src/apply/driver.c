@@ -132,7 +132,7 @@ static int check_gpus(Work *w) {
 int driver_work(Work *w) {
         _cleanup_(freep) char *version = NULL;
         int r = driver_version(w, &version);
-        if (r < 0)
+        if (!version)
                 return r;
         w->found = json_pack("{s:s}", "version", version);
         r = check_params(w);
@@ -184,8 +184,9 @@ int versions_work(Work *w) {
         _cleanup_(freep) char *driver = NULL;
         _cleanup_(text_done) Text t = {};
         int r = driver_version(w, &driver);
-        if (r >= 0)
-                w->found = json_pack("{s:s}", "driver", driver);
+        if (!driver)
+                return r;
+        w->found = json_pack("{s:s}", "driver", driver);
         for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
