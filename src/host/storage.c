@@ -140,17 +140,14 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
 
 static int find_programs(const Root *root, Storage *s, Diag *diag) {
         static const char *const programs[] = { "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" };
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
 
-        for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
-                for (size_t j = 0; j < ARRAY_SIZE(folders); j++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[j], programs[i]);
-                        int r = root_executable(root, path);
-                        if (r < 0)
-                                return fact_error(diag, r, path, "whether this program is there is not known");
-                        if (r > 0 && !strv_contains(s->programs, programs[i]))
-                                strv_add(&s->programs, programs[i]);
-                }
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+                int r = root_program(root, programs[i]);
+                if (r < 0)
+                        return fact_error(diag, r, programs[i], "whether this program is there is not known");
+                if (r > 0)
+                        strv_add(&s->programs, programs[i]);
+        }
         return 0;
 }
 
