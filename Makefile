@@ -115,7 +115,7 @@ package:                                 # dist/nodestrap_*.deb, lint-free, inst
 	$(Q)tests/run.sh tests/package.sh
 check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and a machine with three disks
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) tests/run.sh $(sort $(wildcard tests/boot/*.sh)) tests/vm/storage-short.sh
-VMS          := $(sort $(wildcard tests/vm/*.sh))
+VMS          := $(filter-out %-short.sh,$(sort $(wildcard tests/vm/*.sh)))       # of which check-boot runs the short one
 check-vm: $(O)/nodestrap $(HELPERS)      # machines: from power-on, with instance stores, with the power cut; two at a time, the long ones first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \
 	  tests/run.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))

@@ -78,19 +78,10 @@ static void count_part(Host *h, const Part *part, unsigned expected, const char 
 
 /* ---- all of it ---- */
 
-/* The type's GPUs, should none of them be there. Of a type that is not known it is only known that eight are a whole board. */
-static const GpuModel *model_of(const Host *h, const InstanceType *t) {
-        unsigned vendor, device;
-        if (!t && h->gpus.count < BOARD)
-                return NULL;
-        if (h->gpus.model || !t || !t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &vendor, &device) != 2)
-                return h->gpus.model;
-        return gpu_model_find(device);
-}
-
+/* Of a type that is not known it is only known that eight are a whole board. */
 static void count_switches(Host *h, const InstanceType *t, const char *by) {
-        const GpuModel *m = model_of(h, t);
-        if (!m || m->board != h->gpus.class)
+        const GpuModel *m = h->gpus.model;
+        if (!m || m->board != h->gpus.class || (!t && h->gpus.count < BOARD))
                 return;
         if (m->board == GPU_CLASS_NVSWITCH)
                 count_part(h, &nvswitch_part, m->switches, by);

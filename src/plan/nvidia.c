@@ -100,7 +100,7 @@ static void put_count(const Stack *s, Action *a) {
 
 static void fill_driver(Stack *s, Action *a) {
         a->device.words = strv_copy(s->parameters);
-        devices_seen(a, s->host, is_gpu);
+        devices_seen(a, s->host, pci_is_gpu);
         if (!s->parameters)
                 return;
         _cleanup_(freep) char *list = strv_join(s->parameters, ", ");
@@ -141,7 +141,7 @@ static void fill_turn(_unused_ Stack *s, Action *a) {
 
 static void fill_fabric(Stack *s, Action *a) {
         put_count(s, a);
-        devices_seen(a, s->host, is_gpu);
+        devices_seen(a, s->host, pci_is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
         free(a->why);
@@ -345,7 +345,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
 
 int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const Nvidia *want = &config->nvidia;
-        unsigned gpus = host->gpus.expected ?: host_gpus(host);
+        unsigned gpus = host->gpus.expected;
         bool tray = host->gpus.class == GPU_CLASS_TRAY;
         if (host->gpus.class == GPU_CLASS_NONE) {
                 if (want->mode != NVIDIA_OFF && asks_for_something(want))

@@ -298,7 +298,7 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 /* ---- the whole ---- */
 
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
-        unsigned gpus = host_gpus(host);
+        unsigned gpus = host->gpus.count;
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,

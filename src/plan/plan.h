@@ -184,7 +184,6 @@ _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 _nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
-unsigned host_gpus(const Host *host);                           /* NVIDIA's display functions on the PCI bus */
 size_t host_instance_stores(const Host *host);
 bool version_at_least(const char *version, unsigned major, unsigned minor);     /* "1.33.4" ≥ 1.33; false for NULL */
 

@@ -93,6 +93,25 @@ TEST(class_words) {
         ASSERT_EQ(gpu_class_from_string("pcie"), _GPU_CLASS_INVALID);
 }
 
+TEST(what_a_gpu_is) {
+        static const struct { PciDevice device; bool gpu, nvswitch, efa; } cases[] = {
+                { { .vendor = 0x10de, .device = 0x2330, .class = 0x030200 }, true, false, false },
+                { { .vendor = 0x10de, .device = 0x1eb8, .class = 0x030000 }, true, false, false },
+                { { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 }, false, true, false },
+                { { .vendor = 0x10de, .device = 0x22ba, .class = 0x040300 }, false, false, false },     /* its audio */
+                { { .vendor = 0x10de, .device = 0x22b1, .class = 0x060400 }, false, false, false },     /* Grace's root port */
+                { { .vendor = 0x1d0f, .device = 0x1111, .class = 0x030000 }, false, false, false },     /* EC2's VGA */
+                { { .vendor = 0x1d0f, .device = 0xefa4, .class = 0x020000 }, false, false, true },
+                { { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000 }, false, false, false },
+                { { .vendor = 0x10de, .device = 0xefa1, .class = 0x020000 }, false, false, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ASSERT_EQ(pci_is_gpu(&cases[i].device), cases[i].gpu);
+                ASSERT_EQ(pci_is_nvswitch(&cases[i].device), cases[i].nvswitch);
+                ASSERT_EQ(pci_is_efa(&cases[i].device), cases[i].efa);
+        }
+}
+
 /* ---- vital product data ---- */
 
 static void write_vpd(const char *dir, const void *data, size_t size) {

@@ -430,6 +430,12 @@ TEST(mig_of_the_image) {
         b.s.host.gpus.mig_default = (char *)"";
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "partition-gpus:mig"));
+        for (const char *const *type = (const char *const[]){ "g5.xlarge", "p6e-gb200.36xlarge", NULL }; *type; type++) {
+                box_model(&b, *type);
+                b.s.host.gpus.mig_default = (char *)"19,19";
+                sample_plan(&b.s);
+                ASSERT_TRUE(!has(&b, "partition-gpus:mig") && sample_warned(&b.s, "no-effect"));
+        }
         b.s.host.gpus.mig_default = NULL;
 }
 

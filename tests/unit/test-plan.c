@@ -164,9 +164,7 @@ TEST(an_ordinary_node_is_not_warned_about) {
         s.host.type = NULL;             /* the table knows accelerated types only */
         sample_plan(&s);
         ASSERT_EQ(s.plan->warnings.n, 0);
-        PciDevice gpu = { .vendor = 0x10de, .class = 0x030200 };
-        s.host.pci = &gpu;
-        s.host.n_pci = 1;
+        s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
         s.host.modelled = true;
         s.host.assumed = LIST("instance.id");
         sample_plan(&s);
