@@ -144,7 +144,6 @@ json_t *plan_to_json(const Plan *plan);
 /* ---- for the planners in this folder ---- */
 #define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
 #define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
-#define MANIFEST          "/var/lib/nodestrap/manifest.json"
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
 #define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* apply's; here only a name in the plan */
 #define PLAN_PRUNE_ID     "prune-files:" PLAN_MANIFEST
