@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-MAY_FAIL=$'nvidia-kmod-load.service\nnvidia-persistenced.service\nnvidia-fabricmanager.service\nset-nvidia-clocks.service'
+may_fail nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks
 check_gpu_node containerd 'kubelet gpus=0'
 try "no driver, no CDI, no MIG" never 'module nvidia|nvidia-smi|cdi-'
 
