@@ -14,7 +14,7 @@ scripted() { [ -e "/etc/fakes/$1" ]; }
 event() { echo "$*" >>$FAKES/events; }
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 loaded() { [ -e "/sys/module/$1" ]; }
-# Seconds of the original, scaled down: a test has no 30 s. script SPEED is how many of them one second stands for.
+# Seconds of the original, scaled down: a test has no 30 s. script speed: how many of them one second stands for.
 pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
 
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
@@ -24,8 +24,8 @@ tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent;
 driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
 # ---- the management library ----
-# What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus, not in a fabric before fabric
-# manager has configured it (facts 1.6), or, on a tray, before the rack has (1.7); so long as script fabric-takes says, of 60 s.
+# What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus. They join the fabric in the
+# time after fabric manager has configured it (facts 1.6), or, on a tray, after they were first asked (1.7), that script fabric-takes says.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
         echo "state $NVML_STATE"

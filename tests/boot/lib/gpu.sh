@@ -17,15 +17,9 @@ in_order() {
                 at=$line last=$e
         done
 }
-# status.json: value PATH, as value verdict, value 'actions[await-fabric:fabric].outcome'
-value() { python3 -c 'import json, re, sys
-v = json.load(open("/run/nodestrap/status.json"))
-for key in re.findall(r"[^.\[\]]+(?:\.conf)?|\[[^]]*\]", sys.argv[1]):
-    if key[0] == "[":
-        v = next(a for a in v if a["id"] == key[1:-1])
-    else:
-        v = v[key]
-print(v)' "$1"; }
+# value KEY… : of status.json, as value accelerator states
+value() { python3 -c 'import functools, json, sys
+print(functools.reduce(lambda v, key: v[key], sys.argv[1:], json.load(open("/run/nodestrap/status.json"))))' "$@"; }
 
 excused=none
 may_fail() { excused=$(printf '%s.service\n' "$@"); }  # units of the image
