@@ -132,7 +132,7 @@ static int check_gpus(Work *w) {
 int driver_work(Work *w) {
         _cleanup_(freep) char *version = NULL;
         int r = driver_version(w, &version);
-        if (r < 0)
+        if (!version)
                 return r;
         w->found = json_pack("{s:s}", "version", version);
         r = check_params(w);
@@ -141,19 +141,9 @@ int driver_work(Work *w) {
 
 /* ---- versions ---- */
 
-static bool is_program(Work *w, const char *name) {
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
-                if (root_executable(w->root, path) > 0)
-                        return true;
-        }
-        return false;
-}
-
 /* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG, NVLink 5 systems). */
 static int check_nvlsm(Work *w) {
-        bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = is_program(w, "ibstat");
+        bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = root_program(w->root, "ibstat") > 0;
         const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM " is" : NVLSM " and ibstat are";
         if (nvlsm && ibstat)
                 return 0;
@@ -179,7 +169,7 @@ static int check_program(Work *w, const char *program, const char *driver, Text 
         _cleanup_(freep) char *version = NULL;
         if (streq(program, "nvlsm"))
                 return check_nvlsm(w);
-        if (!is_program(w, program))    /* its unit tells so */
+        if (root_program(w->root, program) <= 0)    /* its unit tells so */
                 return 0;
         int r = ask_version(w, program, &version);
         if (r < 0 || !version)
@@ -194,8 +184,9 @@ int versions_work(Work *w) {
         _cleanup_(freep) char *driver = NULL;
         _cleanup_(text_done) Text t = {};
         int r = driver_version(w, &driver);
-        if (r >= 0)
-                w->found = json_pack("{s:s}", "driver", driver);
+        if (!driver)
+                return r;
+        w->found = json_pack("{s:s}", "driver", driver);
         for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)

@@ -19,15 +19,6 @@
 /* What nr_hugepages counts is both: a page in use that is no longer reserved goes when it is given back. */
 typedef struct Pool { uint64_t reserved, surplus; } Pool;
 
-/* "2Mi", "1Gi" */
-static char *size_text(uint64_t size) {
-        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti" };
-        size_t i = 0;
-        for (; i + 1 < ARRAY_SIZE(units) && size >= 1024 && size % 1024 == 0; i++)
-                size /= 1024;
-        return xasprintf("%llu%s", (unsigned long long)size, units[i]);
-}
-
 static char *directory_of(const Action *a) {
         unsigned long long kilobytes = a->pages.size / 1024;
         if (a->pages.node < 0)
@@ -64,7 +55,7 @@ static void make_room(Work *w) {
 }
 
 static int fail_to_reserve(Work *w, int r, const char *directory) {
-        _cleanup_(freep) char *size = size_text(w->action->pages.size);
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
         if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short", "this kernel cannot reserve pages of %s once it runs; name them on its "
                                  "command line (hugepagesz=%.*s hugepages=%llu), or ask for another size", size, (int)strcspn(size, "i"), size,
@@ -137,7 +128,7 @@ static char *place_text(const Action *a) {
 
 static int fall_short(Work *w, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
-        _cleanup_(freep) char *size = size_text(a->pages.size), *place = place_text(a);
+        _cleanup_(freep) char *size = bytes_text(a->pages.size), *place = place_text(a);
         _cleanup_(freep) char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
         _cleanup_(text_done) Text t = {};
@@ -166,8 +157,8 @@ static int no_such_size(Work *w) {
         (void)!root_list(w->root, POOLS, &names);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "hugepages-"))
-                        strv_push(&sizes, size_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
-        _cleanup_(freep) char *size = size_text(w->action->pages.size), *list = strv_join(sizes, ", ");
+                        strv_push(&sizes, bytes_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short", "this kernel has no huge pages of %s; it has those of %s", size,
                          *list ? list : "no size at all");
 }
@@ -187,7 +178,7 @@ static void note(Work *w, const Pool *pool) {
 }
 
 static void tell_what_is_in_use(Work *w, const Pool *pool) {
-        _cleanup_(freep) char *size = size_text(w->action->pages.size);
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
         if (pool->surplus > 0)
                 diag_warn(&w->warnings, "hugepages-in-use", NULL, w->action->id, "%llu pages of %s are no longer reserved, but in use; their memory "
                           "comes back when the programs that hold them end", (unsigned long long)pool->surplus, size);

@@ -10,7 +10,6 @@ _must_check_ _nonnull_ int plan_sysctl(Plan *plan, const Config *config, Diag *d
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ void plan_efa(Plan *plan, const Config *config, const Host *host);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
-_malloc_ char *page_size_text(uint64_t bytes);                  /* "2Mi" */
 /* Addresses of this boot's devices, for messages; none in a model, whose addresses mean nothing. */
 _nonnull(1, 2) void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *));
 

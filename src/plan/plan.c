@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define MANIFEST "/var/lib/nodestrap/manifest.json"     /* apply's; here only a name in the plan */
-
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
                     "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image",
@@ -346,7 +344,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
             (r = plan_devices(plan, config, host, diag)) < 0 ||
             (r = plan_nvidia(plan, config, host, diag)) < 0)
                 return r;
-        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
+        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", PLAN_MANIFEST, "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 ||
             (r = plan_sort(plan, diag)) < 0)
                 return r;

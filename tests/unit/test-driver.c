@@ -70,7 +70,7 @@ TEST(its_parameters) {
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
                 char *list[] = { (char *)words[i].word, NULL };
                 b.action.device.words = list;
-                        if (!words[i].says)
+                if (!words[i].says)
                         assert_works(&b, driver_work, 0);
                 else
                         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, words[i].says);
