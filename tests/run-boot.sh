@@ -116,7 +116,8 @@ tree_joined() {                         # the unit, that cluster on loopback, an
 
 tree_gpu() {                            # a machine with GPUs from power-on, and fakes of NVIDIA's programs (tests/fakes/install.sh)
         # shellcheck disable=SC2046 # words
-        "$here/fakes/install.sh" "$tree" $(head_of gpu) && type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
+        "$here/fakes/install.sh" "$tree" $(head_of gpu) || { printf '1..1\nnot ok 1 - %s: the fakes cannot be installed\n' "$name"; exit 1; }
+        type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
 }
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1

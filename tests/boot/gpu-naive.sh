@@ -84,6 +84,18 @@ try "CDI before the nodes of the instances are there fails" no nvidia-ctk cdi ge
 SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}' ours "nodestrap divides the GPUs first" p5-48xlarge
 try "then lists them, then writes CDI" in_order fm-active 'nvidia-smi .*-L' 'cdi-generated devices=56' 'kubelet .*instances=56 cdi=yes'
 
+power_on p4d-24xlarge
+modprobe nvidia; systemctl start nvidia-fabricmanager; nvidia-smi -mig 1 >/dev/null; nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml; kubelet_starts
+try "MIG mode of A100 without a reset changes nothing: the plugin finds no instance" kubelet_saw 'gpus=8 .*instances=0'
+SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {3g.20gb: 1, 2g.10gb: 1, 1g.5gb: 2}}]}}}' ours "nodestrap resets them" p4d-24xlarge
+try "with fabric manager there, before and after" in_order fm-active 'nvidia-smi.*reset' 'nvidia-smi .*-L' 'cdi-generated devices=32' 'kubelet .*instances=32 cdi=yes'
+try "it is active" active nvidia-fabricmanager
+
+power_on p5-48xlarge fm-version=570.86.15
+modprobe nvidia
+try "a fabric manager of another version gives up" no systemctl start nvidia-fabricmanager
+try "because of that" happened fm-version
+
 power_on p6e-gb200
 modprobe nvidia; printf '10.0.0.%s\n' 1 2 >/etc/nvidia-imex/nodes_config.cfg; echo IMEX_CMD_ENABLED=1 >/etc/nvidia-imex/config.cfg
 systemctl start nvidia-imex

@@ -14,6 +14,6 @@ check_gpu_node 'module nvidia$' persistenced-started fm-active 'nvidia-smi -L' '
 try "EFA came before kubelet" in_order 'module efa' kubelet
 try "fabric manager was started once" once fm-
 try "no NVLSM" never nvlsm
-try "status.json knows the fabric" is "$(value accelerator.states)" "{'Completed': 8}"
+try "status.json knows the fabric" is "$(value accelerator states)" "{'Completed': 8}"
 
 finish

@@ -7,13 +7,14 @@
 #   /run/fakes/events    one line for each thing that happened, in order; a test reads the order of a boot from it
 #   /etc/fake-nvml       what the management library answers (libnvidia-ml.c): nvml_script writes it, with the lines of /etc/fakes/nvml
 FAKES=/run/fakes; mkdir -p $FAKES
+NVML_STATE=/var/lib/fake-nvml.state     # it outlasts a reboot as far as GPUs remember (facts 5.1)
 
 script() { cat "/etc/fakes/$1" 2>/dev/null || printf '%s' "${2-}"; }
 scripted() { [ -e "/etc/fakes/$1" ]; }
 event() { echo "$*" >>$FAKES/events; }
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 loaded() { [ -e "/sys/module/$1" ]; }
-# Seconds of the original, scaled down: a test has no 30 s. script SPEED is how many of them one second stands for.
+# Seconds of the original, scaled down: a test has no 30 s. script speed: how many of them one second stands for.
 pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
 
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
@@ -23,11 +24,11 @@ tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent;
 driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
 # ---- the management library ----
-# What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus, not in a fabric before fabric
-# manager has configured it (facts 1.6), or, on a tray, before the rack has (1.7); so long as script fabric-takes says, of 60 s.
+# What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus. They join the fabric in the
+# time after fabric manager has configured it (facts 1.6), or, on a tray, after they were first asked (1.7), that script fabric-takes says.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
-        echo "state $FAKES/nvml.state"
+        echo "state $NVML_STATE"
         case $(cat /sys/bus/pci/devices/*/uevent 2>/dev/null | grep -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)' | head -1) in
         *20B0) model=a100-40;; *20B[25]) model=a100-80;; *2330) model=h100;; *2335) model=h200;; *2901) model=b200;; *3182) model=b300;;
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;

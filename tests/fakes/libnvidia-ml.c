@@ -51,7 +51,7 @@
 #define STEPS_MAX 8
 #define RULES_MAX 32
 #define INSTANCES_MAX 8
-#define CALLS_MAX 128
+#define CALLS_MAX 512
 #define CLOCKS_MAX 16
 #define USEC 1000000ULL
 

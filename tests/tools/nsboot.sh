@@ -13,7 +13,8 @@
 #   --deps      install what is needed on this machine      --help
 # Real: systemd as PID 1, D-Bus, units and their order, journald, mounts, xfs, containerd, an own network namespace, sysctl net.*.
 # Not real: md (mdadm is a stub that records its arguments and links /dev/md/NAME to the first member), udev, NVMe in /sys (there are
-# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file), reboot.
+# this machine's devices), modules, huge pages (/proc/sys/vm/nr_hugepages is a plain file). A reboot starts the
+# container again; SCRIPT runs in the boot that gets to multi-user, $VMTEST_BOOT counts.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 97 no result, 98 time limit, 99 no image.
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
@@ -47,7 +48,7 @@ cp "$SCRIPT" "$W/b/vmtest/run.sh"; chmod 755 "$W/b/vmtest/run.sh"; echo 0 > "$W/
 printf '%q ' "$@" > "$W/b/vmtest/args"; [ $# -gt 0 ] || : > "$W/b/vmtest/args"
 cat > "$W/b/vmtest/start" <<'I'
 #!/bin/bash
-cd /vmtest; export VMTEST_BOOT=1; systemctl is-system-running --wait >out/state
+cd /vmtest; VMTEST_BOOT=$(cat boot); export VMTEST_BOOT; systemctl is-system-running --wait >out/state
 eval "set -- $(cat args)"; bash -c './run.sh "$@"' run.sh "$@" >out/stdout 2>out/stderr </dev/null; rc=$?
 echo $rc >out/rc; journalctl -b -o short-monotonic --no-pager >out/journal 2>&1; systemctl exit $rc
 I
@@ -101,8 +102,12 @@ done > "$W/b/etc/tmpfiles.d/nvme.conf"
 unpack() { tar -C "$1" -cf - . | chroot "$W/m" tar -C / --no-same-owner --keep-directory-symlink -xf -; }     # chroot: absolute links stay inside
 unpack "$W/b" || exit 99; [ -z "$TREE" ] || unpack "$TREE" || exit 99
 
-T=$EPOCHREALTIME; SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout -k 2 "$LIMIT" systemd-nspawn -q -D "$W/m" --boot "${PLACE[@]}" --private-network \
-        --link-journal=no --bind="$OUT:/vmtest/out" ${BINDS[@]+"${BINDS[@]}"} ${ARG[@]+"${ARG[@]}"} </dev/null >"$OUT/console" 2>&1; rc=$?
+T=$EPOCHREALTIME; boot=0 rc=133; : >"$OUT/console"
+while [ $rc = 133 ] && [ $boot -lt 5 ]; do               # what nspawn ends with when the container wants to be started again
+        boot=$((boot + 1)); echo $boot >"$W/m/vmtest/boot"
+        SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout -k 2 "$LIMIT" systemd-nspawn -q -D "$W/m" --boot "${PLACE[@]}" --private-network \
+                --link-journal=no --bind="$OUT:/vmtest/out" ${BINDS[@]+"${BINDS[@]}"} ${ARG[@]+"${ARG[@]}"} </dev/null >>"$OUT/console" 2>&1; rc=$?
+done
 if [ $rc = 124 ]; then rc=98; elif [ ! -f "$OUT/rc" ]; then
         tail -5 "$OUT/console" >&2; grep -qiE 'failed to|not permitted' "$OUT/console" && [ ! -f "$OUT/state" ] && skip "systemd-nspawn cannot start here"; rc=97; fi
 say "exit $rc after $(elapsed $T) s${KEEP:+, results in $OUT}"

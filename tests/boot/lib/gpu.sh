@@ -17,15 +17,9 @@ in_order() {
                 at=$line last=$e
         done
 }
-# status.json: value PATH, as value verdict, value 'actions[await-fabric:fabric].outcome'
-value() { python3 -c 'import json, re, sys
-v = json.load(open("/run/nodestrap/status.json"))
-for key in re.findall(r"[^.\[\]]+(?:\.conf)?|\[[^]]*\]", sys.argv[1]):
-    if key[0] == "[":
-        v = next(a for a in v if a["id"] == key[1:-1])
-    else:
-        v = v[key]
-print(v)' "$1"; }
+# value KEY… : of status.json, as value accelerator states
+value() { python3 -c 'import functools, json, sys
+print(functools.reduce(lambda v, key: v[key], sys.argv[1:], json.load(open("/run/nodestrap/status.json"))))' "$@"; }
 
 excused=none
 may_fail() { excused=$(printf '%s.service\n' "$@"); }  # units of the image
@@ -59,7 +53,7 @@ power_on() {
         local fixture=$1 word; shift
         # shellcheck disable=SC2086 # units are words
         systemctl stop $UNITS 2>/dev/null; systemctl reset-failed
-        rm -rf /run/{nodestrap,eks,nodeadm,recording-kubelet,cdi,nvidia-*} /run/systemd/system/nvidia-* /run/nvidia-* /var/lib/nodestrap /etc/fakes/* \
+        rm -rf /run/{nodestrap,eks,nodeadm,recording-kubelet,cdi,nvidia-*} /run/systemd/system/nvidia-* /run/nvidia-* /var/lib/nodestrap /var/lib/fake-nvml.state /etc/fakes/* \
                 /etc/modprobe.d/{40-eks,nvidia,zz-nodestrap}* /etc/nvidia-imex/* /etc/eks/nodeadm.d/* /etc/eks/kubelet/environment
         systemctl daemon-reload
         /usr/lib/fakes/machine down

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p4d-24xlarge gen1 reset-fails=no
+# spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
+# tree: enabled gpu
+# console: nodestrap: failed \(33 EMIGREBOOT\) at partition-gpus:mig: .*this machine reboots now, once
+# console: NODESTRAP verdict=ok
+# A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (facts: nvidia 5.1), which nodestrap
+# asks for; the second boot divides them.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
+check_gpu_node fm-active 'nvidia-smi -L' 'cdi-generated devices=56' containerd 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
+try "without another reset or reboot" never 'nvidia-smi.*reset'
+
+finish
