@@ -113,8 +113,8 @@ lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run.sh tests/lint.sh
 package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
 	$(Q)tests/run.sh tests/package.sh
-check-boot: $(O)/nodestrap $(HELPERS)    # containers, and a machine with three disks
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(sort $(wildcard tests/boot/*.sh)) tests/vm/storage-short.sh
+check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and a machine with three disks
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) tests/run.sh $(sort $(wildcard tests/boot/*.sh)) tests/vm/storage-short.sh
 VMS          := $(filter-out %-short.sh,$(sort $(wildcard tests/vm/*.sh)))       # of which check-boot runs the short one
 check-vm: $(O)/nodestrap $(HELPERS)      # machines: from power-on, with instance stores, with the power cut; two at a time, the long ones first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -48,6 +49,10 @@ static void machine_clear(Machine *m) {
         m->work.cause = CAUSE_NONE;
 }
 
+static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+        return remove(path);
+}
+
 static void machine_done(Machine *m) {
         machine_clear(m);
         for (size_t i = 0; i < m->action.device.n_layouts; i++)
@@ -56,8 +61,7 @@ static void machine_done(Machine *m) {
         strv_free(m->action.device.seen);
         free(m->action.with);
         root_free(m->root);
-        _cleanup_(freep) char *remove = xasprintf("rm -rf %s", m->path);
-        ASSERT_EQ(system(remove), 0);
+        nftw(m->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
         free(m->script);
         free(m->state);
 }

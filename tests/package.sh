@@ -21,6 +21,7 @@ root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
 prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" && cp "$W"/nodestrap_*.deb "$W/$1/m/tmp/p.deb"; }
 everything() { (cd "$m" && find . -xdev -path ./var/lib/dpkg -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -printf '%p %l\n' | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
+in_package() { dpkg-deb -c "$W"/nodestrap_*.deb | sed -n 's|.* \./usr/lib/systemd/system/\(.*[^/]\)$|./\1|p'; }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
@@ -28,6 +29,7 @@ try "dpkg -i: nothing else is needed" in_root dpkg -i /tmp/p.deb
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "nodeadm-internal is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
+try "every unit and drop-in is there" diff <(cd "$top/units" && find . -name '*.service' -o -name '*.conf' | sort) <(in_package | sort)
 try "the units are not enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "disabled disabled disabled"
 try "they can be enabled" in_root systemctl enable nodestrap-config nodestrap-run nodestrap-joined
 try "they are enabled then" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "enabled enabled enabled"

@@ -18,12 +18,14 @@ static inline void box_link(const Box *b, const char *path, const char *target) 
 
 /* The function's value, and that a failure has a cause and words. */
 static inline void assert_fails(Box *b, int (*function)(Work *w), Cause cause, const char *words) {
+        json_decref(TAKE_PTR(b->work.found));
         ASSERT_TRUE(function(&b->work) < 0);
         ASSERT_EQ(b->work.cause, cause);
         ASSERT_CONTAINS(b->work.text, words);
 }
 
 static inline void assert_works(Box *b, int (*function)(Work *w), int want) {
+        json_decref(TAKE_PTR(b->work.found));
         int r = function(&b->work);
         if (r != want)
                 FAIL("it is %d, want %d: %s", r, want, b->work.text ?: "");

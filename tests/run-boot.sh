@@ -53,6 +53,10 @@ tree_edits() {                          # what shell scripts of user data do bet
                 >"$tree/etc/systemd/system/edits.service"
         mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../edits.service "$tree/etc/systemd/system/multi-user.target.wants/"
 }
+tree_patched() {                        # kubelet's arguments, by somebody who does it right behind the configuration phase
+        mkdir -p "$tree/etc/systemd/system/nodestrap-config.service.d"
+        printf '[Service]\nExecStartPost=/bin/sed -i "s/ARGS=/ARGS=--patched=1 /" /etc/eks/kubelet/environment\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/patch.conf"
+}
 tree_read_only_etc() {
         printf '[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=nodestrap-config.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/mount --bind /etc /etc\nExecStart=/bin/mount -o remount,ro,bind /etc\n' \
                 >"$tree/etc/systemd/system/read-only-etc.service"

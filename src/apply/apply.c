@@ -27,7 +27,7 @@ static int work_check(_unused_ Task *t) {
 static int work_begin(Task *t);
 
 /* One that is a function on a thread, which looks for itself whether anything is to be done. */
-#define WORK(n, f) { n, true, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
+#define WORK(n, f, c) { n, true, .overdue = c, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
@@ -60,20 +60,20 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
                                     .late = unit_late, .cancel = unit_cancel, .release = unit_release },
         [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
-        [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work),
-        [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work),
-        [ACTION_CHECK_MACHINE]  = WORK("check-machine",  machine_work),
-        [ACTION_CHECK_EFA]      = WORK("check-efa",      efa_work),
-        [ACTION_CHECK_DRIVER]   = WORK("check-driver",   driver_work),
-        [ACTION_CHECK_VERSIONS] = WORK("check-versions", versions_work),
-        [ACTION_AWAIT_DEVICES]  = WORK("await-devices",  devices_work),
-        [ACTION_AWAIT_FABRIC]   = WORK("await-fabric",   fabric_work),
-        [ACTION_PARTITION_GPUS] = WORK("partition-gpus", partition_work),
-        [ACTION_LIST_GPUS]      = WORK("list-gpus",      list_work),
-        [ACTION_SET_CLOCKS]     = WORK("set-clocks",     clocks_work),
-        [ACTION_GENERATE_CDI]   = WORK("generate-cdi",   cdi_work),
-        [ACTION_MAKE_CHANNEL]   = WORK("make-channel",   channel_work),
-        [ACTION_AWAIT_IMEX]     = WORK("await-imex",     imex_work),
+        [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work, CAUSE_HUGEPAGES),
+        [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work, CAUSE_MODULE),
+        [ACTION_CHECK_MACHINE]  = WORK("check-machine",  machine_work, CAUSE_NONE),
+        [ACTION_CHECK_EFA]      = WORK("check-efa",      efa_work, CAUSE_EFA),
+        [ACTION_CHECK_DRIVER]   = WORK("check-driver",   driver_work, CAUSE_DRIVER),
+        [ACTION_CHECK_VERSIONS] = WORK("check-versions", versions_work, CAUSE_VERSION),
+        [ACTION_AWAIT_DEVICES]  = WORK("await-devices",  devices_work, CAUSE_NVSWITCH),
+        [ACTION_AWAIT_FABRIC]   = WORK("await-fabric",   fabric_work, CAUSE_NVML),
+        [ACTION_PARTITION_GPUS] = WORK("partition-gpus", partition_work, CAUSE_MIG),
+        [ACTION_LIST_GPUS]      = WORK("list-gpus",      list_work, CAUSE_NVIDIA_SMI),
+        [ACTION_SET_CLOCKS]     = WORK("set-clocks",     clocks_work, CAUSE_NVML),
+        [ACTION_GENERATE_CDI]   = WORK("generate-cdi",   cdi_work, CAUSE_CDI),
+        [ACTION_MAKE_CHANNEL]   = WORK("make-channel",   channel_work, CAUSE_IMEX),
+        [ACTION_AWAIT_IMEX]     = WORK("await-imex",     imex_work, CAUSE_IMEX),
         [ACTION_TAINT_NODE]     = { "taint-node",     true, .check = taint_check, .start = taint_start },
 };
 
@@ -334,7 +334,12 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+        if (t->action->lenient) {
+                diag_warn(t->apply->diag, e->name, NULL, t->action->id, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+                task_end(t, OUTCOME_DONE);
+                return 0;
+        }
+        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : e->overdue ?: CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 

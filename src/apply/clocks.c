@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them (facts: nvidia 7.1); or the
- * GPU's defaults. A GPU runs without any of it, so that what cannot be set is warned of; one that is divided keeps what it has. */
+ * GPU's defaults. What a model does not have is left, and one that is divided keeps what it has. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -14,6 +14,7 @@ typedef struct Tuning {
         NvmlDevice device;
         json_t *found;
         bool changed;
+        int failure;            /* the first, where what is refused is no mere warning */
 } Tuning;
 
 /* What a model does not have is no fault; what it refuses is. false: it was refused. */
@@ -25,7 +26,8 @@ static bool accepted(Tuning *t, int code, const char *what) {
                 return false;
         }
         _cleanup_(freep) char *text = nvml_text(code);
-        diag_warn(&t->w->warnings, "clocks", NULL, NULL, "%s: %s cannot be set: %s; it runs with what it has", t->name, what, text);
+        int r = t->failure < 0 ? 0 : work_miss(t->w, -EIO, CAUSE_NVML, "clocks", "%s: %s cannot be set: %s; it runs with what it has", t->name, what, text);
+        t->failure = MIN(t->failure, r);
         return false;
 }
 
@@ -67,32 +69,35 @@ static bool is_divided(NvmlDevice device) {
         return nvml_mig_mode(device, &on, &pending) == NVML_OK && on;
 }
 
-static bool gpu_tune(Work *w, const NvmlGpu *gpu, size_t index, json_t *found) {
+/* One GPU that refuses is no reason to leave the next ones as they are. */
+static void gpu_tune(Tuning *t, const NvmlGpu *gpu, size_t index, json_t *found) {
         _cleanup_(freep) char *name = xasprintf("GPU %zu (%s)", index, gpu->address);
-        bool highest = streq(w->action->with, "max"), divided = is_divided(gpu->device);
-        Tuning t = { .w = w, .name = name, .device = gpu->device,
-                     .found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address, "mig", divided, "unsupported") };
-        work_at(w, "NVML was asked to set the clocks of %s, and did not answer", name);
-        json_array_append_new(found, t.found);
+        bool highest = streq(t->w->action->with, "max"), divided = is_divided(gpu->device);
+        t->name = name;
+        t->device = gpu->device;
+        t->found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address, "mig", divided, "unsupported");
+        work_at(t->w, "NVML was asked to set the clocks of %s, and did not answer", name);
+        json_array_append_new(found, t->found);
         if (highest)
-                persistence_set(&t);
+                persistence_set(t);
         if (highest && !divided)
-                auto_boost_off(&t);
+                auto_boost_off(t);
         if (!divided)
-                clocks_set(&t, highest);
-        return t.changed;
+                clocks_set(t, highest);
 }
 
 int clocks_work(Work *w) {
         NvmlGpus gpus = {};
-        bool changed = false;
+        Tuning t = { .w = w };
         int r = gpus_open(w, &gpus);
-        if (r < 0)
-                return r;
+        if (r < 0) {
+                _cleanup_(freep) char *why = TAKE_PTR(w->text);
+                return work_miss(w, r, w->cause, "clocks", "%s", why);
+        }
         json_t *found = json_array();
         for (size_t i = 0; i < gpus.n; i++)
-                changed |= gpu_tune(w, &gpus.items[i], i, found);
+                gpu_tune(&t, &gpus.items[i], i, found);
         w->found = json_pack("{s:o}", "gpus", found);
         nvml_close(&gpus);
-        return changed;
+        return t.failure < 0 ? t.failure : t.changed;
 }

@@ -32,13 +32,14 @@ static int driver_version(Work *w, char **ret) {
         if (r == -ENOENT)
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
-                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is there; dmesg (NVRM) "
-                                 "and `modprobe nvidia` tell why");
+                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is "
+                                 "there; dmesg (NVRM) and `modprobe nvidia` tell why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
                 r = -EBADMSG;
-        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC "/version: %s", strerror(-r)) : 0;
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC
+                                 "/version: %s", strerror(-r)) : 0;
 }
 
 /* ---- parameters ---- */
@@ -62,29 +63,38 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
         return NULL;
 }
 
-static void add_difference(const char *params, const char *word, Text *t) {
+/* What differs goes to one text, what the driver does not know to the other. */
+static void add_difference(const char *params, const char *word, Text *other, Text *unknown) {
         size_t n = strcspn(word, "=");
-        const char *want = word + n + (word[n] == '='), *between = t->size > 0 ? ", " : "";
+        const char *want = word + n + (word[n] == '=');
         _cleanup_(freep) char *is = param_value(params, word, n);
         if (!is)
-                text_add(t, "%s%.*s, which this driver does not know (%s is asked for)", between, (int)n, word, want);
+                text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
         else if (!streq(is, want))
-                text_add(t, "%s%.*s=%s (%s is asked for)", between, (int)n, word, *is ? is : "\"\"", want);
+                text_add(other, "%s%.*s=%s (%s is asked for)", other->size > 0 ? ", " : "", (int)n, word, *is ? is : "\"\"", want);
+}
+
+static int tell_params(Work *w, const Text *other, const Text *unknown) {
+        if (unknown->size > 0)
+                return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
+                                 "what " OPTIONS_FILE " asks of it; use an image with a newer driver, or do without that setting in "
+                                 "spec.accelerator.nvidia", unknown->data);
+        if (other->size > 0)
+                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for "
+                                 "now, but a driver that is loaded reads it no more: reboot once (an image whose initramfs loads the driver needs "
+                                 "that file in it)", other->data);
+        return 0;
 }
 
 static int check_params(Work *w) {
+        _cleanup_(text_done) Text other = {}, unknown = {};
         _cleanup_(freep) char *params = NULL;
-        Text t = {};
         int r = w->action->device.words ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER, "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s", strerror(-r));
         for (char **word = w->action->device.words; word && *word; word++)
-                add_difference(params, *word, &t);
-        if (t.size > 0)
-                r = work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for now, but a driver that is "
-                              "loaded reads it no more: reboot once (an image whose initramfs loads the driver needs that file in it)", t.data);
-        text_done(&t);
-        return r;
+                add_difference(params, *word, &other, &unknown);
+        return tell_params(w, &other, &unknown);
 }
 
 /* ---- GPUs ---- */
@@ -106,23 +116,23 @@ static int add_without_driver(Work *w, const char *address, Text *t) {
 }
 
 static int check_gpus(Work *w) {
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         int r = 0;
         for (char **address = w->action->device.seen; r >= 0 && address && *address; address++)
                 r = add_without_driver(w, *address, &t);
         if (r < 0)
-                (void)work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
-        else if (t.size > 0)
-                r = work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU that this driver or its flavour "
-                              "(open, proprietary) does not know, or one that is broken: replace the instance", t.data);
-        text_done(&t);
-        return r;
+                return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
+        if (t.size > 0)
+                return work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU "
+                                 "that this driver or its flavour (open, proprietary) does not know, or one that is broken: replace the instance",
+                                 t.data);
+        return 0;
 }
 
 int driver_work(Work *w) {
         _cleanup_(freep) char *version = NULL;
         int r = driver_version(w, &version);
-        if (r < 0)
+        if (!version)
                 return r;
         w->found = json_pack("{s:s}", "version", version);
         r = check_params(w);
@@ -131,24 +141,14 @@ int driver_work(Work *w) {
 
 /* ---- versions ---- */
 
-static bool is_program(Work *w, const char *name) {
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
-        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
-                if (root_executable(w->root, path) > 0)
-                        return true;
-        }
-        return false;
-}
-
 /* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG, NVLink 5 systems). */
 static int check_nvlsm(Work *w) {
-        bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = is_program(w, "ibstat");
+        bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = root_program(w->root, "ibstat") > 0;
         const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM " is" : NVLSM " and ibstat are";
         if (nvlsm && ibstat)
                 return 0;
-        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the image needs the "
-                         "packages nvlsm, libibumad and infiniband-diags", missing);
+        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the "
+                         "image needs the packages nvlsm, libibumad and infiniband-diags", missing);
 }
 
 /* Where a program names no version, it says itself when it starts whether it gets along with the driver. */
@@ -160,7 +160,8 @@ static int ask_version(Work *w, const char *program, char **ret) {
                 return r;
         *ret = version_in(output);
         if (!*ret)
-                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not known", program);
+                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not "
+                          "known", program);
         return 0;
 }
 
@@ -168,7 +169,7 @@ static int check_program(Work *w, const char *program, const char *driver, Text 
         _cleanup_(freep) char *version = NULL;
         if (streq(program, "nvlsm"))
                 return check_nvlsm(w);
-        if (!is_program(w, program))    /* its unit tells so */
+        if (root_program(w->root, program) <= 0)    /* its unit tells so */
                 return 0;
         int r = ask_version(w, program, &version);
         if (r < 0 || !version)
@@ -181,15 +182,16 @@ static int check_program(Work *w, const char *program, const char *driver, Text 
 
 int versions_work(Work *w) {
         _cleanup_(freep) char *driver = NULL;
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         int r = driver_version(w, &driver);
-        if (r >= 0)
-                w->found = json_pack("{s:s}", "driver", driver);
+        if (!driver)
+                return r;
+        w->found = json_pack("{s:s}", "driver", driver);
         for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
-                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install all of NVIDIA's packages in one "
-                              "version, and reboot where the driver that is loaded is still the old one", driver, t.data);
-        text_done(&t);
+                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install "
+                              "all of NVIDIA's packages in one version, and reboot where the driver that is loaded is still the old one", driver,
+                              t.data);
         return r;
 }

@@ -61,7 +61,8 @@ typedef struct Executor {
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
-        Cause (*late)(const Task *t);                   /* of a deadline that has passed; NULL: CAUSE_DEADLINE */
+        Cause (*late)(const Task *t);                   /* of a deadline that has passed; NULL: */
+        Cause overdue;                                  /* the same where it is always one; none: CAUSE_DEADLINE */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */
 } Executor;

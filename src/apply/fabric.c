@@ -13,7 +13,6 @@
 #define EAGER_USEC      (2 * USEC_PER_SEC)      /* so long it is asked every EAGER_STEP, then every STEP */
 #define EAGER_STEP_USEC (100 * USEC_PER_MSEC)
 #define STEP_USEC       USEC_PER_SEC
-#define MARGIN_USEC     (500 * USEC_PER_MSEC)   /* before the task's own deadline: which GPU it is is worth more than that it is late */
 
 typedef struct Gate {
         Work *w;
@@ -199,7 +198,7 @@ static int gate_ask(Gate *g) {
 }
 
 static int gate_wait(Gate *g) {
-        uint64_t end = MAX(g->w->deadline_usec, g->start_usec + MARGIN_USEC) - MARGIN_USEC;
+        uint64_t end = work_patience(g->w);     /* which GPU it is is worth more than that it is late */
         for (bool waited_already = false;; waited_already = true) {
                 int r = gate_ask(g);
                 if (r != 0)
@@ -236,7 +235,7 @@ static json_t *gpu_found(const Gate *g, size_t i) {
 static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
                 if (!same_clique(&g->seen[0], &g->seen[i])) {
-                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, NULL, "GPU 0 (%s) and GPU %zu (%s) are in different cliques of the fabric: the node "
+                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id, "GPU 0 (%s) and GPU %zu (%s) are in different cliques of the fabric: the node "
                                   "gets no label nvidia.com/gpu.clique; see how the rack's partitions are made", g->gpus.items[0].address, i, g->gpus.items[i].address);
                         return;
                 }
@@ -247,8 +246,8 @@ static void tell_clique(Gate *g, json_t *found) {
 
 static void gate_report(Gate *g, bool joined) {
         json_t *gpus = json_array();
-        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus,
-                                "seconds", (double)((now_usec() - g->start_usec) / (100 * USEC_PER_MSEC)) / 10);
+        uint64_t tenths = (now_usec() - g->start_usec) / (USEC_PER_SEC / 10);
+        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds", (double)tenths / 10);
         for (size_t i = 0; g->known && i < g->gpus.n; i++)
                 json_array_append_new(gpus, gpu_found(g, i));
         if (joined)
@@ -259,8 +258,9 @@ int fabric_work(Work *w) {
         _cleanup_(gate_done) Gate g = { .w = w, .start_usec = now_usec() };
         int r = gate_wait(&g);
         gate_report(&g, r >= 0);
-        if (r >= 0 || !w->action->lenient)
+        if (r >= 0)
                 return r;
-        diag_warn(&w->warnings, "fabric", NULL, NULL, "%s", w->text);
-        return 1;
+        _cleanup_(freep) char *why = TAKE_PTR(w->text);
+        r = work_miss(w, r, w->cause, "fabric", "%s", why);
+        return r < 0 ? r : 1;
 }

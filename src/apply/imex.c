@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #define CHANNELS   "nvidia-caps-imex-channels"  /* as the driver calls its device numbers */
+#define CONFIG     "/etc/nvidia-imex/config.cfg"        /* says where the daemon listens for nvidia-imex-ctl */
 #define ASK_USEC   (500 * USEC_PER_MSEC)
 #define SHOWN_MAX  200
 #define NODES_MAX  8            /* that a sentence names */
@@ -37,8 +38,8 @@ static int find_major(Work *w, unsigned *ret) {
                         return 0;
                 }
         }
-        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, knows none, or "
-                         "was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
+        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, "
+                         "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
 }
 
 static int channel_number(const char *name, unsigned *ret) {
@@ -90,7 +91,7 @@ int channel_work(Work *w) {
 
 /* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be about to listen. */
 static int ask_daemon(Work *w, char **ret_answer) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-q", NULL);
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", CONFIG, "-q", NULL);
         _cleanup_(freep) char *output = NULL;
         int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
         if (r < 0 && r != -EIO)         /* no such program, or given up */
@@ -115,7 +116,7 @@ static char *nodes_not_ready(const char *output) {
 
 /* Which of them are not; "" where nobody says so in time. */
 static char *others(const Work *w) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-N", "-j", NULL);
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", CONFIG, "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};
         if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");
@@ -125,12 +126,11 @@ static char *others(const Work *w) {
 
 static int not_ready(Work *w, const char *answer) {
         _cleanup_(freep) char *nodes = others(w);
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
-        int r = work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of spec.accelerator.nvidia.imex.nodes must run it with the same "
-                          "list, and reach the others' TCP port 50000 (security group); /var/log/nvidia-imex.log has more", t.data ?: "", nodes);
-        text_done(&t);
-        return r;
+        return work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
+                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the others' TCP port 50000 (security group); "
+                         "/var/log/nvidia-imex.log has more", t.data ?: "", nodes);
 }
 
 int imex_work(Work *w) {

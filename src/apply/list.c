@@ -45,14 +45,13 @@ int list_work(Work *w) {
         w->found = json_pack("{s:i, s:i}", "gpus", (int)n, "migDevices", (int)instances);
         if (n == want)
                 return 0;
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         text_add(&t, "nvidia-smi -L lists %u of %u GPUs", n, want);
         if (other) {
                 text_add(&t, " and says \"");
                 text_add_shown(&t, other, strlen(other), SHOWN_MAX, '"');
                 text_add(&t, "\"");
         }
-        r = work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is broken is to be replaced", t.data);
-        text_done(&t);
-        return r;
+        return work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is "
+                         "broken is to be replaced", t.data);
 }

@@ -20,15 +20,13 @@ int machine_work(Work *w) {
         const Shortfall *s = w->action->device.shortfalls;
         size_t n = w->action->device.n_shortfalls;
         _cleanup_(freep) char *more = n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         if (n == 0)
                 return 0;
         text_add(&t, "%s%s", s[0].text, more);
         for (size_t i = 1; i < n; i++)
                 text_add(&t, "\n%s", s[i].text);
-        int r = work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
-        text_done(&t);
-        return r;
+        return work_fail(w, -ENODEV, s[0].cause, "%s", t.data);
 }
 
 /* ---- check-efa ---- */
@@ -50,22 +48,22 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         const Action *a = w->action;
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
-                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why (efa), and a driver that "
-                                 "does not know them is to be updated", bound, seen, unbound);
-        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network interfaces decide how many "
-                         "there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen, a->device.count);
+                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why "
+                                 "(efa), and a driver that does not know them is to be updated", bound, seen, unbound);
+        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network "
+                         "interfaces decide how many there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen,
+                         a->device.count);
 }
 
 int efa_work(Work *w) {
         const Action *a = w->action;
         unsigned bound = 0;
-        Text unbound = {};
+        _cleanup_(text_done) Text unbound = {};
         int r = 0;
         for (char **address = a->device.seen; r >= 0 && address && *address; address++)
                 r = add_unbound(w, *address, "efa", &unbound, &bound);
         if (r >= 0 && (unbound.size > 0 || bound < a->device.count))
                 r = tell_efa(w, bound, unbound.data ?: "");
-        text_done(&unbound);
         return r;
 }
 
@@ -120,9 +118,9 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
 }
 
 static int missing_devices(Work *w, unsigned count, unsigned want) {
-        return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%u of %u %s are there; the fabric manager reaches the NVLink switches through them. "
-                         "They are made by mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one does not work", count, want,
-                         w->action->target);
+        return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%u of %u %s are there; the fabric manager reaches the NVLink switches "
+                         "through them. They are made by mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one "
+                         "does not work", count, want, w->action->target);
 }
 
 /* Until something appears, the task is given up, or it is time to say again what it waits for. */

@@ -63,6 +63,14 @@ static void mask_hidden(Unit *u) {
         task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
 }
 
+/* What the image had enabled may have failed before we came to it, as IMEX does without a node list; systemctl --failed should not
+ * go on showing what must not run here. */
+static void mask_done(Unit *u) {
+        if (streq(u->state.active, "failed"))
+                unit_tell(u, "ResetFailedUnit", u->name);
+        task_end(u->task, OUTCOME_DONE);
+}
+
 static void mask_step(Unit *u) {
         bool stopped = is_stopped(&u->state);
         if (!stopped && u->calls < STOPS_MAX)
@@ -70,7 +78,7 @@ static void mask_step(Unit *u) {
         else if (!stopped)
                 unit_fail(u);
         else if (is_masked(&u->state))
-                task_end(u->task, OUTCOME_DONE);
+                mask_done(u);
         else if (u->written)
                 mask_hidden(u);
         else

@@ -21,7 +21,7 @@ typedef struct Part {                   /* one GPU and what is wanted of it */
         NvmlDevice device;
         char *name;                     /* "GPU 3 (0000:86:00.0)" */
         NvmlProfile *profiles; size_t n_profiles;
-        const NvmlProfile **wanted; size_t n_wanted;
+        NvmlProfile *wanted; size_t n_wanted;
         bool supported, was_on, is_on, touched;
         NvmlInstances before;
 } Part;
@@ -121,7 +121,7 @@ static int part_resolve(Division *d, Part *part) {
                 const NvmlProfile *profile = profile_named(part, *name);
                 if (!profile)
                         return fail_profile(d, part, *name);
-                part->wanted[part->n_wanted++] = profile;
+                part->wanted[part->n_wanted++] = *profile;
         }
         return 0;
 }
@@ -135,7 +135,7 @@ static bool wants_on(const Part *part) {
 static size_t count_wanted(const Part *part, unsigned id) {
         size_t n = 0;
         for (size_t i = 0; i < part->n_wanted; i++)
-                n += part->wanted[i]->id == id;
+                n += part->wanted[i].id == id;
         return n;
 }
 
@@ -255,8 +255,8 @@ static int part_fill_by_place(Division *d, const Part *part) {
         if (part->n_wanted > INSTANCES_MAX)
                 return fail_fit(d, part);
         for (; s.n < part->n_wanted; s.n++) {
-                s.profiles[s.n] = part->wanted[s.n];
-                int code = nvml_mig_places(part->device, part->wanted[s.n]->id, &s.places[s.n]);
+                s.profiles[s.n] = &part->wanted[s.n];
+                int code = nvml_mig_places(part->device, part->wanted[s.n].id, &s.places[s.n]);
                 if (code != NVML_OK)
                         return fail_part(d, part, code, "the places of its MIG profiles cannot be listed");
         }
@@ -274,12 +274,12 @@ static int part_fill(Division *d, const Part *part) {
         work_at(d->w, "NVML was asked to divide %s, and did not answer", part->name);
         int r = part_clear(d, part);
         for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
-                int code = nvml_mig_create(part->device, part->wanted[i], NULL);
+                int code = nvml_mig_create(part->device, &part->wanted[i], NULL);
                 if (code == NVML_INSUFFICIENT_RESOURCES) {
                         r = part_clear(d, part);
                         return r < 0 ? r : part_fill_by_place(d, part);
                 }
-                r = code == NVML_OK ? 0 : fail_create(d, part, part->wanted[i], code);
+                r = code == NVML_OK ? 0 : fail_create(d, part, &part->wanted[i], code);
         }
         return r;
 }
@@ -425,7 +425,7 @@ static int reboot_once(Division *d) {
 static int modes_activate(Division *d) {
         int r = reset_all(d);
         if (r < 0)
-                d->reset_why = TAKE_PTR(d->w->text);
+                d->reset_why = xstrndup(d->w->text, strcspn(d->w->text, "\n"));
         else
                 r = fabric_manager_restart(d);
         if (r < 0 && !d->reset_why)

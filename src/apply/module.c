@@ -78,7 +78,7 @@ int module_work(Work *w) {
         if (r >= 0)
                 r = is_loaded(w, cause, name);
         if (r == 0)
-                r = work_fail(w, -ENOENT, cause, "modprobe %s ended well, but the kernel does not have it; `modprobe --showconfig` tells whether an install line in "
-                              "/etc/modprobe.d keeps it out", name);
+                r = work_fail(w, -ENOENT, cause, "modprobe %s ended well, but the kernel does not have it; `modprobe --showconfig` tells whether an "
+                              "install line in /etc/modprobe.d keeps it out", name);
         return r;
 }

@@ -19,15 +19,6 @@
 /* What nr_hugepages counts is both: a page in use that is no longer reserved goes when it is given back. */
 typedef struct Pool { uint64_t reserved, surplus; } Pool;
 
-/* "2Mi", "1Gi" */
-static char *size_text(uint64_t size) {
-        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti" };
-        size_t i = 0;
-        for (; i + 1 < ARRAY_SIZE(units) && size >= 1024 && size % 1024 == 0; i++)
-                size /= 1024;
-        return xasprintf("%llu%s", (unsigned long long)size, units[i]);
-}
-
 static char *directory_of(const Action *a) {
         unsigned long long kilobytes = a->pages.size / 1024;
         if (a->pages.node < 0)
@@ -64,7 +55,7 @@ static void make_room(Work *w) {
 }
 
 static int fail_to_reserve(Work *w, int r, const char *directory) {
-        _cleanup_(freep) char *size = size_text(w->action->pages.size);
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
         if (r == -EOPNOTSUPP)
                 return work_miss(w, r, CAUSE_HUGEPAGES, "hugepages-short", "this kernel cannot reserve pages of %s once it runs; name them on its "
                                  "command line (hugepagesz=%.*s hugepages=%llu), or ask for another size", size, (int)strcspn(size, "i"), size,
@@ -101,22 +92,27 @@ static unsigned long long memory_mib(const char *meminfo, const char *key) {
         return p ? strtoull(p + strlen(key), NULL, 10) / 1024 : 0;
 }
 
-static void add_memory(Work *w, Text *t) {
+static void add_memory(Work *w, const Pool *pool, Text *t) {
         int node = w->action->pages.node;
         _cleanup_(freep) char *path = node < 0 ? xstrdup("/proc/meminfo") : xasprintf(NODES "/node%d/meminfo", node), *text = NULL;
-        if (root_read(w->root, path, 64 << 10, &text, NULL) >= 0)
-                text_add(t, "; %llu of its %llu MiB are free, and not where they could be joined", memory_mib(text, "MemFree:"), memory_mib(text, "MemTotal:"));
+        if (root_read(w->root, path, 64 << 10, &text, NULL) < 0)
+                return;
+        unsigned long long available = memory_mib(text, "MemFree:");
+        unsigned long long missing = (w->action->pages.count - pool->reserved) * (w->action->pages.size >> 10) >> 10;
+        text_add(t, "; %llu of its %llu MiB are free%s", available, memory_mib(text, "MemTotal:"),
+                 available >= missing ? ", in pieces that are too small or cannot be moved together" : "");
 }
 
 /* How a number for all nodes was spread over them; nothing where there is one node. */
 static void add_shares(Work *w, Text *t) {
+        unsigned long long kilobytes = w->action->pages.size / 1024;
         _cleanup_(strv_freep) char **names = NULL;
         const char *between = " (";
         size_t before = t->size;
         if (w->action->pages.node >= 0 || root_list(w->root, NODES, &names) < 0)
                 return;
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *directory = xasprintf(NODES "/%s/hugepages/hugepages-%llukB", *name, (unsigned long long)w->action->pages.size / 1024);
+                _cleanup_(freep) char *directory = xasprintf(NODES "/%s/hugepages/hugepages-%llukB", *name, kilobytes);
                 Pool share;
                 if (!startswith(*name, "node") || pool_read(w->root, directory, &share) < 0)
                         continue;
@@ -132,18 +128,17 @@ static char *place_text(const Action *a) {
 
 static int fall_short(Work *w, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
-        _cleanup_(freep) char *size = size_text(a->pages.size), *place = place_text(a), *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
+        _cleanup_(freep) char *size = bytes_text(a->pages.size), *place = place_text(a);
+        _cleanup_(freep) char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
-        Text t = {};
+        _cleanup_(text_done) Text t = {};
         text_add(&t, "%s has %llu of %llu huge pages of %s", place, (unsigned long long)pool->reserved, count, size);
         add_shares(w, &t);
         text_add(&t, " after %u tries with memory compacted between them", tries);
-        add_memory(w, &t);
-        text_add(&t, "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything else does: hugepagesz=%.*s hugepages=%s%llu "
-                 "on the image's kernel command line", (int)strcspn(size, "i"), size, node, count);
-        int r = work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
-        text_done(&t);
-        return r;
+        add_memory(w, pool, &t);
+        text_add(&t, "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything else does: hugepagesz=%.*s "
+                 "hugepages=%s%llu on the image's kernel command line", (int)strcspn(size, "i"), size, node, count);
+        return work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
 }
 
 static int no_such_node(Work *w) {
@@ -153,8 +148,8 @@ static int no_such_node(Work *w) {
                 if (startswith(*name, "node"))
                         strv_add(&nodes, *name + strlen("node"));
         _cleanup_(freep) char *list = strv_join(nodes, ", ");
-        return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short", "there is no NUMA node %d on this machine; those of spec.instance.hugePages can be %s",
-                         w->action->pages.node, *list ? list : "none");
+        return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short", "there is no NUMA node %d on this machine; those of "
+                         "spec.instance.hugePages can be %s", w->action->pages.node, *list ? list : "none");
 }
 
 static int no_such_size(Work *w) {
@@ -162,9 +157,10 @@ static int no_such_size(Work *w) {
         (void)!root_list(w->root, POOLS, &names);
         for (char **name = names; name && *name; name++)
                 if (startswith(*name, "hugepages-"))
-                        strv_push(&sizes, size_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
-        _cleanup_(freep) char *size = size_text(w->action->pages.size), *list = strv_join(sizes, ", ");
-        return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short", "this kernel has no huge pages of %s; it has those of %s", size, *list ? list : "no size at all");
+                        strv_push(&sizes, bytes_text(1024 * strtoull(*name + strlen("hugepages-"), NULL, 10)));
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size), *list = strv_join(sizes, ", ");
+        return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short", "this kernel has no huge pages of %s; it has those of %s", size,
+                         *list ? list : "no size at all");
 }
 
 static int no_such_pool(Work *w) {
@@ -182,10 +178,10 @@ static void note(Work *w, const Pool *pool) {
 }
 
 static void tell_what_is_in_use(Work *w, const Pool *pool) {
-        _cleanup_(freep) char *size = size_text(w->action->pages.size);
+        _cleanup_(freep) char *size = bytes_text(w->action->pages.size);
         if (pool->surplus > 0)
-                diag_warn(&w->warnings, "hugepages-in-use", NULL, w->action->id, "%llu pages of %s are no longer reserved, but in use; their memory comes "
-                          "back when the programs that hold them end", (unsigned long long)pool->surplus, size);
+                diag_warn(&w->warnings, "hugepages-in-use", NULL, w->action->id, "%llu pages of %s are no longer reserved, but in use; their memory "
+                          "comes back when the programs that hold them end", (unsigned long long)pool->surplus, size);
 }
 
 int pages_work(Work *w) {

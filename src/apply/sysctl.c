@@ -77,8 +77,8 @@ static char *similar_name(const Root *root, const char *path) {
 
 static int fail_to_find(Task *t, const char *path) {
         _cleanup_(freep) char *hint = similar_name(t->apply->root, path);
-        return task_fail(t, -ENOENT, CAUSE_SYSCTL, "this kernel has no such setting (%s is not there); %scorrect the name in spec.instance.sysctl; one of a module "
-                         "(net.bridge.*, net.netfilter.*) is there only once /etc/modules-load.d has loaded that", path, hint);
+        return task_fail(t, -ENOENT, CAUSE_SYSCTL, "this kernel has no such setting (%s is not there); %scorrect the name in spec.instance.sysctl; "
+                         "one of a module (net.bridge.*, net.netfilter.*) is there only once /etc/modules-load.d has loaded that", path, hint);
 }
 
 static int fail_to_set(Task *t, int r, const char *path) {
@@ -86,12 +86,13 @@ static int fail_to_set(Task *t, int r, const char *path) {
         if (r == -ENOENT || r == -ENOTDIR)
                 return fail_to_find(t, path);
         if (r == -EINVAL || r == -ERANGE)
-                return task_fail(t, r, CAUSE_SYSCTL, "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl", value, strerror(-r));
+                return task_fail(t, r, CAUSE_SYSCTL, "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl", value,
+                                 strerror(-r));
         if (r == -EISDIR)
                 return task_fail(t, r, CAUSE_SYSCTL, "%s is a group of settings; name one of them in spec.instance.sysctl", path);
         if (r == -EROFS || r == -EACCES || r == -EPERM)
-                return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be written (%s): the kernel lets nobody change it while it runs, or /proc/sys is read-only here, "
-                                 "as in a container", path, strerror(-r));
+                return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be written (%s): the kernel lets nobody change it while it runs, or /proc/sys is "
+                                 "read-only here, as in a container", path, strerror(-r));
         return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }
 
@@ -123,7 +124,8 @@ int sysctl_start(Task *t) {
                 return fail_to_set(t, r, path);
         if (r == 0 && have) {
                 _cleanup_(freep) char *is = shown(have);
-                return task_fail(t, -EINVAL, CAUSE_SYSCTL, "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in spec.instance.sysctl", want, is);
+                return task_fail(t, -EINVAL, CAUSE_SYSCTL, "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
+                                 "spec.instance.sysctl", want, is);
         }
         task_end(t, OUTCOME_DONE);
         return 0;

@@ -94,12 +94,14 @@ static void close_all(int *fds, size_t n) {
 }
 
 static void job_free(Job *j) {
+        /* Before its descriptor is closed: a child that another thread has forked and that has not executed its program yet holds a copy,
+         * with which a descriptor that is closed here would stay in epoll, and lead to a source that is gone. */
+        j->source = sd_event_source_disable_unref(j->source);
         close_all(j->kept, j->n_kept);
         if (j->ended_fd >= 0)
                 close(j->ended_fd);
         if (j->work.cancel_fd >= 0)
                 close(j->work.cancel_fd);
-        sd_event_source_disable_unref(j->source);
         pthread_mutex_destroy(&j->lock);
         action_done(&j->action);
         root_free(j->root);

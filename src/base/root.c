@@ -179,6 +179,16 @@ int root_executable(const Root *r, const char *path) {
         return result;
 }
 
+int root_program(const Root *r, const char *name) {
+        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+        int result = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && result == 0; i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
+                result = root_executable(r, path);
+        }
+        return result;
+}
+
 /* Opens the directory that holds path; missing ones are made with make_mode, unless it is 0. */
 static int open_parent(const Root *r, const char *path, mode_t make_mode, const char **ret_name) {
         const char *slash = strrchr(path, '/');

@@ -29,6 +29,7 @@ _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***re
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);    /* 1 if a regular file with an x bit */
+_must_check_ _nonnull_ int root_program(const Root *r, const char *name);       /* 1 if one is in the directories of systemd's PATH */
 
 /* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an error. */
 _must_check_ _nonnull_ int root_write_value(const Root *r, const char *path, const char *value);

@@ -176,6 +176,14 @@ char *str_lower(const char *s) {
         return copy;
 }
 
+char *bytes_text(uint64_t bytes) {
+        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti" };
+        size_t i = 0;
+        for (; i + 1 < ARRAY_SIZE(units) && bytes >= 1024 && bytes % 1024 == 0; i++)
+                bytes /= 1024;
+        return xasprintf("%llu%s", (unsigned long long)bytes, units[i]);
+}
+
 char *url_host(const char *url) {
         const char *host = strstr(url, "://");
         host = host ? host + 3 : url;

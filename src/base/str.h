@@ -34,6 +34,8 @@ _malloc_ char *str_strip(const char *s);                        /* a copy withou
 _malloc_ char *str_lower(const char *s);                        /* ASCII only: locales never matter here */
 /* Decimal digits only, no sign, no blanks; -EINVAL or -ERANGE. */
 _must_check_ int parse_u64(const char *s, uint64_t *ret);
+/* 2097152 → "2Mi": the largest unit of which it is a whole number. */
+_malloc_ char *bytes_text(uint64_t bytes);
 /* "https://host:443/path" → "host", "https://[::1]:443" → "::1" */
 _malloc_ char *url_host(const char *url);
 /* The one of names (NULL-terminated) that is nearest to text by edit distance, or NULL when none is near. */

@@ -17,9 +17,7 @@ static int read_word(const char *p, char **ret) {
         for (; *p && (quote || !strchr(BLANKS, *p)); p++)
                 if (quote ? *p == quote : *p == '"' || *p == '\'')
                         quote = quote ? 0 : *p;
-                else if (quote != '\'' && strchr("$`\\", *p))
-                        break;
-                else if (!quote && strchr(";&|<>()", *p))
+                else if ((quote != '\'' && strchr("$`\\", *p)) || (!quote && strchr(";&|<>()", *p)))
                         break;
                 else
                         text_add_bytes(&t, p, 1);

@@ -14,12 +14,14 @@ typedef struct Part {
         const char *layout;             /* its name in conf/pci-layout */
         bool (*is)(const PciDevice *);
         Cause cause;
+        const char *advice;
 } Part;
-static const Part gpu_part = { "GPU", "GPUs", "gpu", pci_is_gpu, CAUSE_GPU_MISSING };
-static const Part nvswitch_part = { "NVSwitch", "NVSwitches", "switch", pci_is_nvswitch, CAUSE_NVSWITCH };
-static const Part bridge_part = { "ConnectX function that leads to the NVSwitches", "ConnectX functions that lead to the NVSwitches",
-                                  "switch", pci_is_connectx, CAUSE_NVSWITCH };
-static const Part efa_part = { "EFA device", "EFA devices", "efa", pci_is_efa, CAUSE_EFA };
+static const Part gpu_part = { "GPU", "GPUs", "gpu", pci_is_gpu, CAUSE_GPU_MISSING, ADVICE };
+static const Part nvswitch_part = { "NVSwitch", "NVSwitches", "switch", pci_is_nvswitch, CAUSE_NVSWITCH, ADVICE };
+static const Part connectx_part = { "ConnectX function that leads to the NVSwitches", "ConnectX functions that lead to the NVSwitches",
+                                    "switch", pci_is_connectx, CAUSE_NVSWITCH, ADVICE };
+static const Part efa_part = { "EFA device", "EFA devices", "efa", pci_is_efa, CAUSE_EFA,
+                               "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE };
 
 static void add(Host *h, Cause cause, char *text) {
         h->shortfalls = xrealloc(h->shortfalls, h->n_shortfalls + 1, sizeof *h->shortfalls);
@@ -30,9 +32,10 @@ static void add(Host *h, Cause cause, char *text) {
 
 static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
         char **list = NULL;
+        size_t n = 0;
         for (size_t i = 0; i < h->n_pci; i++)
                 if (is(&h->pci[i]))
-                        strv_add(&list, h->pci[i].address);
+                        strv_push_at(&list, n++, xstrdup(h->pci[i].address));
         return list;
 }
 
@@ -69,30 +72,21 @@ static void count_part(Host *h, const Part *part, unsigned expected, const char 
         missing = missing_addresses(machine_type(h), part, there);
         bool named = strv_length(missing) == lack;      /* not where the configuration expects fewer than there can be */
         _cleanup_(freep) char *list = strv_join(named ? missing : there, ", ");
-        add(h, part->cause, xasprintf("%zu of %u %s %s missing (%s): %s%s; " ADVICE, lack, expected, expected == 1 ? part->one : part->many,
-                                      lack == 1 ? "is" : "are", by, named ? "" : have ? "only there are " : "none is there", list));
+        add(h, part->cause, xasprintf("%zu of %u %s %s missing (%s): %s%s; %s", lack, expected, expected == 1 ? part->one : part->many,
+                                      lack == 1 ? "is" : "are", by, named ? "" : have ? "only there are " : "none is there", list, part->advice));
 }
 
 /* ---- all of it ---- */
 
-/* The type's GPUs, should none of them be there. Of a type that is not known it is only known that eight are a whole board. */
-static const GpuModel *model_of(const Host *h, const InstanceType *t) {
-        unsigned vendor, device;
-        if (!t && h->gpus.count < BOARD)
-                return NULL;
-        if (h->gpus.model || !t || !t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &vendor, &device) != 2)
-                return h->gpus.model;
-        return gpu_model_find(device);
-}
-
+/* Of a type that is not known it is only known that eight are a whole board. */
 static void count_switches(Host *h, const InstanceType *t, const char *by) {
-        const GpuModel *m = model_of(h, t);
-        if (!m || m->board != h->gpus.class)
+        const GpuModel *m = h->gpus.model;
+        if (!m || m->board != h->gpus.class || (!t && h->gpus.count < BOARD))
                 return;
         if (m->board == GPU_CLASS_NVSWITCH)
                 count_part(h, &nvswitch_part, m->switches, by);
         if (m->board == GPU_CLASS_NVLINK5)
-                count_part(h, &bridge_part, m->switches, by);
+                count_part(h, &connectx_part, m->switches, by);
 }
 
 /* Where a strategy is set, storage waits for the disks and judges for itself. */
@@ -121,7 +115,8 @@ static void count_nodes(Host *h, const InstanceType *t) {
         _cleanup_(freep) char *list = text_take(&ids);
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
-        add(h, CAUSE_NUMA, xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in all; " ADVICE,
+        add(h, CAUSE_NUMA, xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in all; "
+                                     "unless the kernel was started with numa=off, " ADVICE,
                                      (unsigned)t->numa_nodes - have, t->numa_nodes, t->numa_nodes - (int)have == 1 ? "is" : "are", t->name,
                                      list, h->cpus));
 }

@@ -14,10 +14,8 @@ _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, co
 _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
 #define BOARD 8                 /* GPUs of a machine that has a whole board of them */
 const InstanceType *machine_type(const Host *h);                /* by the firmware's word, else the metadata service's; or NULL */
-bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
 bool pci_is_nvswitch(const PciDevice *d);
 bool pci_is_connectx(const PciDevice *d);                       /* on NVLink 5 boards some of them lead to the switches */
-bool pci_is_efa(const PciDevice *d);
 unsigned count_devices(const Host *h, bool (*is)(const PciDevice *));
 /* What the machine should have and has not → h->shortfalls. Wants h->gpus. */
 _nonnull_ void take_census(const Config *config, Host *h);

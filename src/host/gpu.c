@@ -77,6 +77,12 @@ const GpuModel *gpu_model_find(unsigned device) {
         return bsearch(&device, gpu_models, n_gpu_models, sizeof *gpu_models, compare_model);
 }
 
+/* "10de:31c2|10de:31c3": the first. */
+static const GpuModel *model_of_type(const InstanceType *t) {
+        unsigned vendor, device;
+        return t && t->gpu_pci && sscanf(t->gpu_pci, "%x:%x", &vendor, &device) == 2 ? gpu_model_find(device) : NULL;
+}
+
 static const GpuModel *common_model(const Host *h) {
         const PciDevice *first = NULL;
         for (size_t i = 0; i < h->n_pci; i++) {
@@ -195,7 +201,7 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
         Gpus *g = &h->gpus;
 
         g->count = count_devices(h, pci_is_gpu);
-        g->model = common_model(h);
+        g->model = g->count > 0 ? common_model(h) : model_of_type(machine_type(h));
         g->class = class_of_devices(h);
         if (g->class == GPU_CLASS_SINGLE && !h->modelled) {
                 find_switch_management(root, h, &unread);

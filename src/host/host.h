@@ -149,7 +149,7 @@ typedef struct Gpus {
                                          * instance type's; or NULL */
         unsigned count;                 /* display functions of NVIDIA's that are there */
         unsigned expected;              /* as many as the instance type promises; count where nobody says */
-        const GpuModel *model;          /* of all of them; NULL: not in the table, or they differ */
+        const GpuModel *model;          /* of all of them, or of the instance type's where none is there; NULL: not in the table, or they differ */
         char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
 } Gpus;
 /* Something that this machine should have, by the instance type or the configuration, and has not: the sentence names it. */
@@ -214,7 +214,9 @@ typedef struct Host {
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 void content_done(Content *c);
-unsigned host_efa(const Host *host);                            /* EFA functions: vendor 1d0f, device efaX (facts: E1) */
+unsigned host_efa(const Host *host);                            /* how many EFA functions */
+bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX (facts: E1) */
+bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
 /* How many instance stores this machine should have: the configuration's word, else the table's; 0: nobody says. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Thread → Content. The thread owns all that it touches, for it may come back long after nobody waits for it any more, or never;
- * whoever of the two comes last frees it. */
+ * Child → thread for each device → Contents, over a pipe. A thread owns all that it touches, for it may come back long after nobody
+ * waits for it any more, or never; whoever of the two comes last frees it. The child is there because a process cannot end while
+ * the kernel keeps one of its threads: closing a disk waits for what was asked of it, whatever signal comes. */
 #include "host/probe.h"
 
 #include "base/stop.h"
@@ -10,10 +11,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-struct Probe {
+#define GRACE_USEC (3 * USEC_PER_SEC)   /* for the child, past the time that the devices have */
+
+typedef struct Probe {
         Root *root;
         char *path;
         int result;
@@ -25,7 +30,7 @@ struct Probe {
         pthread_t thread;
         bool running;
         uint64_t begin_usec;
-};
+} Probe;
 
 static void probe_free(Probe *p) {
         root_free(p->root);
@@ -64,7 +69,7 @@ static int thread_start(Probe *p) {
         return r;
 }
 
-Probe *probe_start(const Root *root, const char *path) {
+static Probe *probe_start(const Root *root, const char *path) {
         Probe *p = xcalloc(1, sizeof *p);
         *p = (Probe){ .path = xstrdup(path), .begin_usec = now_usec(), .ended_fd = eventfd(0, EFD_CLOEXEC) };
         pthread_mutex_init(&p->lock, NULL);
@@ -101,7 +106,8 @@ static int probe_give_up(int r, unsigned long long seconds, Content *ret) {
         return r;
 }
 
-int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag) {
+/* What content_probe() said, and frees the probe. One that has said nothing until the instant is left to itself. */
+static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag) {
         uint64_t usec = deadline_usec > p->begin_usec ? deadline_usec - p->begin_usec : 0;
         int r = p->running ? probe_wait(p, deadline_usec) : 1;
         if (r <= 0 && probe_leave(p))
@@ -115,5 +121,159 @@ int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag) {
         }
         diag_move(diag, &p->diag);
         probe_free(p);
+        return r;
+}
+
+/* ---- from the child to us ---- */
+
+typedef struct Answer { int result; Content content; Cause cause; } Answer;     /* the strings follow: the content's, then the error's */
+
+static char **answer_string(Content *c, size_t i) {
+        char **strings[] = { &c->type, &c->label, &c->uuid, &c->raid.uuid, &c->raid.name, &c->error };
+        return i < ARRAY_SIZE(strings) ? strings[i] : NULL;
+}
+
+static void add_string(Text *t, const char *s) {
+        size_t size = s ? strlen(s) + 1 : 0;    /* 0: NULL */
+        text_add_bytes(t, &size, sizeof size);
+        text_add_bytes(t, s ?: "", size);
+}
+
+static void add_answer(Text *t, Probed *p, const Diag *diag) {
+        const Diagnostic *e = diag_first_error(diag);
+        Answer a = { p->result, p->content, e ? e->cause : CAUSE_NONE };
+        text_add_bytes(t, &a, sizeof a);
+        for (size_t i = 0; answer_string(&p->content, i); i++)
+                add_string(t, *answer_string(&p->content, i));
+        add_string(t, e ? e->text : NULL);
+}
+
+typedef struct Rest { const char *data; size_t size; } Rest;
+
+static bool take_bytes(Rest *r, void *to, size_t size) {
+        if (r->size < size)
+                return false;
+        memcpy(to, r->data, size);
+        r->data += size;
+        r->size -= size;
+        return true;
+}
+
+static bool take_string(Rest *r, char **ret) {
+        size_t size;
+        if (!take_bytes(r, &size, sizeof size) || size > r->size)
+                return false;
+        *ret = size > 0 ? xmemdup(r->data, size - 1) : NULL;
+        r->data += size;
+        r->size -= size;
+        return true;
+}
+
+static bool take_answer(Rest *r, Probed *p, Diag *diag) {
+        _cleanup_(freep) char *error = NULL;
+        Content strings = {};
+        Answer a;
+        bool whole = take_bytes(r, &a, sizeof a);
+        for (size_t i = 0; whole && answer_string(&strings, i); i++)
+                whole = take_string(r, answer_string(&strings, i));
+        if (!whole || !take_string(r, &error)) {
+                content_done(&strings);
+                return false;
+        }
+        p->result = a.result;
+        p->content = a.content;
+        for (size_t i = 0; answer_string(&strings, i); i++)
+                *answer_string(&p->content, i) = *answer_string(&strings, i);
+        if (error)
+                (void)diag_error(diag, a.result, a.cause, NULL, NULL, "%s", error);
+        return true;
+}
+
+/* ---- both ---- */
+
+/* A child that the kernel keeps must hold nothing that others wait for: the lock of this run, a pipe to who reads our messages. */
+static void let_go(int *fd) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
+                (void)!dup2(null, i);
+        *fd = dup3(*fd, STDERR_FILENO + 1, O_CLOEXEC) >= 0 ? STDERR_FILENO + 1 : *fd;
+        (void)!close_range((unsigned)*fd + 1, ~0U, 0);
+}
+
+static void probe_in_child(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, int fd) {
+        uint64_t deadline = now_usec() + timeout_usec;
+        Probe **probes = xcalloc(n, sizeof(Probe *));
+        Text t = {};
+        size_t size = 0;
+        text_add_bytes(&t, &size, sizeof size);
+        for (size_t i = 0; i < n; i++)
+                probes[i] = probe_start(root, all[i].path);
+        for (size_t i = 0; i < n; i++) {
+                Diag diag = {};
+                all[i].result = probe_take(probes[i], deadline, &all[i].content, &diag);
+                add_answer(&t, &all[i], &diag);
+        }
+        memcpy(t.data, &t.size, sizeof t.size);
+        for (size_t done = 0; done < t.size;) {
+                ssize_t k = write(fd, t.data + done, t.size - done);
+                if (k < 0 && errno != EINTR)
+                        break;
+                done += k > 0 ? (size_t)k : 0;
+        }
+}
+
+/* All that the child has to say: it begins with its size, as there may never be an end. 1, 0 if the time is up, or a negative errno. */
+static int answers_read(int fd, uint64_t deadline_usec, Text *t) {
+        char part[4096];
+        for (size_t size = SIZE_MAX; t->size < size;) {
+                int r = stop_wait(fd, deadline_usec);
+                if (r < 0 || (r == 0 && now_usec() >= deadline_usec))
+                        return r;
+                ssize_t k = r > 0 ? read(fd, part, sizeof part) : 0;
+                if (k < 0 && errno != EINTR)
+                        return -errno;
+                if (r > 0 && k == 0)
+                        return -EPIPE;
+                text_add_bytes(t, part, k > 0 ? (size_t)k : 0);
+                if (t->size >= sizeof size)
+                        memcpy(&size, t->data, sizeof size);
+        }
+        return 1;
+}
+
+static int answers_take(int fd, Probed *all, size_t n, uint64_t timeout_usec, Diag *diag) {
+        _cleanup_(text_done) Text t = {};
+        int r = answers_read(fd, now_usec() + timeout_usec + GRACE_USEC, &t);
+        Rest rest = { t.data, t.size };
+        size_t size, i = 0;
+        if (r > 0 && take_bytes(&rest, &size, sizeof size))
+                while (i < n && take_answer(&rest, &all[i], diag))
+                        i++;
+        for (; i < n; i++)
+                all[i].result = r < 0 ? r : probe_give_up(0, timeout_usec / USEC_PER_SEC, &all[i].content);
+        return r == -EINTR || r >= 0 ? 0 : diag_error(diag, r, CAUSE_INTERNAL, NULL, NULL, "the process that looks at the disks has ended without an answer: %s", strerror(-r));
+}
+
+int probe_all(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, Diag *diag) {
+        int fds[2];
+        if (n == 0)
+                return 0;
+        pid_t child = pipe2(fds, O_CLOEXEC) < 0 ? -1 : fork();
+        if (child < 0)
+                return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "no process to look at the disks: %s", strerror(errno));
+        if (child == 0) {
+                let_go(&fds[1]);
+                probe_in_child(root, all, n, timeout_usec, fds[1]);
+                _exit(0);
+        }
+        close(fds[1]);
+        int r = answers_take(fds[0], all, n, timeout_usec, diag);
+        close(fds[0]);
+        bool silent = r < 0;
+        for (size_t i = 0; i < n; i++)
+                silent = silent || all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE;
+        (void)kill(child, SIGKILL);
+        while (waitpid(child, NULL, silent ? WNOHANG : 0) < 0 && errno == EINTR)        /* one that the kernel keeps is left to it */
+                ;
         return r;
 }

@@ -57,22 +57,18 @@ static bool holds_store(const Host *h, const Array *a) {
         return false;
 }
 
-typedef struct Looking { char *path; Probe *probe; Content *content; } Looking;
-
-static void look_at_device(const Root *root, const char *name, Content *content, Looking *l) {
-        l->path = xasprintf("/dev/%s", name);
-        l->probe = probe_start(root, l->path);
-        l->content = content;
-}
-
-static size_t look_at_devices(const Root *root, Host *h, Looking *l) {
+static size_t devices_of(Host *h, Probed *all, Content **contents) {
         size_t n = 0;
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
-                if (d->kind == DISK_INSTANCE_STORE)
-                        look_at_device(root, d->name, &d->content, &l[n++]);
+                if (d->kind == DISK_INSTANCE_STORE) {
+                        contents[n] = &d->content;
+                        all[n++].path = xasprintf("/dev/%s", d->name);
+                }
         for (Array *a = h->storage.arrays; a < h->storage.arrays + h->storage.n_arrays; a++)
-                if (a->active && holds_store(h, a))
-                        look_at_device(root, a->name, &a->content, &l[n++]);
+                if (a->active && holds_store(h, a)) {
+                        contents[n] = &a->content;
+                        all[n++].path = xasprintf("/dev/%s", a->name);
+                }
         return n;
 }
 
@@ -85,16 +81,17 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
 
 /* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. */
 static int look_at_contents(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
-        uint64_t deadline = now_usec() + (options->answer_timeout_usec ?: ANSWER_TIMEOUT);
-        _cleanup_(freep) Looking *all = xcalloc(h->n_disks + h->storage.n_arrays + 1, sizeof *all);
-        size_t n = look_at_devices(root, h, all);
-        int result = 0;
+        size_t room = h->n_disks + h->storage.n_arrays + 1;
+        _cleanup_(freep) Probed *all = xcalloc(room, sizeof *all);
+        _cleanup_(freep) Content **contents = xcalloc(room, sizeof(Content *));
+        size_t n = devices_of(h, all, contents);
+        int result = probe_all(root, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT, diag);
 
-        for (Looking *l = all; l < all + n; l++) {
-                int r = probe_take(l->probe, deadline, l->content, diag);
-                if (r < 0 && result == 0)
-                        result = look_failed(&h->storage, r, l->path, diag);
-                free(l->path);
+        for (size_t i = 0; i < n; i++) {
+                if (all[i].result < 0 && result == 0)
+                        result = look_failed(&h->storage, all[i].result, all[i].path, diag);
+                *contents[i] = all[i].content;
+                free(all[i].path);
         }
         return result;
 }
@@ -143,17 +140,14 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
 
 static int find_programs(const Root *root, Storage *s, Diag *diag) {
         static const char *const programs[] = { "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" };
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
 
-        for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
-                for (size_t j = 0; j < ARRAY_SIZE(folders); j++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[j], programs[i]);
-                        int r = root_executable(root, path);
-                        if (r < 0)
-                                return fact_error(diag, r, path, "whether this program is there is not known");
-                        if (r > 0 && !strv_contains(s->programs, programs[i]))
-                                strv_add(&s->programs, programs[i]);
-                }
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+                int r = root_program(root, programs[i]);
+                if (r < 0)
+                        return fact_error(diag, r, programs[i], "whether this program is there is not known");
+                if (r > 0)
+                        strv_add(&s->programs, programs[i]);
+        }
         return 0;
 }
 

@@ -3,12 +3,6 @@
 #include "plan/devices.h"
 #include "base/str.h"
 
-#define PCI_VENDOR_NVIDIA 0x10deu
-
-bool is_gpu(const PciDevice *d) {
-        return d->vendor == PCI_VENDOR_NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
-}
-
 void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *)) {
         for (size_t i = 0; i < host->n_pci && !host->modelled; i++)
                 if (is(&host->pci[i]))

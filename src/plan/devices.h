@@ -10,10 +10,8 @@ _must_check_ _nonnull_ int plan_sysctl(Plan *plan, const Config *config, Diag *d
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ void plan_efa(Plan *plan, const Config *config, const Host *host);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
-_malloc_ char *page_size_text(uint64_t bytes);                  /* "2Mi" */
 /* Addresses of this boot's devices, for messages; none in a model, whose addresses mean nothing. */
 _nonnull(1, 2) void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *));
-bool is_gpu(const PciDevice *d);
 
 /* How GPUs are to be divided: *ret_layouts for each of the GPUs that something was asked for, in the order of their PCI addresses,
  * and *ret_text for a reader ("all: 7 x 1g.5gb"); both empty where nobody asks. -EINVAL where that cannot be. */

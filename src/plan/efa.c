@@ -7,10 +7,6 @@
 
 static const char *const modules[] = { "ib_core", "ib_uverbs", "efa" };         /* amzn/amzn-drivers: kernel/linux/efa/conf/efa.conf */
 
-static bool is_efa(const PciDevice *d) {
-        return d->vendor == 0x1d0f && d->device >> 4 == 0xefa;          /* facts: E1 */
-}
-
 bool plan_uses_efa(const Config *config, const Host *host) {
         const InstanceOptions *o = &config->instance;
         return o->efa == EFA_REQUIRE || (o->efa == EFA_AUTO && (o->expected_efa > 0 || host_efa(host) > 0));
@@ -50,6 +46,6 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
         if (count > 0)
                 check->with = xasprintf("%u device%s", count, count == 1 ? "" : "s");
         check->device.count = count;
-        devices_seen(check, host, is_efa);
+        devices_seen(check, host, pci_is_efa);
         action_after(check, before);
 }

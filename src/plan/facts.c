@@ -3,19 +3,6 @@
 #include "plan/plan.h"
 #include "base/str.h"
 
-#define PCI_VENDOR_NVIDIA 0x10deu
-#define PCI_BASE_DISPLAY  0x03u
-
-unsigned host_gpus(const Host *host) {
-        unsigned n = 0;
-        for (size_t i = 0; i < host->n_pci; i++) {
-                unsigned class = host->pci[i].class, base = class > 0xffff ? class >> 16 : class >> 8;
-                if (host->pci[i].vendor == PCI_VENDOR_NVIDIA && base == PCI_BASE_DISPLAY)
-                        n++;
-        }
-        return n;
-}
-
 size_t host_instance_stores(const Host *host) {
         size_t n = 0;
         for (size_t i = 0; i < host->n_disks; i++)

@@ -169,7 +169,7 @@ static void add_version_flags(char ***flags, const Host *host) {
         }
         if (!version_at_least(version, 1, 29))  /* later the image is pinned by containerd: kubernetes#118544 */
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
-        if (version_at_least(version, 1, 35) && host_gpus(host) > 0)    /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
+        if (version_at_least(version, 1, 35) && host->gpus.class != GPU_CLASS_NONE)    /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 

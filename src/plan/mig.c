@@ -223,16 +223,26 @@ static int compare_layouts(const void *a, const void *b) {
 }
 
 /* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs: gpu-operator/release-notes.rst). */
-static int check_machine(const Mig *m, const Config *config) {
+static bool is_driver_memory(const Mig *m, const Config *config) {
         const Gpus *g = &m->host->gpus;
-        bool coherent = g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent);
-        if (coherent && config->nvidia.memory != MEMORY_NUMA)
+        return (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) && config->nvidia.memory != MEMORY_NUMA;
+}
+
+/* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where they can. */
+static int check_machine(const Mig *m, const Config *config, bool file) {
+        const GpuModel *model = m->host->gpus.model;
+        bool driver = is_driver_memory(m, config);
+        if (!driver && (!model || model->mig))
+                return 1;
+        if (file) {
+                diag_warn(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s", driver ? "memoryMode is driver (CDMM), which knows no MIG" : "this GPU has no MIG");
+                return 0;
+        }
+        if (driver)
                 return diag_error(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where, "contradicts memoryMode %s, which on this machine is CDMM: the driver does not divide "
                                   "memory that it manages coherently. Set " NVIDIA_PATH ".memoryMode: numa, or leave MIG out",
                                   config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
-        if (g->model && !g->model->mig)
-                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "this GPU (%s) has no MIG; leave it out", g->model->name);
-        return 0;
+        return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "this GPU (%s) has no MIG; leave it out", model->name);
 }
 
 /* "19,19,19": as many requests as there are words, each for all GPUs, become one. */
@@ -267,8 +277,10 @@ int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpu
         _cleanup_(text_done) Text text = {};
         if (n == 0)
                 return 0;
-        int r = check_machine(&m, config);
-        if (host->gpus.model && host->gpus.model->mig)
+        int r = check_machine(&m, config, file != NULL);
+        if (r <= 0)
+                return r;
+        if (host->gpus.model)
                 m.known = mig_profiles_of(host->gpus.model->mig, &m.n_known);
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = add_request(&m, &requests[i], gpus, ret_layouts, ret_n, &text);

@@ -88,7 +88,7 @@ static bool wants_channel(const Stack *s) {
 }
 
 static bool has_programs(const Stack *s) {
-        return s->manager || runs_imex(s);
+        return s->manager || is_tray(s) || runs_imex(s);
 }
 
 /* ---- what a step needs beside its target ---- */
@@ -100,7 +100,7 @@ static void put_count(const Stack *s, Action *a) {
 
 static void fill_driver(Stack *s, Action *a) {
         a->device.words = strv_copy(s->parameters);
-        devices_seen(a, s->host, is_gpu);
+        devices_seen(a, s->host, pci_is_gpu);
         if (!s->parameters)
                 return;
         _cleanup_(freep) char *list = strv_join(s->parameters, ", ");
@@ -113,7 +113,7 @@ static void fill_versions(Stack *s, Action *a) {
                 strv_add(&a->device.words, "nv-fabricmanager");
         if (s->manager && is_nvlink5(s))
                 strv_add(&a->device.words, "nvlsm");
-        if (runs_imex(s))
+        if (is_tray(s) || runs_imex(s))         /* also the DRA driver's daemon is the image's program */
                 strv_add(&a->device.words, "nvidia-imex");
         a->with = strv_join(a->device.words, ", ");
 }
@@ -141,8 +141,12 @@ static void fill_turn(_unused_ Stack *s, Action *a) {
 
 static void fill_fabric(Stack *s, Action *a) {
         put_count(s, a);
+        devices_seen(a, s->host, pci_is_gpu);
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
+        free(a->why);
+        a->why = xasprintf("%s within %llu s%s", is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
+                           (unsigned long long)(a->deadline_usec / USEC_PER_SEC), a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
 }
 
 static void fill_mig(Stack *s, Action *a) {
@@ -203,7 +207,7 @@ static const Step steps[] = {
         { ACTION_AWAIT_DEVICES, "/dev/infiniband/umad*", is_nvlink5, fill_umad, "one for each way to the switches, before fabric manager looks" },
         { ACTION_WRITE_FILE, FABRIC_TURN, runs_manager, fill_turn, "what fabric manager waits for is there" },
         { ACTION_START_UNIT, MANAGER, runs_manager, fill_manager, NULL },
-        { ACTION_AWAIT_FABRIC, "fabric", gates_fabric, fill_fabric, NULL },
+        { ACTION_AWAIT_FABRIC, "fabric", gates_fabric, fill_fabric, "every GPU joins" },
         { ACTION_PARTITION_GPUS, "mig", divides, fill_mig, NULL },
         { ACTION_LIST_GPUS, "nvidia-smi", NULL, fill_list, "every GPU answers, and the device nodes of instances are made" },
         { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", NULL, fill_clocks_unit, "if the image sets clocks by itself" },
@@ -225,10 +229,6 @@ static const char *why(const Stack *s, const Step *step) {
                 return has_switches(s) ? "the configuration says so" : is_tray(s) ? "the switches are the rack's, and so is their manager" : "no NVSwitch here: it would only fail";
         case ACTION_START_UNIT:
                 return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early" : "again if it came too early";
-        case ACTION_AWAIT_FABRIC:
-                if (s->want->fabric_gate == FABRIC_GATE_WARN)
-                        return "kubelet starts in any case: the gate only warns";
-                return is_tray(s) ? "the rack's manager lets every GPU join, or CUDA fails with 802" : "every GPU joins, or CUDA fails with 802";
         case ACTION_PARTITION_GPUS:
                 return s->want->n_mig > 0 ? "as asked for, all or nothing" : "as /etc/default/mig asks for, all or nothing";
         default:
@@ -345,7 +345,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
 
 int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const Nvidia *want = &config->nvidia;
-        unsigned gpus = host->gpus.expected ?: host_gpus(host);
+        unsigned gpus = host->gpus.expected;
         bool tray = host->gpus.class == GPU_CLASS_TRAY;
         if (host->gpus.class == GPU_CLASS_NONE) {
                 if (want->mode != NVIDIA_OFF && asks_for_something(want))

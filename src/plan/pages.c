@@ -13,16 +13,11 @@
 
 static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };        /* where the machine was not looked at */
 
-char *page_size_text(uint64_t bytes) {
-        unsigned shift = bytes % (1024 * MEBIBYTE) == 0 ? 30 : bytes % MEBIBYTE == 0 ? 20 : 10;
-        return xasprintf("%llu%s", (unsigned long long)bytes >> shift, shift == 30 ? "Gi" : shift == 20 ? "Mi" : "Ki");
-}
-
 /* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing, too. */
 static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
         _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
-        _cleanup_(freep) char *size = page_size_text(want->size), *before = NULL;
+        _cleanup_(freep) char *size = bytes_text(want->size), *before = NULL;
         _cleanup_(freep) char *target = want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
                 before = xstrdup(plan->actions[plan->n - 1].id);
@@ -87,7 +82,7 @@ static int check_requests(const Host *host, const PageRequest *pages, size_t n, 
         uint64_t all = 0;
         int r = 0;
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *size = page_size_text(pages[i].size);
+                _cleanup_(freep) char *size = bytes_text(pages[i].size);
                 all += pages[i].size * pages[i].count;
                 if (!has_node(host, pages[i].numa_node))
                         r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "names NUMA node %d, which this machine does not have", pages[i].numa_node);

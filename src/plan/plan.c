@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define MANIFEST "/var/lib/nodestrap/manifest.json"     /* apply's; here only a name in the plan */
-
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
                     "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image",
@@ -298,7 +296,7 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 /* ---- the whole ---- */
 
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
-        unsigned gpus = host_gpus(host);
+        unsigned gpus = host->gpus.count;
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,
@@ -341,13 +339,13 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
 
         if ((r = plan_system(plan, config, host, diag)) < 0 ||
             (r = plan_containerd(plan, config, host, diag)) < 0 ||
-            (r = plan_kubelet(plan, config, host, options, diag)) < 0)
-                return r;
-        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST, "files of an earlier plan that this one no longer writes");
-        if ((r = plan_storage(plan, config, host, diag)) < 0 ||
+            (r = plan_kubelet(plan, config, host, options, diag)) < 0 ||
+            (r = plan_storage(plan, config, host, diag)) < 0 ||
             (r = plan_devices(plan, config, host, diag)) < 0 ||
-            (r = plan_nvidia(plan, config, host, diag)) < 0 ||
-            (r = plan_run(plan, config, host, diag)) < 0 ||
+            (r = plan_nvidia(plan, config, host, diag)) < 0)
+                return r;
+        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", PLAN_MANIFEST, "files of an earlier plan that this one no longer writes");
+        if ((r = plan_run(plan, config, host, diag)) < 0 ||
             (r = plan_sort(plan, diag)) < 0)
                 return r;
         plan_name(plan);

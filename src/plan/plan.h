@@ -145,6 +145,8 @@ json_t *plan_to_json(const Plan *plan);
 #define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
 #define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
+#define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* apply's; here only a name in the plan */
+#define PLAN_PRUNE_ID     "prune-files:" PLAN_MANIFEST
 #define MOUNTS_READY      "/run/nodestrap/mounts-ready" /* units/containerd.service.d: until it is there, containerd does not start */
 #define RAID_NAME         "kubernetes"                  /* nodeadm's; also the label of file systems that are finished */
 #define RAID_DEVICE       "/dev/md/" RAID_NAME
@@ -184,7 +186,6 @@ _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 _nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
-unsigned host_gpus(const Host *host);                           /* NVIDIA's display functions on the PCI bus */
 size_t host_instance_stores(const Host *host);
 bool version_at_least(const char *version, unsigned major, unsigned minor);     /* "1.33.4" ≥ 1.33; false for NULL */
 

@@ -16,7 +16,7 @@ static void add_count(Text *t, size_t n, const char *what) {
 }
 
 static void describe_machine(Text *t, const Host *host) {
-        unsigned gpus = host_gpus(host);
+        unsigned gpus = host->gpus.count;
         text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));

@@ -262,9 +262,10 @@ static void after_files_below(Plan *plan, Action *a, const char *path) {
         _cleanup_(freep) char *prefix = xasprintf("%s/", path);
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *file = &plan->actions[i];
-                if (file->type == ACTION_PRUNE_FILES || (file->type == ACTION_WRITE_FILE && startswith(file->target, prefix)))
+                if (file->type == ACTION_WRITE_FILE && startswith(file->target, prefix))
                         action_after(a, file->id);
         }
+        action_after(a, PLAN_PRUNE_ID);         /* planned behind all files, and so not yet */
 }
 
 static char *why_moved(StepState state, uint64_t bytes, bool full) {

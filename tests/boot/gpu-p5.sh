@@ -10,9 +10,10 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-cat $E >out/events; cp /run/nodestrap/status.json out/
-modprobe mlx5_ib
-{ cat /etc/fake-nvml; gpu_states; nvidia-smi -L; nvidia-smi -mig 1; nvidia-smi mig -cgi 1g.10gb,1g.10gb -C; gpu_states; nvidia-smi -L; nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml; seen_by_plugin; cat $E; } >out/sys 2>&1
-nodestrap plan $(sources) >out/plan
-try "x" test -d /sys/bus/pci
+check_gpu_node 'module nvidia$' persistenced-started fm-active 'nvidia-smi -L' 'cdi-generated devices=8' containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "EFA came before kubelet" in_order 'module efa' kubelet
+try "fabric manager was started once" once fm-
+try "no NVLSM" never nvlsm
+try "status.json knows the fabric" is "$(value accelerator.states)" "{'Completed': 8}"
+
 finish

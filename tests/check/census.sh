@@ -25,14 +25,17 @@ END
 # The facts, and of them the lines "CODE text" of what is missing.
 facts() { (cd "$root" && "$nodestrap" plan --root "$root" -c file:///userdata --output json) >"$tmp/plan" 2>"$tmp/err" || { cat "$tmp/err"; return 1; }; }
 missing() { sed -n '/"shortfalls": \[$/,/^ *\]/{ s/^ *"code": "\(.*\)",$/\1/; t code; s/^ *"text": "\(.*\)"$/\1/; t text; d; :code; h; d; :text; H; g; s/\n/ /; p }' "$tmp/plan"; }
+id() { grep -m 1 '"planId"' "$tmp/plan"; }
 fact() { sed -n '/^ *"gpus": {$/,/^ *}/s/^ *"'"$1"'": "\{0,1\}\([^"]*[^",]\)"\{0,1\},\{0,1\}$/\1/p' "$tmp/plan"; }
 whole() { # CLASS COUNT
-        facts && [ "$(fact class) $(fact count) $(fact expected)" = "$1 $2 $2" ] && [ -z "$(missing)$(fact doubt)" ] || { fact class; fact doubt; missing; false; }
+        facts && id >"$tmp/id" && [ "$(fact class) $(fact count) $(fact expected)" = "$1 $2 $2" ] && [ -z "$(missing)$(fact doubt)" ] || { fact class; fact doubt; missing; false; }
 }
-# One is gone: it is the only thing that is missed, and named, either itself or as the one that is not among those that are there.
+# One is gone: it is the only thing that is missed, and named, either itself or as the one that is not among those that are there. The plan
+# stays that of a whole machine, but for the CPUs of a node, by which kubelet reserves.
 missed() { # CODE NAME KNOWN
         local text
         facts && text=$(missing) || return
+        [ "$1" = ENUMA ] || id | cmp - "$tmp/id" || { echo "without $2 it is another plan"; return 1; }
         [[ $text = "$1 1 of "* && $text != *$'\n'* ]] &&
                 if [ "$3" = known ]; then [[ $text = *": $2; "* ]]; else [[ $text = *": only there "* || $text = *": none is there"* ]] && [[ $text != *"$2"* ]]; fi ||
                 { echo "without $2: $text"; false; }
@@ -84,10 +87,15 @@ g7e           single   4 0 2  4 0
 trn2          none     0 0 16 0 0
 END
 fresh g6-xlarge; ask_for 0 0
-ok 'g6-xlarge: its only GPU is missed' without EGPUMISSING unknown "$pci/0000:31:00.0"
 ok 'g6-xlarge: class single, nothing is missing' whole single 1
+ok 'g6-xlarge: its only GPU is missed' without EGPUMISSING unknown "$pci/0000:31:00.0"
 fresh m5-large; ask_for 0 0
 ok 'm5-large: no class, nothing is missing' whole none 0
+
+fresh p6-b200; ask_for 8 0; whole nvlink5 8
+functions '10DE:.*|15B3:.*' | xargs rm -r
+nothing_left() { facts && id | cmp - "$tmp/id" && [ "$(missing | cut -c-33)" = $'EGPUMISSING 8 of 8 GPUs are missi\nENVSWITCH 2 of 2 ConnectX functio' ]; }
+ok 'p6-b200: without any GPU or switch it still is one' nothing_left
 
 # ---- devices and type that contradict each other ----
 doubted() { # CLASS WORDS: the class is the type's, the first that is missed is what makes it so, and why

@@ -95,6 +95,33 @@ sed -i 's/SECRET: \(.*\)}/SECRET: "\1\\n"}/; s/--v=2/"--v=2 '$canary'"/' "$tmp/n
 ok "an error holds no secret" silent plan
 cp "$tmp/other.yaml" "$tmp/node.yaml"
 
+# ---- a machine that lost something has the plan of a whole one, and a step in it that says what is gone ----
+lose() { # FIXTURE VENDOR:DEVICE: without the last such function
+        local root=$tmp/lost-$1 address whole
+        [ -e "$root" ] || { mkdir "$root"; "$here/../fixtures/expand.sh" "$1" "$root"; cp "$tmp/node.yaml" "$root/"; }
+        whole=$("$nodestrap" plan --root "$root" -c file:///node.yaml --output json 2>"$tmp/err" | id)
+        address=$(grep -lr "^PCI_ID=$2" "$root/sys/bus/pci/devices" | sort | tail -1) && [ -n "$address" ] || return 1
+        mv "${address%/uevent}" "$tmp/lost"
+        "$nodestrap" plan --root "$root" -c file:///node.yaml --output json >"$tmp/out" 2>"$tmp/err"
+        mv "$tmp/lost" "${address%/uevent}"
+        same "$whole" "$(id <"$tmp/out")" && same 1 "$(of '[len(a["missing"]) for a in plan["actions"] if a["id"] == "check-machine:devices"][0]' <"$tmp/out")" &&
+                same 1 "$(of '[w["code"] for w in plan["warnings"]].count("missing-device")' <"$tmp/out")"
+}
+while read -r fixture device; do ok "$fixture without one $device" lose "$fixture" "$device"; done <<END
+p4d-24xlarge 10DE:20B0
+p4d-24xlarge 10DE:1AF1
+p5-48xlarge 10DE:2330
+p5-48xlarge 10DE:22A3
+p6-b200 10DE:2901
+p6-b200 15B3:1021
+p6-b300 10DE:3182
+p6-b300 15B3:1021
+p6e-gb200 10DE:2941
+p6e-gb300 10DE:31C
+g5-48xlarge 10DE:2237
+g7e 10DE:2BB5
+END
+
 # ---- shape ----
 shape() { python3 - "$1" <<'PY'
 import hashlib, json, re, sys

@@ -19,16 +19,17 @@ install -D -t "$tree/usr/bin" "$here"/{nv-fabricmanager,nvidia-fabricmanager-sta
 install -D -t "$tree/usr/sbin" "$here"/{modprobe,ibstat}
 install -D -t "$tree/opt/nvidia/nvlsm/sbin" "$here/nvlsm"
 install -m 644 -t "$tree/usr/lib/fakes" "$here"/{lib.sh,gpus.py}; install -t "$tree/usr/lib/fakes" "$here/machine"
-install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1"
+library=${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1
+[ -e "$library" ] || make -s -C "$here/../.." build/tests/fakes/libnvidia-ml.so.1 >&2
+install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "$library"
 install -m 644 -t "$U" "$here"/units/*.service
 printf 'DAEMONIZE=1\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 printf 'daemon false\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvlsm/nvlsm.conf"
 printf '[Unit]\nDescription=The fake machine is powered on\nDefaultDependencies=no\nBefore=sysinit.target nodestrap-config.service nvidia-driver-resolve.service systemd-modules-load.service\nAfter=local-fs-pre.target vmfakes.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/machine up /vmtest/machine\n' >"$U/fake-machine.service"
 enable fake-machine.service sysinit.target
 printf '[Service]\nExecStartPre=/bin/bash -c ". /usr/lib/fakes/lib.sh; event containerd"\n' >"$S/containerd.service.d/event.conf"
-for program in usr/bin/nvidia-container-runtime; do
-        [ ! -e "$tree/vmtest/machine/$program" ] || install -D -t "$tree/${program%/*}" "$tree/vmtest/machine/$program"
-done
+runtime=usr/bin/nvidia-container-runtime
+[ ! -e "$tree/vmtest/machine/$runtime" ] || install -D -t "$tree/usr/bin" "$tree/vmtest/machine/$runtime"
 
 for word; do case $word in
         gen1)   install -m 644 -t "$U" "$here"/units/gen1/*.service; install -t "$tree/etc/eks" "$here"/ami/{nvidia-kmod-load,set-nvidia-clocks}.sh

@@ -39,7 +39,7 @@ nvml_script() {
         h*|b*)  if [ -n "$(devices 10DE 680)$(devices 15B3 '')" ]; then echo "fabric-needs $FAKES/fabric"; echo "fabric all in-progress for ${takes}s then completed"
                 else echo "fabric all not-supported"; fi;;
         esac
-        loaded nvidia || echo "error nvmlInit_v2 9"
+        loaded nvidia || echo "error nvmlInit 9"
         script nvml
 }
 nvml_changed() { nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml; }

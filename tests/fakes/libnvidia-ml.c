@@ -188,7 +188,7 @@ static void set_cluster(Fake *f, const char *uuid, unsigned clique, int which) {
         for (unsigned i = 0; i < f->n; i++)
                 for (unsigned b = 0; (which < 0 || (unsigned)which == i) && b < 16; b++) {
                         unsigned byte = 0;
-                        if (sscanf(uuid + 2 * b, "%2x", &byte) != 1)
+                        if (sscanf(uuid + 2 * (size_t)b, "%2x", &byte) != 1)
                                 broken("no UUID of 32 digits", uuid);
                         f->gpus[i].uuid[b] = (unsigned char)byte;
                         f->gpus[i].clique = clique;
@@ -429,11 +429,12 @@ API int fakeNvmlReset(int gpu) {
 /* ---- the library ---- */
 
 typedef void *Device;
-static Device device_of(unsigned i) { return (Device)(uintptr_t)(0x1000 + i); }
-static int gpu_of(Device d) { return (int)((uintptr_t)d - 0x1000); }
-static void *instance_of(int gpu, unsigned id) { return (void *)(uintptr_t)(0x100000 | (unsigned)gpu << 8 | id); }
-static int instance_gpu(void *h) { return (uintptr_t)h >> 8 & 0xf; }
-static unsigned instance_id(void *h) { return (uintptr_t)h & 0xff; }
+static char devices[GPUS_MAX], instances[GPUS_MAX][256];       /* handles point in here */
+static Device device_of(unsigned i) { return &devices[i < GPUS_MAX ? i : 0]; }
+static int gpu_of(Device d) { return (int)((char *)d - devices); }
+static void *instance_of(int gpu, unsigned id) { return &instances[gpu][id]; }
+static int instance_gpu(void *h) { return (int)(((char *)h - instances[0]) / 256); }
+static unsigned instance_id(void *h) { return (unsigned)(((char *)h - instances[0]) % 256); }
 
 #define FUNCTION(name, ...) API unsigned name(__VA_ARGS__); API unsigned name(__VA_ARGS__)
 

@@ -34,7 +34,8 @@ TEST(default_again) {
         CLOCKS(m, 1, "max", "gpus 1\nclocks 1593,2619 1200,1980\n");
         ASSERT_EQ(clocks_work(&m.work), 1);
         machine_clear(&m);
-        strcpy(m.action.with, "def");
+        free(m.action.with);
+        m.action.with = xstrdup("default");
         ASSERT_EQ(clocks_work(&m.work), 1);
         ASSERT_CLOCKS(&m, 0, 1593, 1200);
         machine_clear(&m);
@@ -59,8 +60,16 @@ TEST(divided_gpus_keep_theirs) {
         ASSERT_TRUE(json_is_true(json_object_get(found(&m, 1), "mig")));
 }
 
+TEST(refusal) {
+        CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 0\n");
+        ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "GPU 0 (0000:10:00.0): application clocks cannot be set: Insufficient Permissions (4)");
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetApplicationsClocks", 1), 1);       /* the others all the same */
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 2);
+}
+
 TEST(refusal_is_a_warning) {
         CLOCKS(m, 2, "max", "gpus 2\nerror nvmlDeviceSetApplicationsClocks 4 1\n");
+        m.action.lenient = true;
         ASSERT_EQ(clocks_work(&m.work), 1);
         ASSERT_EQ(m.work.warnings.n, 1);
         ASSERT_STREQ(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): application clocks cannot be set: Insufficient Permissions (4); it runs with what it has");
@@ -71,5 +80,9 @@ TEST(no_driver_is_a_failure) {
         ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9); dmesg");
         machine_says(&m, "gpus 1\n");
         ASSERT_FAILS(clocks_work(&m.work), CAUSE_NVML, "NVML sees 1 of 2 GPUs; dmesg");
+        m.action.lenient = true;
+        machine_clear(&m);
+        ASSERT_EQ(clocks_work(&m.work), 0);
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "NVML sees 1 of 2 GPUs");
 }
 TEST_MAIN

@@ -37,6 +37,14 @@ TEST(what_is_known_of_models) {
         ASSERT_TRUE(!gpu_model_find(0x27b8)->mig && gpu_model_find(0x2bb5)->mig);
 }
 
+TEST(what_can_be_divided_has_profiles) {
+        for (const GpuModel *m = gpu_models; m < gpu_models + n_gpu_models; m++) {
+                size_t n = 0;
+                if (m->mig && !mig_profiles_of(m->mig, &n))
+                        FAIL("%s: conf/mig-profiles.csv knows no %s", m->name, m->mig);
+        }
+}
+
 /* "10de:31c2|10de:31c3": each of them is in the table, and its board is what the type has. */
 TEST(every_gpu_of_an_instance_type_has_a_model) {
         size_t n = 0;
@@ -85,6 +93,25 @@ TEST(class_words) {
         ASSERT_EQ(gpu_class_from_string("pcie"), _GPU_CLASS_INVALID);
 }
 
+TEST(what_a_gpu_is) {
+        static const struct { PciDevice device; bool gpu, nvswitch, efa; } cases[] = {
+                { { .vendor = 0x10de, .device = 0x2330, .class = 0x030200 }, true, false, false },
+                { { .vendor = 0x10de, .device = 0x1eb8, .class = 0x030000 }, true, false, false },
+                { { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 }, false, true, false },
+                { { .vendor = 0x10de, .device = 0x22ba, .class = 0x040300 }, false, false, false },     /* its audio */
+                { { .vendor = 0x10de, .device = 0x22b1, .class = 0x060400 }, false, false, false },     /* Grace's root port */
+                { { .vendor = 0x1d0f, .device = 0x1111, .class = 0x030000 }, false, false, false },     /* EC2's VGA */
+                { { .vendor = 0x1d0f, .device = 0xefa4, .class = 0x020000 }, false, false, true },
+                { { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000 }, false, false, false },
+                { { .vendor = 0x10de, .device = 0xefa1, .class = 0x020000 }, false, false, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ASSERT_EQ(pci_is_gpu(&cases[i].device), cases[i].gpu);
+                ASSERT_EQ(pci_is_nvswitch(&cases[i].device), cases[i].nvswitch);
+                ASSERT_EQ(pci_is_efa(&cases[i].device), cases[i].efa);
+        }
+}
+
 /* ---- vital product data ---- */
 
 static void write_vpd(const char *dir, const void *data, size_t size) {
@@ -100,7 +127,7 @@ TEST(a_word_of_vital_product_data) {
         ASSERT_OK(root_new(dir, &root));
         for (size_t at = 50; at < 80; at++) {   /* across the border of two pieces, too */
                 memset(data, 0, sizeof data);
-                memcpy(data + at, "SW_MNG", 6);
+                memcpy(data + at, "SW_MNG", sizeof "SW_MNG");
                 write_vpd(dir, data, sizeof data);
                 ASSERT_EQ(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", now_usec() + USEC_PER_SEC), 1);
                 write_vpd(dir, data, at + 5);

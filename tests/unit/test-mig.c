@@ -116,7 +116,8 @@ TEST(profiles_that_do_not_fit_or_are_not_there) {
         ASSERT_EQ(instances(&m, "instance 0 "), 1);
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);   /* in its old place */
         ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
-        strcpy(m.action.device.layouts[1].profiles[0], "4g.41gb");
+        free(m.action.device.layouts[1].profiles[0]);
+        m.action.device.layouts[1].profiles[0] = xstrdup("4g.41gb");
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0) has no MIG profile 4g.41gb; it has 1g.10gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb, "
                      "1g.10gb+me, 1g.20gb");
         ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);

@@ -162,7 +162,7 @@ TEST(a_name_that_is_no_channel) {
 static void imex_program(Box *b, const char *answers, const char *table) {
         _cleanup_(freep) char *state = box_path(b, "/answers"), *script = NULL;
         put(b, "/answers", answers);
-        script = xasprintf("case $1 in -N) echo '%s'; exit;; esac\n[ \"$*\" = -q ] || exit 9\nread -r answer <%s\n[ $(wc -l <%s) -lt 2 ] || sed -i 1d %s\n"
+        script = xasprintf("case $* in '-c /etc/nvidia-imex/config.cfg -N -j') echo '%s'; exit;; '-c /etc/nvidia-imex/config.cfg -q') ;; *) exit 9;; esac\nread -r answer <%s\n[ $(wc -l <%s) -lt 2 ] || sed -i 1d %s\n"
                            "case $answer in !*) echo \"${answer#!}\" >&2; exit 1;; *) echo \"$answer\";; esac", table, state, state, state);
         box_program(b, "nvidia-imex-ctl", script);
 }

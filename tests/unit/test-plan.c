@@ -141,7 +141,7 @@ TEST(json_has_the_contract_s_shape) {
 
 TEST(text_tells_what_is_missing) {
         _cleanup_(sample_done) Sample s = sample_new();
-        PciDevice gpu = { .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
+        PciDevice gpu = { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x27b8, .class = 0x030200 };
         Disk store = { .kind = DISK_INSTANCE_STORE };
         s.host.pci = &gpu;
         s.host.n_pci = 1;
@@ -164,9 +164,7 @@ TEST(an_ordinary_node_is_not_warned_about) {
         s.host.type = NULL;             /* the table knows accelerated types only */
         sample_plan(&s);
         ASSERT_EQ(s.plan->warnings.n, 0);
-        PciDevice gpu = { .vendor = 0x10de, .class = 0x030200 };
-        s.host.pci = &gpu;
-        s.host.n_pci = 1;
+        s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
         s.host.modelled = true;
         s.host.assumed = LIST("instance.id");
         sample_plan(&s);

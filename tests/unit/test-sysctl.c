@@ -1,66 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  * set-sysctl over a fixture of /proc/sys; against a kernel: tests/vm/modules.sh. */
 #include "apply/device.h"
-#include "base/str.h"
-#include "../test.h"
+#include "../mounts.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
+typedef struct Setting { Box box; Action action; Result result; Diag diag; Apply apply; Task task; } Setting;
 
-typedef struct Box { char path[32]; Root *root; Action action; Result result; Diag diag; Apply apply; Task task; } Box;
-
-static void box_init(Box *b, const char *name, const char *value) {
-        *b = (Box){ .path = "/tmp/test-sysctl.XXXXXX" };
-        ASSERT_TRUE(mkdtemp(b->path));
-        ASSERT_OK(root_new(b->path, &b->root));
-        b->action = (Action){ .id = (char *)"set-sysctl:test", .type = ACTION_SET_SYSCTL, .target = (char *)name, .with = (char *)value };
+static void setting_init(Setting *s, const char *name, const char *value) {
+        *s = (Setting){ .action = { .id = (char *)"set-sysctl:test", .type = ACTION_SET_SYSCTL, .target = (char *)name, .with = (char *)value } };
+        box_init(&s->box);
 }
 
-static void box_reset(Box *b) {
-        free(b->result.text);
-        b->result = (Result){};
-        b->apply = (Apply){ .root = b->root, .diag = &b->diag, .in_flight = 1 };
-        b->task = (Task){ .apply = &b->apply, .action = &b->action, .result = &b->result, .state = TASK_RUNNING, .tmp = { .dir_fd = -1, .fd = -1 } };
+static void setting_done(Setting *s) {
+        free(s->result.text);
+        diag_done(&s->diag);
+        box_done(&s->box);
+}
+#define SETTING(var, name, value) _cleanup_(setting_done) Setting var; setting_init(&var, name, value)
+
+static void setting_reset(Setting *s) {
+        free(s->result.text);
+        s->result = (Result){};
+        s->apply = (Apply){ .root = s->box.root, .diag = &s->diag, .in_flight = 1 };
+        s->task = (Task){ .apply = &s->apply, .action = &s->action, .result = &s->result, .state = TASK_RUNNING, .tmp = { .dir_fd = -1, .fd = -1 } };
 }
 
-static void box_done(Box *b) {
-        _cleanup_(freep) char *command = xasprintf("rm -rf '%s'", b->path);
-        free(b->result.text);
-        diag_done(&b->diag);
-        root_free(b->root);
-        ASSERT_EQ(system(command), 0);
-}
-#define BOX(var, name, value) _cleanup_(box_done) Box var; box_init(&var, name, value)
-
-static void put(const Box *b, const char *path, const char *content) {
-        ASSERT_OK(root_replace_volatile(b->root, path, content, strlen(content), 0644));
-}
-
-static const char *run(Box *b) {
-        box_reset(b);
-        int r = sysctl_check(&b->task);
+static const char *run(Setting *s) {
+        setting_reset(s);
+        int r = sysctl_check(&s->task);
         if (r == CHECK_DONE_ALREADY)
-                task_end(&b->task, OUTCOME_UNCHANGED);
+                task_end(&s->task, OUTCOME_UNCHANGED);
         else if (r == CHECK_NEEDED)
-                r = sysctl_start(&b->task);
-        ASSERT_EQ(b->task.state, TASK_ENDED);
-        ASSERT_EQ(b->apply.in_flight, 0);
-        ASSERT_EQ(r < 0, b->result.outcome == OUTCOME_FAILED);
-        return outcome_to_string(b->result.outcome);
-}
-
-static void assert_file(const Box *b, const char *path, const char *content) {
-        _cleanup_(freep) char *data = NULL;
-        ASSERT_OK(root_read(b->root, path, 1 << 20, &data, NULL));
-        ASSERT_STREQ(data, content);
+                r = sysctl_start(&s->task);
+        ASSERT_EQ(s->task.state, TASK_ENDED);
+        ASSERT_EQ(s->apply.in_flight, 0);
+        ASSERT_EQ(r < 0, s->result.outcome == OUTCOME_FAILED);
+        return outcome_to_string(s->result.outcome);
 }
 
 TEST(sets_it_once) {
-        BOX(b, "vm.max_map_count", "262144");
-        put(&b, "/proc/sys/vm/max_map_count", "65530\n");
-        ASSERT_STREQ(run(&b), "done");
-        assert_file(&b, "/proc/sys/vm/max_map_count", "262144\n");
-        ASSERT_STREQ(run(&b), "unchanged");
+        SETTING(s, "vm.max_map_count", "262144");
+        put(&s.box, "/proc/sys/vm/max_map_count", "65530\n");
+        ASSERT_STREQ(run(&s), "done");
+        assert_file(&s.box, "/proc/sys/vm/max_map_count", "262144\n");
+        ASSERT_STREQ(run(&s), "unchanged");
 }
 
 TEST(dots_and_slashes_as_sysctl_d_has_them) {
@@ -71,10 +53,10 @@ TEST(dots_and_slashes_as_sysctl_d_has_them) {
                 { "kernel/pid_max",                  "/proc/sys/kernel/pid_max" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                BOX(b, names[i].name, "1");
-                put(&b, names[i].path, "0\n");
-                ASSERT_STREQ(run(&b), "done");
-                assert_file(&b, names[i].path, "1\n");
+                SETTING(s, names[i].name, "1");
+                put(&s.box, names[i].path, "0\n");
+                ASSERT_STREQ(run(&s), "done");
+                assert_file(&s.box, names[i].path, "1\n");
         }
 }
 
@@ -95,30 +77,30 @@ TEST(values_are_compared_as_the_kernel_shows_them) {
                 { "1",                  "\n",                     false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-                BOX(b, "kernel.x", values[i].want);
-                put(&b, "/proc/sys/kernel/x", values[i].have);
-                if (!streq(run(&b), values[i].same ? "unchanged" : "done"))
-                        FAIL("\"%s\" and \"%s\": %s", values[i].want, values[i].have, outcome_to_string(b.result.outcome));
+                SETTING(s, "kernel.x", values[i].want);
+                put(&s.box, "/proc/sys/kernel/x", values[i].have);
+                if (!streq(run(&s), values[i].same ? "unchanged" : "done"))
+                        FAIL("\"%s\" and \"%s\": %s", values[i].want, values[i].have, outcome_to_string(s.result.outcome));
         }
 }
 
 TEST(a_setting_that_is_not_there) {
-        BOX(b, "vm.max_map_cuont", "1");
-        put(&b, "/proc/sys/vm/max_map_count", "65530\n");
-        ASSERT_STREQ(run(&b), "failed");
-        ASSERT_EQ(b.result.cause, CAUSE_SYSCTL);
-        ASSERT_CONTAINS(b.result.text, "/proc/sys/vm/max_map_cuont is not there");
-        ASSERT_CONTAINS(b.result.text, "did you mean max_map_count?");
-        b.action.target = (char *)"net.bridge.bridge-nf-call-iptables";         /* not even its directory */
-        ASSERT_STREQ(run(&b), "failed");
-        ASSERT_CONTAINS(b.result.text, "/etc/modules-load.d");
+        SETTING(s, "vm.max_map_cuont", "1");
+        put(&s.box, "/proc/sys/vm/max_map_count", "65530\n");
+        ASSERT_STREQ(run(&s), "failed");
+        ASSERT_EQ(s.result.cause, CAUSE_SYSCTL);
+        ASSERT_CONTAINS(s.result.text, "/proc/sys/vm/max_map_cuont is not there");
+        ASSERT_CONTAINS(s.result.text, "did you mean max_map_count?");
+        s.action.target = (char *)"net.bridge.bridge-nf-call-iptables";         /* not even its directory */
+        ASSERT_STREQ(run(&s), "failed");
+        ASSERT_CONTAINS(s.result.text, "/etc/modules-load.d");
 }
 
 TEST(a_group_of_settings) {
-        BOX(b, "vm", "1");
-        put(&b, "/proc/sys/vm/max_map_count", "65530\n");
-        ASSERT_STREQ(run(&b), "failed");
-        ASSERT_CONTAINS(b.result.text, "/proc/sys/vm is a group of settings");
+        SETTING(s, "vm", "1");
+        put(&s.box, "/proc/sys/vm/max_map_count", "65530\n");
+        ASSERT_STREQ(run(&s), "failed");
+        ASSERT_CONTAINS(s.result.text, "/proc/sys/vm is a group of settings");
 }
 
 TEST_MAIN

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef int (*Function)(Work *w);
@@ -393,6 +394,28 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
         ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
         ASSERT_STREQ(text, "1 0 /");
+}
+
+static pid_t copy_holder;
+
+/* As any other thread may do at any time; a program that is executed loses the copies. */
+static int forks(_unused_ Work *w) {
+        copy_holder = fork();
+        while (copy_holder == 0)
+                pause();
+        return copy_holder > 0;
+}
+
+static int ends_the_child(_unused_ Work *w) {
+        return kill(copy_holder, SIGKILL) == 0 && waitpid(copy_holder, NULL, 0) == copy_holder;
+}
+
+TEST(a_child_with_a_copy_of_the_end_s_descriptor) {
+        BOX(b, forks);
+        add(&b, ends_the_child);
+        strv_add(&b.plan.actions[1].after, b.plan.actions[0].id);
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 1), "done");
 }
 
 TEST_MAIN

@@ -35,7 +35,7 @@ try "one that is kept out" applies 33 "^failed load-module:dummy: modprobe dummy
 rm /etc/modprobe.d/test.conf
 : >"/lib/modules/$(uname -r)/broken.ko"; depmod
 try "a module that is damaged" applies 33 "^failed load-module:broken: the kernel module broken cannot be loaded: modprobe exited with status 1, last said \"modprobe: ERROR: could not insert" <<<"load-module broken"
-# Ten tools at once, as systemd-udevd and services do at boot: nobody sees a module that is not live.
+# Several tools at once, as systemd-udevd and services do at boot: nobody sees a module that is not live.
 modprobe -r mlx5_ib mlx5_core; modprobe -r ib_umad; modprobe -r ib_uverbs
 at_once() { local i p=() bad=0; for i in 1 2 3 4 5; do /opt/apply-tool <<<"load-module mlx5_ib" >"once.$i" 2>&1 & p+=($!); done; for i in "${p[@]}"; do wait "$i" || bad=1; done; cat once.*; return $bad; }
 try "five at once" at_once

@@ -3,17 +3,17 @@
 # Sourced behind guest.sh by tests of machines with GPUs: what the fakes say of the order in which things happened, and machines that are
 # powered on again and again in one guest.
 . /usr/lib/fakes/lib.sh
-E=$FAKES/events
+E=/run/fakes/events
 
-happened() { grep -qE -- "^$1" $E || { echo "no event $1 among:"; cat $E; return 1; }; }
-never() { ! grep -E -- "^$1" $E; }
-once() { is "$(grep -cE -- "^$1" $E)" 1; }
-# in_order EVENT… : each of these (grep -E, from the line's beginning) happened, the first time that it did after the one before.
+happened() { grep -qE -- "^$1" "$E" || { echo "no event $1 among:"; cat "$E"; return 1; }; }
+never() { ! grep -E -- "^$1" "$E"; }
+once() { is "$(grep -cE -- "^$1" "$E")" 1; }
+# in_order EVENT… : each of these (grep -E, from the line's beginning) happened after the one before it.
 in_order() {
         local at=0 line last=power-on e
         for e; do
-                line=$(grep -nE -m 1 -- "^$e" $E | cut -d: -f1)
-                [ -n "$line" ] && [ "$line" -gt $at ] || { echo "not $e after $last:"; cat -n $E; return 1; }
+                line=$(awk -v at=$at -v e="^$e" 'NR > at && $0 ~ e { print NR; exit }' "$E")
+                [ -n "$line" ] || { echo "no $e after $last:"; cat -n "$E"; return 1; }
                 at=$line last=$e
         done
 }
@@ -26,6 +26,31 @@ for key in re.findall(r"[^.\[\]]+(?:\.conf)?|\[[^]]*\]", sys.argv[1]):
     else:
         v = v[key]
 print(v)' "$1"; }
+
+excused=none
+may_fail() { excused=$(printf '%s.service\n' "$@"); }  # units of the image
+# All that a GPU machine must be after a boot; EVENT…: its order.
+check_gpu_node() {
+        try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
+        try "in the order that its class needs" in_order "$@"
+        try "kubelet was started once, when all was ready" once kubelet
+        try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend | cut -d' ' -f1 | grep -vxF "$excused")" ""
+        try "no ordering cycle was broken" no_cycle
+        try "nothing was asked for that the machine has not" never 'module-refused (nvidia|ib_|mlx|efa)'
+        cp "$E" out/events; cp /run/nodestrap/status.json out/
+
+        local before; before=$(pids)
+        # shellcheck disable=SC2046 # sources are words
+        try "a second run is well" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
+        cp /run/nodestrap/status.json out/status2.json
+        try "it changes nothing" unchanged
+        try "it restarts nothing" is "$(pids)" "$before"
+}
+pids() { for u in kubelet containerd nvidia-fabricmanager nvidia-persistenced nvidia-imex; do printf '%s ' "$(property $u MainPID)"; done; }
+unchanged() { python3 -c 'import json, sys
+runs = json.load(open("/run/nodestrap/status.json"))["runs"]
+changed = [a["id"] for r in runs.values() for a in r["actions"] if a["outcome"] != "unchanged"]
+sys.exit("changed again: " + ", ".join(changed) if changed else 0)'; }
 
 # ---- many machines in one guest (tree: gpu, gpu: FIXTURE many) ----
 UNITS="kubelet containerd nvidia-imex nvidia-fabricmanager nvidia-persistenced set-nvidia-clocks nvidia-kmod-load nodestrap-run nodestrap-config"
@@ -56,3 +81,14 @@ node_starts() {
 # Without nodestrap: as the AMI's own bootstrap starts it.
 kubelet_starts() { echo NODEADM_KUBELET_ARGS= >/etc/eks/kubelet/environment; systemctl start kubelet; }
 kubelet_saw() { happened "kubelet .*$1"; }
+# fails EXIT CODE REGEX NAME: the node does not come up; why stands in the journal's last line, on the console and in status.json.
+fails() {
+        local status
+        node_starts; status=$?
+        try "$4: exit $1" is $status "$1"
+        try "$4: $2 in status.json" matches "$(value verdict) $(value code)" "^failed ($2)$"
+        try "$4: says why" says "$3"
+        try "$4: kubelet was not started" never_started
+}
+says() { value text | grep -E -- "$1" || { echo "$(value step): $(value text)"; return 1; }; }
+matches() { [[ $1 =~ $2 ]] || { echo "is \"$1\", want $2"; return 1; }; }

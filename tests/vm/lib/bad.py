@@ -142,6 +142,20 @@ def disk_with_errors_later(node):
     t.remove()
 
 
+def disk_that_hangs(node):
+    """a disk that does not answer"""
+    timeout = '/sys/module/nvme_core/parameters/io_timeout'
+    before = storage.read(timeout).strip()
+    write(timeout, '4294967')           # EC2's images have the kernel wait for ever
+    t = Target('AWS0BAD0000000000003', 512)
+    write(timeout, before)
+    node.configure(n=4)
+    sh('dmsetup', 'suspend', '--noflush', '--nolockfs', t.name)
+    yield 'EDISKERROR', [t.disk.serial, t.disk.name, 'did not answer within 30 s'], False
+    sh('dmsetup', 'resume', t.name)
+    t.remove()
+
+
 def disk_read_only(node):
     """a disk that cannot be written"""
     victim = disks()[1]
@@ -338,7 +352,7 @@ def pod_mount(node):
 
 
 CASES = (raid10_of_two, fewer_than_promised, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
-         disk_with_errors_later, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays, array_elsewhere,
+         disk_with_errors_later, disk_that_hangs, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays, array_elsewhere,
          partitioned, lvm, luks, swap, their_file_system, mounted_elsewhere, held, pod_mount)
 
 

@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 240
+# imds: imds-m5
+# gpu: p5-48xlarge many
+# tree: gpu
+# console: NODESTRAP verdict=failed code=EFABRIC step=await-fabric
+# console: nodestrap: failed \(33 EFABRIC\) at await-fabric:fabric: .*In Progress
+# console: NODESTRAP verdict=tainted code=EFABRIC step=await-fabric
+# console: nodestrap: failed \(33 EGPUMISSING\)
+# What can be wrong with a GPU machine, one after the other, each on a machine that was just powered on: each has a code of its own and a
+# sentence that names the thing; kubelet does not start, unless the configuration says that it shall.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+fabric() { spec "{accelerator: {nvidia: {fabric: {timeout: 2s${1:+, $1}}}}${2:+, $2}}"; }
+pci() { echo "/sys/bus/pci/devices/$1"; }
+
+# ---- the fabric, and what the configuration makes of it ----
+power_on p5-48xlarge fabric-takes=100000; fabric
+fails 33 EFABRIC 'GPU.*In Progress' "a fabric that never completes"
+try "within its time" python3 -c 'import json
+a = next(a for a in json.load(open("/run/nodestrap/status.json"))["runs"]["run"]["actions"] if a["id"] == "await-fabric:fabric")
+assert 1.0 < (a["endUsec"] - a["beginUsec"]) / 1e6 < 30, a'
+try "containerd and all that does not need it is there" active containerd
+
+power_on p5-48xlarge fabric-takes=100000; fabric 'gate: warn'
+try "gate warn: the node comes up" node_starts
+try "kubelet starts all the same" kubelet_saw fabric=in-progress
+try "the warning is on record" grep -qE 'In Progress' /run/nodestrap/status.json
+
+power_on p5-48xlarge fabric-takes=100000; fabric 'gate: off'
+try "gate off: the node comes up" node_starts
+try "nobody waited" kubelet_saw fabric=in-progress
+
+power_on p5-48xlarge fabric-takes=100000; fabric '' 'failurePolicy: join-tainted'
+try "join-tainted: the run ends well" node_starts
+try "with the verdict tainted and the fabric's code" is "$(value verdict) $(value code) $(value step)" "tainted EFABRIC await-fabric:fabric"
+try "kubelet starts with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule'"
+try "and a label" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--node-labels=nodestrap/unhealthy=EFABRIC'"
+rm /etc/fakes/fabric-takes; nvml_changed
+systemctl restart nodestrap-run
+try "when the fabric is there the next run is well" is "$(value verdict)" ok
+try "and kubelet loses the taint" sh -c "! tr '\0' '\n' </run/recording-kubelet/argv | grep unhealthy"
+
+power_on p5-48xlarge; echo 'fabric 3 completed 10' >/etc/fakes/nvml; fabric
+fails 33 EFABRIC 'GPU.*0000:86:00.0' "one GPU of eight that did not join"
+
+power_on p6e-gb200 fabric-takes=100000; spec '{kubelet: {config: {maxPods: 110}}, accelerator: {nvidia: {fabric: {timeout: 2s}}}}'
+fails 33 EFABRIC 'rack' "a tray whose rack lets it wait"
+
+# ---- fabric manager ----
+power_on p5-48xlarge fm-fails-once=yes; fabric
+try "a fabric manager that fails once is started again" node_starts
+try "and then all is well" kubelet_saw fabric=completed
+power_on p5-48xlarge fm-leaves=yes fabric-takes=100000; fabric
+fails 33 EFABRIC 'nvidia-fabricmanager|fabric manager|In Progress' "a fabric manager that dies behind our back"
+power_on p5-48xlarge fm-version=570.86.15
+fails 33 EVERSION '570.86.15.*580.159.04|580.159.04.*570.86.15' "a fabric manager of another version than the driver"
+try "it was not even tried" never fm-
+power_on p6-b200; mv /usr/sbin/ibstat /root/
+fails 33 'EFABRICMANAGER|EVERSION' 'ibstat' "no ibstat, without which the vendor's script fails"
+mv /root/ibstat /usr/sbin/
+power_on p6-b200 module-ib_umad-missing=yes
+fails 33 EMODULE 'ib_umad' "a kernel without ib_umad"
+try "fabric manager was not tried" never fm-
+
+# ---- the driver and its library ----
+power_on p5-48xlarge driver-fails="no tree for this kernel"; systemctl start --no-block nvidia-kmod-load
+fails 33 EDRIVER 'nvidia-kmod-load' "the image's loader failed"
+power_on p5-48xlarge unbound=0000:86:00.0
+fails 33 EDRIVER '0000:86:00.0' "a GPU that the driver does not take"
+library=/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1
+power_on p5-48xlarge; fabric; mv $library $library.away
+fails 33 ENVML 'libnvidia-ml.so.1' "no management library"
+mv $library.away $library
+power_on p5-48xlarge; fabric; echo 'error nvmlInit 18' >/etc/fakes/nvml
+fails 33 ENVML 'nvmlInit.*18' "a management library of another version"
+power_on p5-48xlarge; fabric; echo 'error nvmlDeviceGetGpuFabricInfoV 15 2' >/etc/fakes/nvml
+fails 33 ENVML 'lost.*15' "a GPU that is lost"
+
+# ---- programs ----
+power_on p5-48xlarge smi-sees=7
+fails 33 ENVIDIASMI '7.*8' "nvidia-smi sees seven of eight"
+power_on p5-48xlarge smi-fails="Unable to determine the device handle for GPU2: Unknown Error"
+fails 33 ENVIDIASMI 'Unable to determine the device handle' "nvidia-smi fails"
+power_on p5-48xlarge; mv /usr/bin/nvidia-ctk /root/
+fails 33 ECDI 'nvidia-container-toolkit' "no nvidia-ctk"
+mv /root/nvidia-ctk /usr/bin/
+
+# ---- MIG ----
+power_on p5-48xlarge; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}'
+fails 33 EMIG '1g.5gb is no profile.*1g.10gb' "a profile that these GPUs do not have"
+power_on p5-48xlarge; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}'; echo 'mig in-use' >/etc/fakes/nvml
+fails 33 EMIG 'in use|In use' "GPUs that somebody uses"
+
+# ---- devices that are not there ----
+power_on p5-48xlarge; rm -r "$(pci 0000:86:00.0)"
+fails 33 EGPUMISSING '1 of 8 GPUs is missing.*0000:86:00.0' "seven GPUs of eight"
+power_on p5-48xlarge; rm -r "$(pci 0000:df:00.0)"
+fails 33 ENVSWITCH '1 of 4 NVSwitches is missing' "three NVSwitches of four"
+power_on p5-48xlarge; rm -r /sys/bus/pci/devices/0000:df:0*
+fails 33 'EGPUCLASS|ENVSWITCH' 'NVSwitch' "a p5.48xlarge without NVSwitches"
+power_on p5-48xlarge; rm -r "$(pci 0000:4f:00.0)"; spec '{instance: {network: {efa: {mode: require, expectedDevices: 32}}}}'
+fails 32 EEFA '1 of 32 EFA devices is missing.*0000:4f:00.0' "one EFA device of 32 is missing"
+power_on p5-48xlarge unbound=0000:4f:00.0; spec '{instance: {network: {efa: {mode: require, expectedDevices: 32}}}}'
+fails 32 EEFA '0000:4f:00.0' "one EFA device that its driver does not take"
+
+finish

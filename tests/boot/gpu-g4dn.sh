@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: g4dn gen1
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A g4dn.12xlarge from power-on: the image has fabric manager enabled on every type, and here it would fail.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' containerd 'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
+
+finish

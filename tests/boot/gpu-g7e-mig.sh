@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: g7e gen2
+# spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.24gb: 4}}]}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A g7e.24xlarge from power-on whose GPUs are to be divided: instances, then their device nodes, then CDI.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=16' containerd 'kubelet gpus=4 fabric=not-supported instances=16 cdi=yes'
+try "CDI was written once, when all was there" is "$(grep -c ^cdi- out/events)" 1
+try "fabric manager never ran" never 'fm-|nvlsm'
+
+finish

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p6e-gb200 gen2 imex
+# spec: {kubelet: {config: {maxPods: 110}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A tray of a GB200 rack from power-on: the fabric is the rack's; IMEX, which the image has enabled, is left to DRA.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' containerd 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "IMEX never ran" never imex
+try "and cannot be started by mistake" is "$(property nvidia-imex LoadState)" masked
+try "GPU memory is the driver's" grep -x 'CoherentGPUMemoryMode: "driver"' /proc/driver/nvidia/params
+try "channels are DRA's to make" no test -e /dev/nvidia-caps-imex-channels/channel0
+try "status.json knows the clique" is "$(value accelerator.clusterUuid).$(value accelerator.cliqueId)" 7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1
+
+finish

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p6e-gb200 gen2
+# spec: {kubelet: {config: {maxPods: 110}}}
+# spec: {accelerator: {nvidia: {imex: {mode: host, nodes: [10.11.12.13, 10.11.12.14]}}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# The same with IMEX on the host: node list, channel, daemon, and READY before kubelet.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' 'cdi-generated devices=4' 'imex-started enabled=1 nodes=2' imex-ready 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "IMEX runs" active nvidia-imex
+try "the channel is there, for every container" is "$(stat -c %F:%a:%T /dev/nvidia-caps-imex-channels/channel0)" "character special file:666:0"
+
+finish

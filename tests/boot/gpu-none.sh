@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: trn2 gen1
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A trn2.48xlarge with the GPU image: nothing of NVIDIA's is touched, whatever the image's units do (the loader of the first generation fails
+# where there is no GPU, facts: nvidia 7.1).
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+may_fail nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks
+check_gpu_node containerd 'kubelet gpus=0'
+try "no driver, no CDI, no MIG" never 'module nvidia|nvidia-smi|cdi-'
+
+finish

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p6-b300 gen1
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A p6-b300.48xlarge from power-on, with the first generation's units: fabric manager is enabled, and the driver waits for the network.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'nvidia-smi -L' 'cdi-generated devices=8' \
+        containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "NVLSM was started once" once nvlsm
+try "fabric manager was started once" once fm-
+
+finish

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# spec: {kubelet: {flags: ["--register-with-taints=dedicated=training:NoExecute"]}}
+# spec: {failurePolicy: join-tainted, instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
+# tree: enabled kubelet_enabled patched
+# console: NODESTRAP verdict=tainted code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
+# A step of the devices fails and the policy says join-tainted: the node joins with a label and a taint that say so, also where the image
+# enables kubelet by itself and somebody has patched its arguments. When all is well again, kubelet gets its own arguments back.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+argv() { tr '\0' '\n' </run/recording-kubelet/argv; }
+has() { argv | grep -qxF -- "$1" || { argv; return 1; }; }
+lacks() { ! argv | grep -- "$1"; }
+last() { is "$(argv | tail -n 1)" "$1"; }
+# shellcheck disable=SC2046 # sources are words
+again() { nodestrap init --skip config $(sources) 2>out/again; }
+spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {failurePolicy: %s, instance: {sysctl: {%s: "1"}}}\n' "$1" "$2" >/etc/eks/nodeadm.d/51-spec.yaml; }
+status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
+
+try "the run phase ended well" exited nodestrap-run 0
+try "so nodestrap-run.service is active" active nodestrap-run
+try "kubelet was started once" starts 1
+try "with a label" has --node-labels=nodestrap/unhealthy=ESYSCTL
+try "with a taint beside the user's own, last of all" last --register-with-taints=dedicated=training:NoExecute,nodestrap/unhealthy=ESYSCTL:NoSchedule
+try "and with what was added to its arguments" has --patched=1
+try "the verdict keeps code and exit of the cause" is "$(status verdict code exit step)" "tainted ESYSCTL 40 set-sysctl:net.ipv4.no_such_setting"
+try "the last line names the cause" in_journal '^nodestrap: tainted \([0-9]+ ESYSCTL\) at set-sysctl:net.ipv4.no_such_setting: '
+try "the journal has it as a warning" sh -c "journalctl -b -o json NODESTRAP_VERDICT=tainted PRIORITY=4 | grep -q NODESTRAP_CODE"
+try "so do the metrics" grep -x 'nodestrap_tainted 1' /run/nodestrap/metrics.prom
+try "status says it first" sh -c "nodestrap status | head -n 1 | grep '^tainted ([0-9]* ESYSCTL) at set-sysctl'"
+
+kubelet=$(property kubelet MainPID)
+try "a second run with the same failure ends as well" again
+try "it leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+
+spec join-tainted net.ipv4.ip_forward
+try "a run in which all is well" again
+try "has that verdict" is "$(status verdict code)" "ok OK"
+try "the file is gone" no test -e /run/nodestrap/kubelet-environment
+try "kubelet was restarted once" starts 2
+try "without the taint" lacks unhealthy
+try "with the user's own" has --register-with-taints=dedicated=training:NoExecute
+try "what the Node keeps is said" grep -q 'node-was-tainted: .*kubectl taint node' out/again
+kubelet=$(property kubelet MainPID)
+try "a run after that" again
+try "changes nothing" is "$(property kubelet MainPID)" "$kubelet"
+
+spec hold net.ipv4.no_such_setting
+try "failurePolicy: hold makes a failure of it" no again
+try "with that verdict" is "$(status verdict code)" "failed ESYSCTL"
+try "and no taint" no test -e /run/nodestrap/kubelet-environment
+finish

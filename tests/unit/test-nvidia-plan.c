@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is planned for devices: orders, contradictions, and that the plan of a machine is one, whatever this boot has found. */
+#include "sample.h"
+#include "host/tables.h"
+
+#define FM   "nvidia-fabricmanager.service"
+#define IMEX "nvidia-imex.service"
+
+/* ---- a machine as the table of types has it ---- */
+
+typedef struct Box { Sample s; Host *host; } Box;
+
+static void box_done(Box *b) {
+        host_free(b->host);
+        b->s.host = (Host){};
+        sample_done(&b->s);
+}
+
+static void box_model(Box *b, const char *type) {
+        _cleanup_(root_freep) Root *root = NULL;
+        HostOptions options = { .instance_type = type, .kubelet_version = "1.34.2", .containerd_version = "2.1.5" };
+        host_free(b->host);
+        ASSERT_OK(root_new("/", &root));
+        ASSERT_OK(host_detect(root, &b->s.config, &options, &b->host, &b->s.diag));
+        b->s.host = *b->host;
+}
+
+static Box box_new(const char *type) {
+        Box b = { .s = sample_new() };
+        b.s.config.nvidia.imex_channels = 2048;
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        box_model(&b, type);
+        return b;
+}
+#define BOX(name, type) _cleanup_(box_done) Box name = box_new(type)
+
+static size_t at(const Box *b, const char *id) {
+        for (size_t i = 0; i < b->s.plan->n; i++)
+                if (streq(b->s.plan->actions[i].id, id))
+                        return i;
+        FAIL("no action %s for a %s", id, b->s.host.instance.type);
+}
+
+static const Action *action(const Box *b, const char *id) {
+        return &b->s.plan->actions[at(b, id)];
+}
+
+static bool has(const Box *b, const char *id) {
+        return plan_find(b->s.plan, id) != NULL;
+}
+
+/* Does the one wait for the other, by way of others or not? Where they happen to stand in the list says nothing. */
+static bool waits(const Box *b, const char *id, const char *before) {
+        const Action *a = action(b, id);
+        for (char *const *list = a->after, *const *next = a->after_any; list; list = next, next = NULL)
+                for (; *list; list++)
+                        if (streq(*list, before) || waits(b, *list, before))
+                                return true;
+        return false;
+}
+#define ASSERT_ORDER(b, ...) ({                                                                                         \
+        const char *_ids[] = { __VA_ARGS__ };                                                                           \
+        for (size_t _i = 1; _i < ARRAY_SIZE(_ids); _i++)                                                                \
+                if (!waits(&(b), _ids[_i], _ids[_i - 1]))                                                               \
+                        FAIL("%s does not wait for %s", _ids[_i], _ids[_i - 1]);                                        \
+})
+
+static void refused(Box *b, Cause cause, const char *path, const char *words) {
+        Plan *plan = NULL;
+        diag_done(&b->s.diag);
+        ASSERT_TRUE(plan_make(&b->s.config, &b->s.host, &b->s.options, &plan, &b->s.diag) < 0);
+        const Diagnostic *e = diag_first_error(&b->s.diag);
+        ASSERT_EQ(e->cause, cause);
+        ASSERT_STREQ(e->path, path);
+        ASSERT_CONTAINS(e->text, words);
+        diag_done(&b->s.diag);
+}
+
+/* One request for all GPUs, or for those of a list; "1g.5gb", "7", … */
+typedef struct Wanted { MigRequest request; unsigned gpus[8]; Variable profiles[8]; } Wanted;
+static void want(Box *b, Wanted *w, const unsigned *gpus, size_t n_gpus, const char *const *words) {
+        *w = (Wanted){};
+        for (size_t i = 0; i < n_gpus; i++)
+                w->gpus[i] = gpus[i];
+        for (; words[2 * w->request.n_profiles]; w->request.n_profiles++)
+                w->profiles[w->request.n_profiles] = (Variable){ (char *)words[2 * w->request.n_profiles], (char *)words[2 * w->request.n_profiles + 1] };
+        w->request.gpus = w->gpus;
+        w->request.n_gpus = n_gpus;
+        w->request.profiles = w->profiles;
+        b->s.config.nvidia.mig = &w->request;
+        b->s.config.nvidia.n_mig = 1;
+}
+#define WANT_ALL(b, w, ...) want(b, w, NULL, 0, (const char *const[]){ __VA_ARGS__, NULL })
+
+static char *layout(const Box *b, unsigned gpu) {
+        const Action *a = action(b, "partition-gpus:mig");
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                if (a->device.layouts[i].gpu == gpu)
+                        return strv_join(a->device.layouts[i].profiles, " ");
+        return xstrdup("left as it is");
+}
+#define ASSERT_LAYOUT(b, gpu, text) ({ _cleanup_(freep) char *_l = layout(&(b), gpu); ASSERT_STREQ(_l, text); })
+
+/* ---- every type ---- */
+
+static void check_common(const Box *b) {
+        const Plan *p = b->s.plan;
+        const Action *turn = action(b, "write-file:/run/nodestrap/kubelet-may-start"), *containerd = action(b, "start-unit:containerd.service");
+        ASSERT_STREQ(p->actions[p->n - 1].id, "start-unit:kubelet.service");
+        for (size_t i = 0; i < p->n; i++) {
+                const Action *a = &p->actions[i];
+                ASSERT_TRUE(a->deadline_usec > 0 && *a->why);
+                if (!plan_is_device_step(a))
+                        continue;
+                ASSERT_TRUE(strv_contains(turn->after, a->id));
+                ASSERT_TRUE(strv_contains(containerd->after_any, a->id) && !strv_contains(containerd->after, a->id));
+        }
+        ASSERT_TRUE(!has(b, "load-module:nvidia_drm") && !has(b, "load-module:nvidia_peermem") && !has(b, "load-module:nvidia-peermem"));
+}
+
+static void check_nvidia(const Box *b, const InstanceType *t) {
+        bool pci = streq(t->nvswitch, "pci"), five = streq(t->nvswitch, "nvl5-host"), rack = streq(t->nvswitch, "nvl5-offhost");
+        ASSERT_ORDER(*b, "check-machine:devices", "await-unit:nvidia-driver-resolve.service", "await-unit:nvidia-setup.service", "await-unit:nvidia-kmod-load.service",
+                     "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:nvidia-persistenced.service", "list-gpus:nvidia-smi",
+                     "await-unit:set-nvidia-clocks.service", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml", "start-unit:kubelet.service");
+        ASSERT_EQ(action(b, "list-gpus:nvidia-smi")->device.count, t->gpus ?: 1);
+        ASSERT_EQ(has(b, "start-unit:" FM), pci || five);
+        ASSERT_EQ(has(b, "write-file:" FABRIC_TURN), pci || five);
+        ASSERT_EQ(has(b, "mask-unit:" FM), !pci && !five);
+        ASSERT_EQ(has(b, "await-fabric:fabric"), five || rack || (pci && !startswith(t->name, "p4d")));
+        ASSERT_EQ(has(b, "load-module:ib_umad"), five);
+        ASSERT_EQ(has(b, "mask-unit:" IMEX), rack);
+        if (pci || five)
+                ASSERT_ORDER(*b, "await-unit:nvidia-kmod-load.service", "unmask-unit:" FM, "start-unit:nvidia-persistenced.service", "write-file:" FABRIC_TURN,
+                             "start-unit:" FM, "list-gpus:nvidia-smi");
+        else
+                ASSERT_ORDER(*b, "await-unit:nvidia-kmod-load.service", "mask-unit:" FM);
+        if (five)
+                ASSERT_ORDER(*b, "load-module:mlx5_core", "load-module:mlx5_ib", "load-module:ib_umad", "await-devices:/dev/infiniband/umad*", "write-file:" FABRIC_TURN);
+        if (has(b, "await-fabric:fabric") && !rack)
+                ASSERT_ORDER(*b, "start-unit:" FM, "await-fabric:fabric", "list-gpus:nvidia-smi");
+}
+
+TEST(every_type_has_a_plan_in_its_order) {
+        size_t n = 0, nvidia = 0;
+        const InstanceType *all = instance_type_all(&n);
+        BOX(b, "m5.large");
+        for (size_t i = 0; i < n; i++) {
+                box_model(&b, all[i].name);
+                sample_plan(&b.s);
+                check_common(&b);
+                ASSERT_TRUE(has(&b, "check-machine:devices"));
+                ASSERT_EQ(has(&b, "check-efa:efa"), host_efa(&b.s.host) > 0);
+                ASSERT_EQ(has(&b, "load-module:nvidia"), all[i].gpu_pci != NULL);
+                nvidia += all[i].gpu_pci != NULL;
+                if (all[i].gpu_pci)
+                        check_nvidia(&b, &all[i]);
+        }
+        ASSERT_TRUE(nvidia > 60);
+}
+
+TEST(an_ordinary_type_has_nothing_of_it) {
+        BOX(b, "m5.large");
+        sample_plan(&b.s);
+        check_common(&b);
+        for (size_t i = 0; i < b.s.plan->n; i++)
+                ASSERT_TRUE(!plan_is_device_step(&b.s.plan->actions[i]));
+}
+
+/* ---- one id ---- */
+
+TEST(the_id_does_not_depend_on_what_this_boot_found) {
+        BOX(b, "p6-b200.48xlarge");
+        _cleanup_(freep) char *id = xstrdup(sample_plan(&b.s)->id);
+        Shortfall missing[] = { { CAUSE_GPU_MISSING, (char *)"GPU at 0000:53:00.0 is missing" }, { CAUSE_EFA, (char *)"7 of 8 EFA devices" } };
+        PagePool pools[] = { { 1ULL << 30, 0, 3 }, { 2ULL << 20, 0, 77 } };
+        b.s.host.modelled = false;              /* so that addresses are seen */
+        b.s.host.shortfalls = missing;
+        b.s.host.n_shortfalls = ARRAY_SIZE(missing);
+        b.s.host.gpus.count = 7;
+        b.s.host.gpus.doubt = (char *)"no ConnectX function can be read";
+        b.s.host.driver_version = (char *)"580.95.05";
+        b.s.host.ptrace_scope = 1;
+        b.s.host.pools = pools;
+        b.s.host.n_pools = ARRAY_SIZE(pools);
+        ASSERT_STREQ(sample_plan(&b.s)->id, id);
+        const Action *check = action(&b, "check-machine:devices");
+        ASSERT_EQ(check->device.n_shortfalls, 3);
+        ASSERT_EQ(check->device.shortfalls[0].cause, CAUSE_GPU_CLASS);
+        ASSERT_STREQ(check->device.shortfalls[1].text, missing[0].text);
+        ASSERT_EQ(strv_length(action(&b, "check-driver:nvidia")->device.seen), 8);
+        ASSERT_TRUE(sample_warned(&b.s, "missing-device") && sample_warned(&b.s, "ptrace-scope"));
+
+        plan_filter(b.s.plan, true, false, NULL);
+        ASSERT_STREQ(b.s.plan->id, id);
+        b.s.config.nvidia.fabric_timeout_usec += USEC_PER_SEC;
+        ASSERT_TRUE(!streq(sample_plan(&b.s)->id, id));
+        b.s.host.shortfalls = NULL;
+        b.s.host.n_shortfalls = 0;
+        b.s.host.gpus.doubt = NULL;
+}
+
+TEST(what_is_not_used_may_be_missing) {
+        BOX(b, "p5.48xlarge");
+        Shortfall missing[] = { { CAUSE_GPU_MISSING, (char *)"a GPU" }, { CAUSE_EFA, (char *)"an EFA" }, { CAUSE_DISKS, (char *)"a disk" }, { CAUSE_NUMA, (char *)"a node" } };
+        b.s.host.shortfalls = missing;
+        b.s.host.n_shortfalls = ARRAY_SIZE(missing);
+        b.s.config.nvidia.mode = NVIDIA_OFF;
+        b.s.config.instance.efa = EFA_OFF;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 1);
+        ASSERT_EQ(action(&b, "check-machine:devices")->device.shortfalls[0].cause, CAUSE_NUMA);
+        ASSERT_TRUE(sample_warned(&b.s, "unused-device-missing"));
+        b.s.config.instance.storage.strategy = STORAGE_RAID0;
+        b.s.config.instance.storage.mount_path = (char *)"/mnt/k8s-disks";
+        b.s.config.nvidia.mode = NVIDIA_AUTO;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 3);
+        b.s.host.shortfalls = NULL;
+        b.s.host.n_shortfalls = 0;
+}
+
+/* ---- what the configuration changes ---- */
+
+TEST(the_gate) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        const Action *gate = action(&b, "await-fabric:fabric"), *manager = action(&b, "start-unit:" FM);
+        ASSERT_TRUE(!gate->lenient && manager->retry && !*manager->unit.inputs);
+        ASSERT_EQ(gate->deadline_usec, 300 * USEC_PER_SEC);
+        ASSERT_EQ(manager->deadline_usec, 180 * USEC_PER_SEC);
+        ASSERT_EQ(gate->device.count, 8);
+        ASSERT_EQ(gate->device.class, GPU_CLASS_NVSWITCH);
+        ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nv-fabricmanager");
+        b.s.config.nvidia.fabric_gate = FABRIC_GATE_WARN;
+        sample_plan(&b.s);
+        ASSERT_TRUE(action(&b, "await-fabric:fabric")->lenient);
+        b.s.config.nvidia.fabric_gate = FABRIC_GATE_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "await-fabric:fabric") && has(&b, "start-unit:" FM));
+
+        b.s.config.nvidia.fabric_gate = FABRIC_GATE_REQUIRE;
+        b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(has(&b, "mask-unit:" FM) && !has(&b, "start-unit:" FM) && !has(&b, "write-file:" FABRIC_TURN) && !has(&b, "check-versions:nvidia"));
+        ASSERT_TRUE(sample_warned(&b.s, "fabric-gate"));
+        b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_ON;
+        sample_plan(&b.s);
+        box_model(&b, "p6e-gb200.36xlarge");
+        refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.fabric.manager", "class tray");
+}
+
+TEST(mode_off_leaves_all_to_the_image) {
+        BOX(b, "p5.48xlarge");
+        b.s.config.nvidia.mode = NVIDIA_OFF;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "write-file:" FABRIC_TURN)->phase, PHASE_CONFIG);
+        ASSERT_TRUE(!has(&b, "load-module:nvidia") && !has(&b, "start-unit:" FM) && has(&b, "check-efa:efa"));
+        ASSERT_TRUE(sample_warned(&b.s, "accelerator"));
+}
+
+TEST(options_of_the_driver) {
+        BOX(b, "p6e-gb200.36xlarge");
+        const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
+        sample_plan(&b.s);
+        ASSERT_CONTAINS(sample_file(&b.s, file)->file.content,
+                        "\noptions nvidia NVreg_CoherentGPUMemoryMode=driver NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=0\n");
+        ASSERT_ORDER(b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf", "await-unit:nvidia-driver-resolve.service", "load-module:nvidia");
+        _cleanup_(freep) char *words = strv_join(action(&b, "check-driver:nvidia")->device.words, " ");
+        ASSERT_STREQ(words, "CoherentGPUMemoryMode=driver ImexChannelCount=2048 CreateImexChannel0=0");
+        b.s.config.nvidia.memory = MEMORY_NUMA;
+        b.s.config.nvidia.imex_channel0 = true;
+        sample_plan(&b.s);
+        ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "MemoryMode=numa NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=1\n");
+        ASSERT_ORDER(b, "list-gpus:nvidia-smi", "make-channel:/dev/nvidia-caps-imex-channels/channel0", "generate-cdi:/var/run/cdi/nvidia.yaml");
+        b.s.config.nvidia.memory = MEMORY_AUTO;
+        b.s.config.nvidia.imex_channel0 = false;
+
+        box_model(&b, "p5.48xlarge");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf") && !action(&b, "check-driver:nvidia")->device.words);
+        box_model(&b, "g5.xlarge");
+        sample_plan(&b.s);
+        ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "\noptions nvidia NVreg_EnableGpuFirmware=0\n");
+        ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.words);          /* the open module does not care */
+}
+
+TEST(imex) {
+        BOX(b, "p6e-gb200.36xlarge");
+        char **nodes = LIST("10.0.0.1", "10.0.0.2");
+        b.s.config.nvidia.imex = IMEX_HOST;
+        b.s.config.nvidia.imex_nodes = nodes;
+        sample_plan(&b.s);
+        ASSERT_STREQ(sample_file(&b.s, "/etc/nvidia-imex/nodes_config.cfg")->file.content, "10.0.0.1\n10.0.0.2\n");
+        ASSERT_CONTAINS(sample_file(&b.s, "/etc/nvidia-imex/config.cfg")->file.content, "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n");
+        ASSERT_ORDER(b, "unmask-unit:" IMEX, "await-fabric:fabric", "make-channel:/dev/nvidia-caps-imex-channels/channel0", "generate-cdi:/var/run/cdi/nvidia.yaml",
+                     "start-unit:" IMEX, "await-imex:imex", "start-unit:kubelet.service");
+        ASSERT_TRUE(!has(&b, "mask-unit:" IMEX) && has(&b, "mask-unit:" FM));
+        const Action *start = action(&b, "start-unit:" IMEX);
+        ASSERT_EQ(strv_length(start->unit.reads), 2);
+        ASSERT_TRUE(strv_contains(start->after, "write-file:/etc/nvidia-imex/config.cfg") && strv_contains(start->after, PLAN_RELOAD_ID));
+        ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nvidia-imex");
+        ASSERT_TRUE(!strv_contains(action(&b, "check-driver:nvidia")->device.words, "CreateImexChannel0=1"));   /* one that is missing is made */
+        ASSERT_TRUE(!sample_warned(&b.s, "imex-nodes"));
+        b.s.host.modelled = false;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "imex-nodes"));
+        strv_add(&nodes, "10.0.0.10");
+        b.s.config.nvidia.imex_nodes = nodes;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "imex-nodes"));
+
+        b.s.config.nvidia.imex = IMEX_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(has(&b, "mask-unit:" IMEX) && !has(&b, "start-unit:" IMEX) && !has(&b, "write-file:/etc/nvidia-imex/config.cfg"));
+        ASSERT_TRUE(sample_warned(&b.s, "no-effect"));
+        strv_free(nodes);
+}
+
+/* ---- MIG ---- */
+
+TEST(mig_comes_behind_the_fabric_and_before_cdi) {
+        BOX(b, "p5.48xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "1g.10gb", "7");
+        sample_plan(&b.s);
+        ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml");
+        ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
+        ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
+}
+
+TEST(mig_is_made_in_an_order_that_fits) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "1g.5gb", "1", "15", "1", "3g.20gb", "1", "1g.5gb+me", "1");
+        sample_plan(&b.s);
+        ASSERT_LAYOUT(b, 0, "3g.20gb 1g.10gb 1g.5gb+me 1g.5gb");
+        const unsigned two[] = { 5, 2 };
+        want(&b, &w, two, 2, (const char *const[]){ "3g.20gb", "1", "4g.20gb", "1", NULL });
+        sample_plan(&b.s);
+        ASSERT_LAYOUT(b, 5, "4g.20gb 3g.20gb");
+        ASSERT_LAYOUT(b, 0, "left as it is");
+        ASSERT_EQ(action(&b, "partition-gpus:mig")->device.layouts[0].gpu, 2);
+        ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "5, 2: 4g.20gb, 3g.20gb");
+}
+
+/* From the tables of the MIG user guide: what fits on an A100, and what does not. */
+TEST(mig_feasibility) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        static const char *const good[][7] = {
+                { "7g.40gb", "1" }, { "4g.20gb", "1", "3g.20gb", "1" }, { "3g.20gb", "2" }, { "2g.10gb", "3", "1g.5gb", "1" }, { "1g.10gb", "4" },
+                { "4g.20gb", "1", "2g.10gb", "1", "1g.5gb", "1" }, { "3g.20gb", "1", "2g.10gb", "1", "1g.5gb", "2" }, { "0", "1" }, { "1g.10gb", "3", "1g.5gb", "1" },
+        };
+        static const char *const bad[][7] = {
+                { "7g.40gb", "1", "1g.5gb", "1" }, { "4g.20gb", "2" }, { "3g.20gb", "3" }, { "2g.10gb", "4" }, { "1g.5gb", "8" }, { "1g.10gb", "5" },
+                { "1g.5gb+me", "2" }, { "3g.20gb", "2", "1g.5gb", "1" }, { "2g.10gb", "3", "1g.10gb", "1", "1g.5gb", "1" }, { "9", "3" }, { "1g.5gb", "64" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+                want(&b, &w, NULL, 0, good[i]);
+                sample_plan(&b.s);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                want(&b, &w, NULL, 0, bad[i]);
+                refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "GPU all (a100-40gb) cannot hold ");
+        }
+        WANT_ALL(&b, &w, "3g.20gb", "2", "2g.10gb", "1");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "cannot hold 2 x 3g.20gb, 2g.10gb: what fits of that is 2 x 3g.20gb");
+        WANT_ALL(&b, &w, "7", "1");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "7 is no profile of this GPU (a100-40gb), which has 7g.40gb");
+}
+
+TEST(mig_where_the_driver_has_the_last_word) {
+        BOX(b, "p6-b300.48xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "1g.32gb", "7");               /* AWS's word for it */
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "mig-profile"));
+        ASSERT_LAYOUT(b, 0, "1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb 1g.32gb");
+        WANT_ALL(&b, &w, "19", "7");                    /* an id that the table does not have */
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "mig-profile"));
+        ASSERT_LAYOUT(b, 0, "19 19 19 19 19 19 19");
+        WANT_ALL(&b, &w, "4g.135gb", "2");
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "mig-fit"));
+        WANT_ALL(&b, &w, "1g.34gb+me.all", "1");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!sample_warned(&b.s, "mig-profile"));
+        b.s.host.gpus.model = NULL;                     /* of a GPU that is not known nothing is */
+        WANT_ALL(&b, &w, "1g.7gb", "2", "3g.9gb", "1");
+        sample_plan(&b.s);
+        ASSERT_LAYOUT(b, 7, "3g.9gb 1g.7gb 1g.7gb");
+}
+
+TEST(mig_where_it_cannot_be) {
+        BOX(b, "p6e-gb200.36xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "1g.23gb", "2");
+        refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.mig", "contradicts memoryMode auto, which on this machine is CDMM");
+        b.s.config.nvidia.memory = MEMORY_NUMA;
+        sample_plan(&b.s);
+        ASSERT_ORDER(b, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi");
+        b.s.config.nvidia.memory = MEMORY_AUTO;
+        box_model(&b, "g6.xlarge");
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "this GPU (l4) has no MIG");
+        box_model(&b, "p4d.24xlarge");
+        const unsigned eight = 8;
+        want(&b, &w, &eight, 1, (const char *const[]){ "1g.5gb", "1", NULL });
+        refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "names GPU 8, and the 8 of this machine are counted from 0");
+        box_model(&b, "m5.large");
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "no-effect") && !has(&b, "partition-gpus:mig"));
+}
+
+TEST(mig_of_the_image) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        b.s.host.gpus.mig_default = (char *)"19,19, 14,";
+        sample_plan(&b.s);
+        ASSERT_LAYOUT(b, 3, "2g.10gb 1g.5gb 1g.5gb");
+        ASSERT_CONTAINS(action(&b, "partition-gpus:mig")->why, "/etc/default/mig");
+        b.s.host.gpus.mig_default = (char *)"0,0";
+        refused(&b, CAUSE_MIG, "/etc/default/mig", "cannot hold 2 x 7g.40gb");
+        WANT_ALL(&b, &w, "0", "1");                     /* a NodeConfig's word counts more */
+        sample_plan(&b.s);
+        ASSERT_LAYOUT(b, 3, "7g.40gb");
+        b.s.config.nvidia.n_mig = 0;
+        b.s.host.gpus.mig_default = (char *)"";
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "partition-gpus:mig"));
+        for (const char *const *type = (const char *const[]){ "g5.xlarge", "p6e-gb200.36xlarge", NULL }; *type; type++) {
+                box_model(&b, *type);
+                b.s.host.gpus.mig_default = (char *)"19,19";
+                sample_plan(&b.s);
+                ASSERT_TRUE(!has(&b, "partition-gpus:mig") && sample_warned(&b.s, "no-effect"));
+        }
+        b.s.host.gpus.mig_default = NULL;
+}
+
+TEST(every_mig_key_has_rows_and_every_row_fits_alone) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        size_t n, rows = 0;
+        for (size_t i = 0; i < n_gpu_models; i++) {
+                if (!gpu_models[i].mig)
+                        continue;
+                const MigProfile *p = mig_profiles_of(gpu_models[i].mig, &n);
+                ASSERT_TRUE(p && n > 0);
+                b.s.host.gpus.model = &gpu_models[i];
+                b.s.config.nvidia.memory = MEMORY_NUMA;
+                for (size_t k = 0; k < n; k++, rows++) {
+                        char most[4];
+                        snprintf(most, sizeof most, "%u", p[k].most);
+                        WANT_ALL(&b, &w, p[k].name, most);
+                        sample_plan(&b.s);
+                        ASSERT_TRUE(!sample_warned(&b.s, "mig-fit") && !sample_warned(&b.s, "mig-profile"));
+                }
+        }
+        ASSERT_TRUE(rows >= n_mig_profiles);
+        ASSERT_TRUE(!mig_profiles_of("voodoo", &n) && n == 0);
+        b.s.host.gpus.model = b.host->gpus.model;
+}
+
+/* ---- huge pages, EFA, kernel settings ---- */
+
+TEST(pages_for_efa) {
+        BOX(b, "p5.48xlarge");
+        b.s.config.instance.hugepages.mode = HUGEPAGES_AUTO;
+        sample_plan(&b.s);
+        const Action *a = action(&b, "reserve-pages:2Mi");
+        ASSERT_EQ(a->pages.count, 21121);               /* as seen on a p5: facts H4 */
+        ASSERT_EQ(a->pages.node, -1);
+        ASSERT_TRUE(a->pages.if_none && !a->lenient);
+        b.s.host.page_size = 512ULL << 20;              /* arm64 with base pages of 64 KiB */
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "reserve-pages:512Mi") && sample_warned(&b.s, "no-huge-pages"));
+        b.s.host.page_size = 0;
+        b.s.config.instance.efa = EFA_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "reserve-pages:2Mi") && !has(&b, "load-module:efa"));
+}
+
+TEST(pages_larger_ones_first) {
+        BOX(b, "m5.24xlarge");
+        PageRequest pages[] = { { 2ULL << 20, 8, -1 }, { 1ULL << 30, 2, 1 }, { 1ULL << 30, 3, 0 } };
+        b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 3, POLICY_WARN };
+        sample_plan(&b.s);
+        ASSERT_TRUE(strv_contains(action(&b, "reserve-pages:1Gi on node 1")->after_any, "reserve-pages:1Gi on node 0"));
+        ASSERT_TRUE(strv_contains(action(&b, "reserve-pages:2Mi")->after_any, "reserve-pages:1Gi on node 1"));
+        ASSERT_TRUE(action(&b, "reserve-pages:2Mi")->lenient);
+        ASSERT_EQ(action(&b, "reserve-pages:1Gi on node 0")->pages.count, 3);
+        b.s.host.modelled = false;
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, which this machine does not have");
+        pages[1].numa_node = pages[2].numa_node = -1;
+        pages[0].size = 512ULL << 20;
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, which this kernel does not have");
+        b.s.host.memory_bytes = 5ULL << 30;
+        pages[0].size = 2ULL << 20;
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, and the machine has 5120 MiB");
+}
+
+TEST(pages_none_at_all) {
+        BOX(b, "m5.large");
+        PagePool pools[] = { { 1ULL << 30, 0, 0 }, { 1ULL << 30, 1, 2 }, { 2ULL << 20, 0, 5 }, { 2ULL << 20, 1, 5 } };
+        b.s.host.pools = pools;
+        b.s.host.n_pools = ARRAY_SIZE(pools);
+        b.s.config.instance.hugepages.mode = HUGEPAGES_OFF;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "reserve-pages:1Gi")->pages.count, 0);
+        ASSERT_EQ(action(&b, "reserve-pages:2Mi")->pages.node, -1);
+        b.s.config.instance.hugepages.mode = HUGEPAGES_KEEP;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "reserve-pages:1Gi"));
+}
+
+TEST(efa) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        ASSERT_ORDER(b, "load-module:ib_core", "load-module:ib_uverbs", "load-module:efa", "check-efa:efa", "start-unit:kubelet.service");
+        ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 0);        /* the launch template decides */
+        const char *spec = sample_file(&b.s, "/etc/containerd/base-runtime-spec.json")->file.content;
+        ASSERT_CONTAINS(spec, "\"RLIMIT_MEMLOCK\"");
+        ASSERT_CONTAINS(spec, "18446744073709551615");
+        ASSERT_TRUE(!strstr(spec, "RLIM_INFINITY"));
+        ASSERT_CONTAINS(sample_file(&b.s, "/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf")->file.content, "LimitMEMLOCK=infinity");
+        ASSERT_TRUE(strv_contains(action(&b, "start-unit:containerd.service")->unit.reads, "/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf"));
+        b.s.config.containerd.base_runtime_spec = sample_json(&b.s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1, 'hard': 2}]}}");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!strstr(sample_file(&b.s, "/etc/containerd/base-runtime-spec.json")->file.content, "18446744073709551615"));
+        b.s.config.containerd.base_runtime_spec = NULL;
+
+        box_model(&b, "m5.large");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "check-efa:efa") && !has(&b, "write-file:/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf"));
+        ASSERT_TRUE(!strstr(sample_file(&b.s, "/etc/containerd/base-runtime-spec.json")->file.content, "MEMLOCK"));
+        b.s.config.instance.efa = EFA_REQUIRE;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 1);
+        b.s.config.instance.expected_efa = 4;
+        b.s.config.instance.efa = EFA_AUTO;
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 4);
+        ASSERT_TRUE(has(&b, "check-machine:devices"));
+}
+
+TEST(kernel_settings) {
+        BOX(b, "m5.large");
+        Variable v[] = { { (char *)"net/ipv4/conf/eth0.1/rp_filter", (char *)"2" }, { (char *)"vm.panic_on_oom", (char *)" 0" } };
+        b.s.config.instance.sysctl = v;
+        b.s.config.instance.n_sysctl = 2;
+        sample_plan(&b.s);
+        ASSERT_STREQ(action(&b, "set-sysctl:net/ipv4/conf/eth0.1/rp_filter")->with, "2");
+        v[1].name = (char *)"net.ipv4.conf.eth0/1.rp_filter";           /* sysctl.d(5): the same */
+        refused(&b, CAUSE_INVALID, "spec.instance.sysctl", "is set twice, under two names");
+        v[1] = (Variable){ (char *)"vm/panic_on_oom", (char *)"1" };
+        refused(&b, CAUSE_INVALID, "spec.instance.sysctl.vm/panic_on_oom", "no other value than 0");
+        b.s.config.kubelet.config = sample_json(&b.s, "{'protectKernelDefaults': false}");
+        sample_plan(&b.s);
+        v[1] = (Variable){ (char *)"vm.nr_hugepages", (char *)"1" };
+        sample_plan(&b.s);
+        b.s.config.instance.hugepages.mode = HUGEPAGES_AUTO;
+        refused(&b, CAUSE_INVALID, "spec.instance.sysctl.vm.nr_hugepages", "keep one of the two");
+        b.s.config.kubelet.config = NULL;
+}
+
+/* ---- what a failure means ---- */
+
+TEST(joins_with_a_taint) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->after_any && !action(&b, "taint-node:" TAINT_FILE)->after);
+        ASSERT_TRUE(strv_contains(action(&b, "start-unit:kubelet.service")->unit.reads, TAINT_FILE));
+
+        char **flags = LIST("--register-with-taints=a=b:NoSchedule", "--v=2 --register-with-taints \"c=d:NoExecute,e:NoSchedule\"");
+        b.s.config.kubelet.flags = flags;
+        b.s.config.kubelet.config = sample_json(&b.s, "{'registerWithTaints': [{'key': 'x', 'value': 'y', 'effect': 'NoSchedule'}, {'key': 'z', 'effect': 'NoExecute'}]}");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        const Action *taint = action(&b, "taint-node:" TAINT_FILE), *turn = action(&b, "write-file:/run/nodestrap/kubelet-may-start");
+        for (size_t i = 0; i < b.s.plan->n; i++) {
+                const Action *a = &b.s.plan->actions[i];
+                if (plan_is_device_step(a))
+                        ASSERT_TRUE(strv_contains(taint->after_any, a->id) && strv_contains(turn->after_any, a->id) && !strv_contains(turn->after, a->id));
+        }
+        ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
+        ASSERT_ORDER(b, "taint-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
+        _cleanup_(freep) char *last = strv_join(taint->device.words, " ");
+        ASSERT_STREQ(last, "c=d:NoExecute e:NoSchedule");
+
+        b.s.config.kubelet.flags = NULL;
+        sample_plan(&b.s);
+        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->device.words, " ");
+        ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
+        b.s.config.kubelet.config = NULL;
+        strv_free(flags);
+}
+
+TEST(json_names_what_a_step_wants) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "19", "2");
+        b.s.config.instance.hugepages.mode = HUGEPAGES_AUTO;
+        sample_plan(&b.s);
+        json_t *plan = plan_to_json(b.s.plan), *a, *all = json_object_get(plan, "actions");
+        size_t i, seen = 0;
+        json_array_foreach(all, i, a) {
+                const char *id = json_string_value(json_object_get(a, "id"));
+                if (streq(id, "partition-gpus:mig")) {
+                        json_t *l = json_array_get(json_object_get(a, "layouts"), 7);
+                        ASSERT_EQ(json_integer_value(json_object_get(l, "gpu")), 7);
+                        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(l, "profiles"), 1)), "1g.5gb");
+                } else if (streq(id, "reserve-pages:2Mi")) {
+                        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(a, "pages"), "count")), 10561);
+                        ASSERT_TRUE(json_is_true(json_object_get(json_object_get(a, "pages"), "ifNone")));
+                } else if (streq(id, "start-unit:" FM))
+                        ASSERT_TRUE(json_is_true(json_object_get(a, "retry")) && streq(json_string_value(json_object_get(a, "class")), "nvswitch"));
+                else if (streq(id, "start-unit:nvidia-persistenced.service"))
+                        ASSERT_TRUE(json_is_true(json_object_get(a, "optional")));
+                else if (streq(id, "start-unit:containerd.service"))
+                        ASSERT_TRUE(json_array_size(json_object_get(a, "afterAny")) > 10);
+                else
+                        continue;
+                seen++;
+        }
+        ASSERT_EQ(seen, 5);
+        json_decref(plan);
+}
+
+TEST_MAIN
