@@ -179,11 +179,27 @@ static void cross_check(Host *h, const char *unread) {
         g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
 }
 
+/* ---- the driver ---- */
+
+/* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator brings the driver, the next
+ * plan must be the same plan. Units: those of EKS's images (facts: nvidia 7.1, 7.2), whose program comes later in the boot. */
+static bool image_has_driver(const Root *root, const char *kernel) {
+        static const char *const signs[] = {
+                "/usr/bin/nvidia-smi", "/usr/lib/systemd/system/nvidia-setup.service", "/etc/systemd/system/nvidia-setup.service",
+                "/usr/lib/systemd/system/nvidia-kmod-load.service", "/etc/systemd/system/nvidia-kmod-load.service",
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+                if (root_exists(root, signs[i]) > 0)
+                        return true;
+        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
+        return kernel && root_read(root, path, 8 << 20, &text, NULL) >= 0 && strstr(text, "/nvidia.ko");
+}
+
 /* ---- MIG, as AWS's recipe for P4d asks for it ---- */
 
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
-        if (config->nvidia.n_mig > 0 || g->class == GPU_CLASS_NONE)
+        if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE || (g->model && !g->model->mig))
                 return 0;
         int r = root_read(root, MIG_FILE, 64 << 10, &text, NULL);
         if (r == -ENOENT)
@@ -208,6 +224,7 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
                 g->class = class_of_devices(h);
         }
         cross_check(h, unread);
+        g->driver = g->class != GPU_CLASS_NONE && (h->modelled || image_has_driver(root, h->kernel));
         if (h->modelled)
                 return 0;
         take_census(config, h);

@@ -150,6 +150,7 @@ typedef struct Gpus {
         unsigned count;                 /* display functions of NVIDIA's that are there */
         unsigned expected;              /* as many as the instance type promises; count where nobody says */
         const GpuModel *model;          /* of all of them, or of the instance type's where none is there; NULL: not in the table, or they differ */
+        bool driver;                    /* the image brings NVIDIA's driver, whether it is loaded or not */
         char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
 } Gpus;
 /* Something that this machine should have, by the instance type or the configuration, and has not: the sentence names it. */

@@ -4,6 +4,13 @@
 #include "plan/devices.h"
 #include "base/str.h"
 
+static bool asks_for_node(const HugePages *h) {
+        for (size_t i = 0; i < h->n_pages; i++)
+                if (h->pages[i].numa_node >= 0)
+                        return true;
+        return false;
+}
+
 /* Is it of something that this configuration uses? What it does not is only told. */
 static bool is_needed(const Config *config, Cause cause) {
         switch (cause) {
@@ -15,6 +22,8 @@ static bool is_needed(const Config *config, Cause cause) {
                 return config->instance.efa != EFA_OFF;
         case CAUSE_DISKS:
                 return config->instance.storage.strategy != STORAGE_NONE;
+        case CAUSE_NUMA:                /* else it may be wanted so: numa=off, or CPU options of the launch template */
+                return asks_for_node(&config->instance.hugepages);
         default:
                 return true;
         }

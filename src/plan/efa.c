@@ -28,6 +28,11 @@ static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
                           "processes of a node; set spec.instance.sysctl to 0 if that is wanted", host->ptrace_scope);
 }
 
+/* Nobody asked for EFA and its devices are here: a node without it is as good as it was. */
+static bool is_extra(const InstanceOptions *o) {
+        return o->efa == EFA_AUTO && o->expected_efa == 0;
+}
+
 void plan_efa(Plan *plan, const Config *config, const Host *host) {
         const InstanceOptions *o = &config->instance;
         _cleanup_(freep) char *before = NULL;
@@ -36,6 +41,7 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_RUN, GROUP, modules[i], "EFA's driver and what it stands on");
+                load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);
                 free(before);
@@ -46,6 +52,7 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
         if (count > 0)
                 check->with = xasprintf("%u device%s", count, count == 1 ? "" : "s");
         check->device.count = count;
+        check->lenient = is_extra(o);
         devices_seen(check, host, pci_is_efa);
         action_after(check, before);
 }

@@ -103,6 +103,11 @@ static void put_count(const Stack *s, Action *a) {
         a->with = xasprintf("%u GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
 }
 
+/* One that failed is told of; whether the driver is there all the same, the next steps find out. */
+static void fill_loader(_unused_ Stack *s, Action *a) {
+        a->lenient = true;
+}
+
 static void fill_driver(Stack *s, Action *a) {
         a->device.words = strv_copy(s->parameters);
         devices_seen(a, s->host, pci_is_gpu);
@@ -195,9 +200,9 @@ typedef struct Step {
 } Step;
 
 static const Step steps[] = {
-        { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", NULL, NULL, "if the image chooses its driver at boot" },
-        { ACTION_AWAIT_UNIT, "nvidia-setup.service", NULL, NULL, "if the image installs its driver at boot" },
-        { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", NULL, NULL, "if the image loads its driver by itself" },
+        { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", NULL, fill_loader, "if the image chooses its driver at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-setup.service", NULL, fill_loader, "if the image installs its driver at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", NULL, fill_loader, "if the image loads its driver by itself" },
         { ACTION_LOAD_MODULE, "nvidia", NULL, NULL, "the driver, with the options of this plan" },
         { ACTION_LOAD_MODULE, "nvidia_uvm", NULL, NULL, "CUDA's unified memory" },      /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         { ACTION_CHECK_DRIVER, "nvidia", NULL, fill_driver, "loaded, and at every GPU" },
@@ -322,11 +327,16 @@ static bool asks_for_something(const Nvidia *n) {
 
 /* ---- the whole ---- */
 
-/* The image's own units do as they like. */
+/* The image's own units do as they like, or a pod brings all of it, for which kubelet must run. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
-        diag_warn(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode", "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not wait for them%s",
-                  gpus, gpus == 1 ? " is" : "s are", asks_for_something(&config->nvidia) ? "; what else is set there has no effect" : "");
-        plan_file(plan, PHASE_CONFIG, GROUP, FABRIC_TURN, "mode off: fabric manager is left to the image", "", 0644);
+        const char *are = gpus == 1 ? " is" : "s are", *more = asks_for_something(&config->nvidia) ? "; what else is set there has no effect" : "";
+        if (config->nvidia.mode == NVIDIA_OFF)
+                diag_warn(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode", "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not wait for them%s",
+                          gpus, are, more);
+        else
+                diag_warn(&plan->warnings, "no-driver", NULL, NULL, "this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads it): %u NVIDIA GPU%s left to "
+                          "whatever brings one later, such as a pod of NVIDIA's operator, and kubelet does not wait for them%s", gpus, are, more);
+        plan_file(plan, PHASE_CONFIG, GROUP, FABRIC_TURN, "fabric manager is left to the image", "", 0644);
 }
 
 static int plan_stack(Stack *s, const Config *config, Diag *diag) {
@@ -358,7 +368,7 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
                         diag_warn(&plan->warnings, "no-effect", NULL, NVIDIA_PATH, "has no effect: this machine has no NVIDIA GPU");
                 return 0;
         }
-        if (want->mode == NVIDIA_OFF) {
+        if (want->mode == NVIDIA_OFF || !host->gpus.driver) {
                 plan_hands_off(plan, config, gpus);
                 return 0;
         }

@@ -208,9 +208,13 @@ TEST(what_is_not_used_may_be_missing) {
         b.s.config.nvidia.mode = NVIDIA_OFF;
         b.s.config.instance.efa = EFA_OFF;
         sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 0);
+        ASSERT_TRUE(sample_warned(&b.s, "unused-device-missing"));
+        PageRequest pages[] = { { .size = 2 << 20, .count = 1, .numa_node = 0 } };
+        b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 1, POLICY_FAIL };
+        sample_plan(&b.s);
         ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 1);
         ASSERT_EQ(action(&b, "check-machine:devices")->device.shortfalls[0].cause, CAUSE_NUMA);
-        ASSERT_TRUE(sample_warned(&b.s, "unused-device-missing"));
         b.s.config.instance.storage.strategy = STORAGE_RAID0;
         b.s.config.instance.storage.mount_path = (char *)"/mnt/k8s-disks";
         b.s.config.nvidia.mode = NVIDIA_AUTO;
@@ -218,6 +222,29 @@ TEST(what_is_not_used_may_be_missing) {
         ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 3);
         b.s.host.shortfalls = NULL;
         b.s.host.n_shortfalls = 0;
+        b.s.config.instance.hugepages = (HugePages){};
+}
+
+/* A pod may bring it, and kubelet must run for that. */
+TEST(an_image_without_a_driver) {
+        BOX(b, "p5.48xlarge");
+        b.s.host.gpus.driver = false;
+        sample_plan(&b.s);
+        ASSERT_TRUE(sample_warned(&b.s, "no-driver"));
+        ASSERT_TRUE(!has(&b, "load-module:nvidia") && !has(&b, "start-unit:" FM) && !has(&b, "await-fabric:fabric"));
+        ASSERT_EQ(action(&b, "write-file:" FABRIC_TURN)->phase, PHASE_CONFIG);
+        ASSERT_TRUE(has(&b, "check-machine:devices") && has(&b, "check-efa:efa"));
+}
+
+/* What nobody asked for may fail: the image's own units, and EFA that is merely there. */
+TEST(what_is_extra_is_only_told) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        ASSERT_TRUE(action(&b, "await-unit:nvidia-setup.service")->lenient && !action(&b, "load-module:nvidia")->lenient);
+        ASSERT_TRUE(action(&b, "check-efa:efa")->lenient && action(&b, "load-module:efa")->lenient);
+        b.s.config.instance.expected_efa = 32;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!action(&b, "check-efa:efa")->lenient && !action(&b, "load-module:efa")->lenient);
 }
 
 /* ---- what the configuration changes ---- */

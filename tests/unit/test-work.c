@@ -181,6 +181,18 @@ TEST(failed) {
         ASSERT_STREQ(outcome(&b, 1), "skipped");
 }
 
+TEST(what_nobody_asked_for_may_fail) {
+        BOX(b, fails);
+        add(&b, changes);
+        b.plan.actions[0].lenient = true;
+        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 1), "done");
+        ASSERT_TRUE(!diag_first_error(&b.diag) && diag_count(&b.diag, true) == 1);
+        ASSERT_STREQ(b.diag.items[0].text, "0 has no disk");
+}
+
 static int knows_its_step(Work *w) {
         const Action *a = w->action;
         ASSERT_TRUE(a->storage.array && a->storage.state == STEP_REPAIR && a->storage.n_moves == 1);
