@@ -12,8 +12,10 @@ import storage
 from storage import CONTAINERD, KUBELET, MOUNT_PATH, PODS, Problem, bake, disks, sh, write
 
 MINE = ('blobs', 'snapshots', 'pki', 'user')
-STALE = {'mnt-k8s\\x2ddisks-0.mount': ('/dev/disk/by-uuid/5c1c3e0d-2b6b-4a57-9c4d-3c4d0a7b1e11', MOUNT_PATH + '/0', 'xfs', 'defaults,noatime'),
-         'var-lib-containerd.mount': (MOUNT_PATH + '/0/containerd', CONTAINERD, 'none', 'bind')}
+OLD_DISK = '/dev/disk/by-uuid/5c1c3e0d-2b6b-4a57-9c4d-3c4d0a7b1e11'
+STALE = {'Mount': {'mnt-k8s\\x2ddisks-1.mount': (OLD_DISK, MOUNT_PATH + '/1', 'xfs', 'defaults,noatime')}}     # binds nothing
+STALE['RAID0'] = STALE['RAID10'] = {'mnt-k8s\\x2ddisks-0.mount': (OLD_DISK, MOUNT_PATH + '/0', 'xfs', 'defaults,noatime'),
+                                    'var-lib-containerd.mount': (MOUNT_PATH + '/0/containerd', CONTAINERD, 'none', 'bind')}
 
 
 def user_data(node, word):
@@ -35,10 +37,10 @@ def keep(node):
     natural.save(natural.KEPT, kept)
 
 
-def leave_remains():
+def leave_remains(strategy):
     write('/.aws/mdadm.conf', 'ARRAY /dev/md/kubernetes metadata=1.2 name=old:kubernetes UUID=3aaa0122:29827cfa:5331ad66:ca767371\n')
     wants = '/etc/systemd/system/multi-user.target.wants/'
-    for unit, (what, where, kind, options) in STALE.items():
+    for unit, (what, where, kind, options) in STALE[strategy].items():
         write('/etc/systemd/system/' + unit, f'[Unit]\nDescription=Of an earlier boot\n[Mount]\nWhat={what}\nWhere={where}\nType={kind}\nOptions={options}\n'
                                              '[Install]\nWantedBy=multi-user.target\n')
         os.symlink('../' + unit, wants + unit)
@@ -80,7 +82,7 @@ def main(strategy, n, fs):
     elif boot == 2:
         report.line(f'{what}: reboot', node.complaints_up(node.filter(natural.AGAIN)) + sandbox(node), node.describe)
         write('/etc/hostname', 'ip-10-9-8-7\n')
-        leave_remains()
+        leave_remains(node.strategy)
         natural.save(natural.KEPT, {})
         sh('sync')
         write('/dev/ttyS0', 'VMTEST blank-drives\n')
