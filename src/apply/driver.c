@@ -124,8 +124,8 @@ static int check_gpus(Work *w) {
                 return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
         if (t.size > 0)
                 return work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU "
-                                 "that this driver or its flavour (open, proprietary) does not know, or one that is broken: replace the instance",
-                                 t.data);
+                                 "that this driver or its flavour (open, proprietary) does not know, or one that is broken: replace the instance. Where another "
+                                 "driver shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off", t.data);
         return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the executors that speak to NVIDIA's management library share: fabric.c, mig.c, clocks.c. */
+/* What the executors that speak to NVIDIA's management library share: fabric.c, mig.c, clocks.c, cdi.c. */
 #include "apply/work.h"
 #include "nvidia/nvml.h"
 

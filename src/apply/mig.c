@@ -193,12 +193,22 @@ static int division_look(Division *d) {
 
 /* ---- instances ---- */
 
-static int part_clear(Division *d, const Part *part) {
+static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlInstance *i) {
+        for (size_t k = 0; list && k < list->n; k++)
+                if (list->items[k].profile == i->profile && list->items[k].start == i->start && list->items[k].size == i->size)
+                        return &list->items[k];
+        return NULL;
+}
+
+/* keep: places of instances that stay; or NULL. */
+static int part_clear(Division *d, const Part *part, const NvmlInstances *keep) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         int code = nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there);
         if (code != NVML_OK)
                 return fail_part(d, part, code, "its MIG instances cannot be listed");
         for (size_t i = 0; i < there.n; i++) {
+                if (instance_like(keep, &there.items[i]))
+                        continue;
                 const NvmlProfile *profile = profile_of(part, there.items[i].profile);
                 _cleanup_(freep) char *what = xasprintf("the instance %s cannot be destroyed", profile->name);
                 code = nvml_mig_destroy(&there.items[i]);
@@ -273,11 +283,11 @@ static int part_fill_by_place(Division *d, const Part *part) {
 
 static int part_fill(Division *d, const Part *part) {
         work_at(d->w, "NVML was asked to divide %s, and did not answer", part->name);
-        int r = part_clear(d, part);
+        int r = part_clear(d, part, NULL);
         for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
                 int code = nvml_mig_create(part->device, &part->wanted[i], NULL);
                 if (code == NVML_INSUFFICIENT_RESOURCES) {
-                        r = part_clear(d, part);
+                        r = part_clear(d, part, NULL);
                         return r < 0 ? r : part_fill_by_place(d, part);
                 }
                 r = code == NVML_OK ? 0 : fail_create(d, part, &part->wanted[i], code);
@@ -310,7 +320,7 @@ static int modes_set(Division *d) {
         for (size_t i = 0; i < d->n; i++) {
                 Part *part = &d->parts[i];
                 bool on = wants_on(part);
-                int r = part->touched && part->was_on && !on ? part_clear(d, part) : 0;
+                int r = part->touched && part->was_on && !on ? part_clear(d, part, NULL) : 0;
                 if (r >= 0 && part->touched)
                         r = part_set_mode(d, part, on);
                 if (r < 0)
@@ -442,21 +452,29 @@ static int modes_activate(Division *d) {
 
 /* ---- all or nothing ---- */
 
+/* What could not be destroyed, because a pod uses it, is where it was. */
+static int instances_put_back(const Part *part) {
+        _cleanup_(nvml_instances_done) NvmlInstances there = {};
+        if (part->before.n > 0 && nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) != NVML_OK)
+                return -EIO;
+        for (size_t i = 0; i < part->before.n; i++) {
+                const NvmlInstance *old = &part->before.items[i], *left = instance_like(&there, old);
+                const NvmlProfile *profile = profile_of(part, old->profile);
+                bool whole = true;
+                if (!profile || (left ? nvml_mig_is_whole(left, profile, &whole) : nvml_mig_create(part->device, profile, old)) != NVML_OK || !whole)
+                        return -EIO;
+        }
+        return 0;
+}
+
 static int part_put_back(Division *d, const Part *part) {
         bool on = false, pending = false;
         int activation = NVML_OK, code = nvml_mig_mode(part->device, &on, &pending), r = 0;
         if (code == NVML_OK && on)
-                r = part_clear(d, part);
+                r = part_clear(d, part, part->was_on ? &part->before : NULL);
         if (r >= 0 && code == NVML_OK && (on != part->was_on || pending != part->was_on))
                 code = nvml_mig_set_mode(part->device, part->was_on, &activation);
-        if (r < 0 || code != NVML_OK || activation != NVML_OK)
-                return -EIO;
-        for (size_t i = 0; i < part->before.n; i++) {
-                const NvmlProfile *profile = profile_of(part, part->before.items[i].profile);
-                if (!profile || nvml_mig_create(part->device, profile, &part->before.items[i]) != NVML_OK)
-                        return -EIO;
-        }
-        return 0;
+        return r < 0 || code != NVML_OK || activation != NVML_OK ? -EIO : instances_put_back(part);
 }
 
 /* Why it failed comes first, what became of the GPUs second. */

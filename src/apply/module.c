@@ -60,10 +60,12 @@ static int is_loaded(Work *w, Cause cause, const char *name) {
 }
 
 static Cause cause_of(const char *name) {
-        static const char *const efa[] = { "efa", "ib_core", "ib_uverbs" };
-        for (size_t i = 0; i < ARRAY_SIZE(efa); i++)
-                if (streq(efa[i], name))
-                        return CAUSE_EFA;
+        static const struct { const char *name; Cause cause; } known[] = {
+                { "efa", CAUSE_EFA }, { "ib_core", CAUSE_EFA }, { "ib_uverbs", CAUSE_EFA }, { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                if (streq(known[i].name, name))
+                        return known[i].cause;
         return CAUSE_MODULE;
 }
 

@@ -377,6 +377,8 @@ static const char *hint_for(Cause cause) {
                 { CAUSE_FILESYSTEM, "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
                 { CAUSE_MODULE,     "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
                 { CAUSE_EFA,        "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
+                { CAUSE_DRIVER,     "; modinfo tells whether the image has it for this kernel, dmesg (NVRM) why it was refused. Where a pod brings the driver, as "
+                                    "NVIDIA's GPU operator does, set spec.accelerator.nvidia.mode: off" },
                 { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
                 { CAUSE_CDI,        "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
         };

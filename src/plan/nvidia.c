@@ -87,8 +87,13 @@ static bool wants_channel(const Stack *s) {
         return runs_imex(s) || s->want->imex_channel0;
 }
 
+/* On trays also the DRA driver's daemon is the image's program. */
+static bool uses_imex(const Stack *s) {
+        return runs_imex(s) || (is_tray(s) && s->imex != IMEX_OFF);
+}
+
 static bool has_programs(const Stack *s) {
-        return s->manager || is_tray(s) || runs_imex(s);
+        return s->manager || uses_imex(s);
 }
 
 /* ---- what a step needs beside its target ---- */
@@ -113,7 +118,7 @@ static void fill_versions(Stack *s, Action *a) {
                 strv_add(&a->device.words, "nv-fabricmanager");
         if (s->manager && is_nvlink5(s))
                 strv_add(&a->device.words, "nvlsm");
-        if (is_tray(s) || runs_imex(s))         /* also the DRA driver's daemon is the image's program */
+        if (uses_imex(s))
                 strv_add(&a->device.words, "nvidia-imex");
         a->with = strv_join(a->device.words, ", ");
 }
@@ -165,8 +170,9 @@ static void fill_clocks(Stack *s, Action *a) {
         a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
 }
 
-static void fill_clocks_unit(Stack *s, Action *a) {
-        a->lenient = s->want->clocks == CLOCKS_AUTO;
+/* What it did not do, the next step does, or says why not. */
+static void fill_clocks_unit(_unused_ Stack *s, Action *a) {
+        a->lenient = true;
 }
 
 static bool is_read_by_imex(const Action *a, _unused_ const char *unit) {

@@ -156,6 +156,8 @@ TEST(a_module_that_cannot_be_loaded) {
         MODULE(b, "efa");
         box_program(&b, "modprobe", "echo 'modprobe: FATAL: Module efa not found' >&2; exit 1");
         assert_fails(&b, module_work, CAUSE_EFA, "the kernel module efa cannot be loaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module efa not found\"");
+        b.action.target = (char *)"nvidia";
+        assert_fails(&b, module_work, CAUSE_DRIVER, "Where a pod brings the driver, as NVIDIA's GPU operator does, set spec.accelerator.nvidia.mode: off");
         b.action.target = (char *)"ib_umad";
         assert_fails(&b, module_work, CAUSE_MODULE, "modinfo tells whether the image has it");
         box_program(&b, "modprobe", "exit 0");

@@ -148,6 +148,31 @@ TEST(a_failure_in_the_middle_changes_nothing) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; what was there before could not be put back on GPU 0 (0000:10:00.0)");
 }
 
+TEST(an_instance_that_a_pod_uses) {
+        MIG(m, 2, "gpus 2\nerror nvmlComputeInstanceDestroy 19 1\n");
+        want(&m, 0, "7g.80gb");
+        want(&m, 1, "7g.80gb");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 1 1\ninstance 1 1 14 0 2 1\ninstance 1 2 9 4 4 1\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 1 (0000:20:00.0): the instance 2g.20gb cannot be destroyed: In use by another client (19)");
+        ASSERT_CONTAINS(m.work.text, "; what was there before is there again on every GPU");
+        ASSERT_EQ(instances(&m, "instance 0 1 14 2 2 1"), 1);
+        ASSERT_EQ(instances(&m, "instance 0 "), 1);
+        ASSERT_EQ(instances(&m, "instance 1 1 14 0 2 1"), 1);
+        ASSERT_EQ(instances(&m, "instance 1 2 9 4 4 1"), 1);
+}
+
+TEST(cdi_of_gpus_that_somebody_else_divides) {
+        MIG(m, 2, "model a100-40\ngpus 2\n");
+        m.action.target = (char *)"/run/cdi/nvidia.yaml";
+        program(&m, "nvidia-ctk", "echo 'no MIG devices' >&2; exit 1");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 1 1\n");
+        ASSERT_EQ(cdi_work(&m.work), 0);
+        ASSERT_EQ(m.work.warnings.n, 1);
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0) is in MIG mode and has no instance");
+        write_file(m.state, "mig 0 1 1\ninstance 0 1 14 2 2 1\nmig 1 0 0\n");
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "nvidia-ctk exited with status 1, last said \"no MIG devices\"");
+}
+
 TEST(in_use_for_a_moment) {
         MIG(m, 1, "gpus 1\nmig in-use 1x\n");
         want(&m, 0, "7g.80gb");

@@ -18,6 +18,9 @@ TEST(every_gpu_is_listed) {
         assert_works(&b, list_work, 0);
         ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "gpus")), 2);
         ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "migDevices")), 1);
+        b.action.device.count = 1;      /* a table that knows of fewer */
+        assert_works(&b, list_work, 0);
+        ASSERT_EQ(json_integer_value(json_object_get(b.work.found, "gpus")), 2);
 }
 
 TEST(a_gpu_is_not_listed) {
