@@ -428,8 +428,9 @@ static int reboot_once(Division *d) {
         log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once", d->w->action->id, gpus,
                     d->reset_why ?: "resetting did not change it");
         r = work_run(d->w, CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for", argv);
-        d->rebooting = r >= 0 || r == -ECANCELED;       /* stopped by that very signal: it was asked for */
-        if (!d->rebooting)                              /* so a later boot may make it */
+        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot may make it. */
+        d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
+        if (!d->rebooting)
                 return root_remove(d->w->root, LEDGER) < 0 ? -EIO : r;
         return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
                          "and goes on then", gpus, d->reset_why ?: "resetting did not change it");
