@@ -5,6 +5,7 @@
 #include "apply/device.h"
 #include "apply/gpus.h"
 
+#include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -423,10 +424,14 @@ static int reboot_once(Division *d) {
         r = ledger_write(d, boot, wanted);
         if (r < 0)
                 return r;
+        /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its verdict. */
+        log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once", d->w->action->id, gpus,
+                    d->reset_why ?: "resetting did not change it");
         r = work_run(d->w, CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for", argv);
-        if (r < 0)                      /* it was not made, so a later boot may */
+        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot may make it. */
+        d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
+        if (!d->rebooting)
                 return root_remove(d->w->root, LEDGER) < 0 ? -EIO : r;
-        d->rebooting = true;
         return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
                          "and goes on then", gpus, d->reset_why ?: "resetting did not change it");
 }

@@ -5,7 +5,7 @@
 # gpu: p4d-24xlarge gen1 reset-fails=no
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu
-# console: nodestrap: failed \(33 EMIGREBOOT\) at partition-gpus:mig: .*this machine reboots now, once
+# console: partition-gpus:mig: MIG mode of GPU .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (facts: nvidia 5.1), which nodestrap
 # asks for; the second boot divides them.

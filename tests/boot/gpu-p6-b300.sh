@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0
+# run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5
 # gpu: p6-b300 gen1
 # tree: enabled gpu
