@@ -55,14 +55,14 @@ enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };     /* LATER
 typedef struct Executor {
         const char *name;
         bool host_only;                                 /* skipped where the root is not the running system's */
+        Cause overdue;                                  /* of a deadline that has passed; none: CAUSE_DEADLINE */
         int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_* */
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
-        Cause (*late)(const Task *t);                   /* of a deadline that has passed; NULL: */
-        Cause overdue;                                  /* the same where it is always one; none: CAUSE_DEADLINE */
+        Cause (*late)(const Task *t);                   /* the same where it depends on the task; or NULL */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */
 } Executor;
