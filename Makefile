@@ -116,8 +116,9 @@ package:                                 # dist/nodestrap_*.deb, lint-free, inst
 # Of the machines check-boot runs those that take a minute or two; the others, with instance stores in every state, take half an hour.
 VMS_SHORT    := $(patsubst %,tests/vm/%.sh,hugepages late-disks modules move-steps power-on-bookworm power-on-trixie raid-steps storage-short)
 VMS          := $(filter-out $(VMS_SHORT),$(sort $(wildcard tests/vm/*.sh)))
-check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and the short ones of the machines
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) tests/run.sh $(sort $(wildcard tests/boot/*.sh)) $(VMS_SHORT)
+check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and the short ones of the machines; two at a time, the one that only waits first
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) \
+	  tests/run.sh -j 2 tests/boot/gpu-hangs.sh $(filter-out %/gpu-hangs.sh,$(sort $(wildcard tests/boot/*.sh))) $(VMS_SHORT)
 check-vm: $(O)/nodestrap $(HELPERS)      # machines with instance stores: from power-on, with the power cut; two at a time, the long ones first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \
 	  tests/run.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))
