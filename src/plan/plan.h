@@ -37,7 +37,8 @@ typedef enum ActionType {
                                  * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them) */
         ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager", "nvidia-imex", "nvlsm") that are there are the
                                  * driver's version; nvlsm counts its own and only has to be there */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them: fewer are a
+                                 * warning, none is a failure */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs has joined it, by NVML; device.class: what that means */
         ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
