@@ -151,11 +151,15 @@ static int check_nvlsm(Work *w) {
                          "image needs the packages nvlsm, libibumad and infiniband-diags", missing);
 }
 
-/* Where a program names no version, it says itself when it starts whether it gets along with the driver. */
+/* Where a program names no version, or fails over the question, it says itself when it starts whether it gets along with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _cleanup_(freep) char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
+        if (r == -EIO) {                /* it ran, and ended badly */
+                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s", (int)strcspn(w->text, "\n"), w->text);
+                return 0;
+        }
         if (r < 0)
                 return r;
         *ret = version_in(output);
