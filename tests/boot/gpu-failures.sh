@@ -87,7 +87,7 @@ power_on p5-48xlarge smi-fails="Unable to determine the device handle for GPU2: 
 fails 33 ENVIDIASMI 'Unable to determine the device handle' "nvidia-smi fails"
 power_on p5-48xlarge; mv /usr/bin/nvidia-ctk /root/
 try "no nvidia-ctk: the node comes up" node_starts
-try "kubelet starts without CDI" kubelet_saw cdi=no
+try "kubelet starts without CDI" kubelet_saw cdi=none
 try "what is missing is on record" grep -q 'nvidia-container-toolkit' /run/nodestrap/status.json
 mv /root/nvidia-ctk /usr/bin/
 
