@@ -34,7 +34,8 @@ typedef enum ActionType {
         ACTION_CHECK_MACHINE,   /* target: "devices"; device.shortfalls: the census that was taken; the first one's cause is the failure's */
         ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound to the driver, and there are device.count of them */
         ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded, bound to every GPU of device.seen, with the parameters of device.words
-                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them) */
+                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them; with a "?" behind it nobody asked for
+                                 * just this, and a driver that does not know it is only a warning) */
         ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager", "nvidia-imex", "nvlsm") that are there are the
                                  * driver's version; nvlsm counts its own and only has to be there */
         ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them: fewer are a

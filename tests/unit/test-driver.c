@@ -82,6 +82,18 @@ TEST(its_parameters) {
         ASSERT_CONTAINS(b.work.text, "reboot once");
 }
 
+/* With a mark behind it: the planner's choice, not the user's. */
+TEST(a_parameter_that_nobody_asked_for) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
+        b.action.device.words = words;
+        assert_works(&b, driver_work, 0);
+        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and does as it does without");
+        words[0] = (char *)"CoherentGPUMemoryMode=numa?";
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
+}
+
 /* ---- versions ---- */
 
 static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", NULL };
