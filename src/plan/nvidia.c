@@ -126,8 +126,9 @@ static void fill_versions(Stack *s, Action *a) {
         a->with = strv_join(a->device.words, ", ");
 }
 
+/* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */
 static void fill_persistenced(_unused_ Stack *s, Action *a) {
-        a->optional = true;
+        a->optional = a->lenient = true;
 }
 
 static void fill_umad(Stack *s, Action *a) {

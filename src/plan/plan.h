@@ -86,7 +86,7 @@ typedef struct Action {
         uint64_t deadline_usec; /* for this action alone */
         bool optional;          /* start-unit: an image without this unit is warned of, not failed */
         bool retry;             /* start-unit: a start that fails is tried again, with back-off, until the deadline */
-        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn) */
+        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn, persistenced) */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
         struct { uint64_t size, count; int node; bool if_none; } pages; /* bytes of one; -1: over all nodes; if_none: what is reserved wins */
         struct {

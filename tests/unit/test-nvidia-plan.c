@@ -263,6 +263,14 @@ TEST(mode_off_leaves_all_to_the_image) {
         _cleanup_(freep) char *_words = strv_join(action(&b, "check-driver:nvidia")->device.words, " "); \
         ASSERT_STREQ(_words, wanted); })
 
+TEST(a_node_does_without_persistenced) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        const Action *a = action(&b, "start-unit:nvidia-persistenced.service");
+        ASSERT_TRUE(a->optional && a->lenient);
+        ASSERT_TRUE(!action(&b, "start-unit:" FM)->lenient);
+}
+
 TEST(options_of_the_driver) {
         BOX(b, "p6e-gb200.36xlarge");
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
