@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on none. Instances live until the next boot on
  * every GPU, the mode does on Hopper and later; on Ampere the mode stays and its change waits for a reset, which inside a virtual
- * machine may be possible only by a reboot: that is made once, and LEDGER remembers it (facts: nvidia 5.1, 5.3). */
+ * machine may be possible only by a reboot: that is made once, before kubelet's turn, and LEDGER remembers it
+ * (facts: nvidia 5.1, 5.3). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -420,6 +421,9 @@ static int reboot_once(Division *d) {
         if (earlier)
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT, "MIG mode of %s is still pending after the reboot that was made for it; no second one is made: "
                                  "nvidia-smi -q shows the modes, and removing " LEDGER " allows another", gpus);
+        if (root_exists(d->w->root, KUBELET_TURN) != 0)         /* pods may run, and nobody has drained the node */
+                return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s), which is not made, since kubelet may run "
+                                 "already; drain the node and reboot it", gpus, d->reset_why ?: "resetting did not change it");
         r = ledger_write(d, boot, wanted);
         if (r < 0)
                 return r;
