@@ -45,7 +45,7 @@ static char *gpu_without_instances(Work *w) {
                 return NULL;
         for (size_t i = 0; i < gpus.n && !name; i++)
                 if (is_divided_into_nothing(gpus.items[i].device))
-                        name = xasprintf("GPU %zu (%s)", i, gpus.items[i].address);
+                        name = gpu_name(&gpus, i);
         nvml_close(&gpus);
         return name;
 }

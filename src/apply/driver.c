@@ -8,10 +8,9 @@
 
 #include <errno.h>
 
-#define PROC          "/proc/driver/nvidia"
-#define OPTIONS_FILE  "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
-#define NVLSM         "/opt/nvidia/nvlsm/sbin/nvlsm"
-#define TEXT_MAX      (256 << 10)
+#define PROC     "/proc/driver/nvidia"
+#define NVLSM    "/opt/nvidia/nvlsm/sbin/nvlsm"
+#define TEXT_MAX (256 << 10)
 
 /* ---- what the driver says ---- */
 
@@ -84,13 +83,13 @@ static void add_difference(const char *params, const char *word, Differences *d)
 static int tell_params(Work *w, const Differences *d) {
         if (d->ignored.size > 0)
                 diag_warn(&w->warnings, "driver-parameter", NULL, w->action->id, "this driver of NVIDIA's does not know the parameter %s and does as it does "
-                          "without; " OPTIONS_FILE " has it for a newer one", d->ignored.data);
+                          "without; " NVIDIA_OPTIONS " has it for a newer one", d->ignored.data);
         if (d->unknown.size > 0)
                 return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
-                                 "what " OPTIONS_FILE " asks of it; use an image with a newer driver, or do without that setting in "
+                                 "what " NVIDIA_OPTIONS " asks of it; use an image with a newer driver, or do without that setting in "
                                  "spec.accelerator.nvidia", d->unknown.data);
         if (d->other.size > 0)
-                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for "
+                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS " says what is asked for "
                                  "now, but a driver that is loaded reads it no more: reboot once (an image whose initramfs loads the driver needs "
                                  "that file in it)", d->other.data);
         return 0;

@@ -20,7 +20,7 @@
 typedef struct Part {                   /* one GPU and what is wanted of it */
         const MigLayout *layout;
         NvmlDevice device;
-        char *name;                     /* "GPU 3 (0000:86:00.0)" */
+        char *name, *address;           /* "GPU 3 (0000:86:00.0)", "0000:86:00.0": known also while the library is closed */
         NvmlProfile *profiles; size_t n_profiles;
         NvmlProfile *wanted; size_t n_wanted;
         bool supported, was_on, is_on, touched;
@@ -46,6 +46,7 @@ static void division_done(Division *d) {
         division_close(d);
         for (size_t i = 0; i < d->n; i++) {
                 free(d->parts[i].name);
+                free(d->parts[i].address);
                 free(d->parts[i].profiles);
                 free(d->parts[i].wanted);
                 nvml_instances_done(&d->parts[i].before);
@@ -73,8 +74,10 @@ static int division_open(Division *d) {
                 if (gpu >= d->gpus.n)
                         return work_fail(d->w, -ENODEV, CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU %u, and there are %zu, from 0 on", gpu, d->gpus.n);
                 d->parts[i].device = d->gpus.items[gpu].device;
-                if (!d->parts[i].name)
-                        d->parts[i].name = xasprintf("GPU %u (%s)", gpu, d->gpus.items[gpu].address);
+                if (d->parts[i].name)
+                        continue;
+                d->parts[i].name = gpu_name(&d->gpus, gpu);
+                d->parts[i].address = xstrdup(d->gpus.items[gpu].address);
         }
         return 0;
 }
@@ -349,12 +352,10 @@ static int reset_all(Division *d) {
         division_close(d);             /* else this process itself uses them */
         for (size_t i = 0; i < d->n; i++) {
                 unsigned gpu = d->parts[i].layout->gpu;
-                _cleanup_(freep) char *id = xstrdup(strchr(d->parts[i].name, '(') + 1);
-                *strchr(id, ')') = 0;
                 if (!d->parts[i].touched)
                         continue;
                 char *const all[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", NULL };
-                char *const one[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", (char *)"-i", id, NULL };
+                char *const one[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", (char *)"-i", d->parts[i].address, NULL };
                 _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset") : xasprintf("GPU %u cannot be reset", gpu);
                 int r = work_run(d->w, CAUSE_MIG, what, together ? all : one);
                 if (r < 0 || together)

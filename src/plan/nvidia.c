@@ -6,12 +6,11 @@
 #include "base/str.h"
 #include <errno.h>
 
-#define GROUP        "accelerator"
-#define OPTIONS_FILE "/etc/modprobe.d/zz-nodestrap-nvidia.conf"         /* the last file wins, and AMIs have theirs */
-#define MANAGER      "nvidia-fabricmanager.service"
-#define IMEX         "nvidia-imex.service"
-#define CHANNEL      "/dev/nvidia-caps-imex-channels/channel0"
-#define CHANNELS     2048               /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
+#define GROUP    "accelerator"
+#define MANAGER  "nvidia-fabricmanager.service"
+#define IMEX     "nvidia-imex.service"
+#define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
+#define CHANNELS 2048                   /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
 #define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are not there yet, and is started again */
 
 typedef struct Stack {
@@ -299,7 +298,7 @@ static void plan_options(Stack *s) {
         if (!s->options)
                 return;
         _cleanup_(freep) char *list = strv_join(s->options, " "), *text = xasprintf("# Written by nodestrap from spec.accelerator.nvidia.\noptions nvidia %s\n", list);
-        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, OPTIONS_FILE, "the driver's options, before it is loaded", text, 0644);
+        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, NVIDIA_OPTIONS, "the driver's options, before it is loaded", text, 0644);
         s->last = xstrdup(file->id);
 }
 

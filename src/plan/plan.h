@@ -150,6 +150,8 @@ json_t *plan_to_json(const Plan *plan);
 #define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* apply's; here only a name in the plan */
 #define PLAN_PRUNE_ID     "prune-files:" PLAN_MANIFEST
 #define KUBELET_TURN      "/run/nodestrap/kubelet-may-start"    /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
+#define NVIDIA_OPTIONS    "/etc/modprobe.d/zz-nodestrap-nvidia.conf"    /* the last file wins, and AMIs have theirs */
+#define IMEX_CONFIG       "/etc/nvidia-imex/config.cfg"         /* says also where the daemon listens for nvidia-imex-ctl */
 #define MOUNTS_READY      "/run/nodestrap/mounts-ready" /* units/containerd.service.d: until it is there, containerd does not start */
 #define RAID_NAME         "kubernetes"                  /* nodeadm's; also the label of file systems that are finished */
 #define RAID_DEVICE       "/dev/md/" RAID_NAME
