@@ -92,6 +92,7 @@ try "and a warning" grep -qE 'nvidia-persistenced.service did not stay up: .*sta
 power_on p5-48xlarge; persistenced_is $'[Unit]\nStopWhenUnneeded=true'
 try "one that stops when nobody needs it: the node comes up" node_starts
 try "it was started" happened persistenced-started
+try "and has stopped" is "$(property nvidia-persistenced ActiveState) $(property nvidia-persistenced Result)" "inactive success"
 try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
 try "and no word of it" no grep -q 'nvidia-persistenced.service did not' /run/nodestrap/status.json
 
