@@ -13,7 +13,7 @@ CPPCHECK     ?= cppcheck
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 O            ?= build$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
-CFLAGS       ?= -Os -g
+CFLAGS       ?= -Oz -g
 PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
 # Loaded by the process that needs them and not linked: libcurl with its thirty libraries to speak TLS (src/base/curl.c), libblkid and
 # libmount on nodes with local disks (src/host/content.c, src/apply/mounts.c).

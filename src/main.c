@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -335,6 +336,14 @@ static int obey(int argc, char **argv, Run *run) {
         }
 }
 
+/* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must not happen beside it. */
+static void leave(const Results *results, ExitCode code) {
+        if (results->threads_left == 0)
+                return;
+        fflush(NULL);
+        _exit((int)code);
+}
+
 int main(int argc, char **argv) {
         Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
 
@@ -342,6 +351,7 @@ int main(int argc, char **argv) {
         ExitCode code = conclude(&run, obey(argc, argv, &run));
         if (code == EXIT_DONE && run.options.command == COMMAND_CONFIG_CHECK)
                 log_info("The configuration is valid.");
+        leave(&run.results, code);
         run_done(&run);
         return (int)code;
 }

@@ -525,7 +525,8 @@ static void sweep(const Apply *a) {
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
-        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
+        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 },
+                                          .threads_left = &ret->threads_left };
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);

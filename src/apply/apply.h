@@ -18,7 +18,10 @@ typedef struct Result {
         char *text;                     /* failure or skip: the sentence */
         json_t *found;                  /* what a person or a dashboard wants to know of it, an object; or NULL */
 } Result;
-typedef struct Results { Result *items; size_t n; } Results;
+typedef struct Results {
+        Result *items; size_t n;
+        size_t threads_left;            /* that the kernel keeps; they run on beside whoever called */
+} Results;
 void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */
 size_t results_count(const Results *r, Outcome outcome);

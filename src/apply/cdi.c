@@ -45,7 +45,7 @@ static char *gpu_without_instances(Work *w) {
                 return NULL;
         for (size_t i = 0; i < gpus.n && !name; i++)
                 if (is_divided_into_nothing(gpus.items[i].device))
-                        name = xasprintf("GPU %zu (%s)", i, gpus.items[i].address);
+                        name = gpu_name(&gpus, i);
         nvml_close(&gpus);
         return name;
 }
@@ -61,6 +61,13 @@ static int generator_failed(Work *w, int r) {
         return 0;
 }
 
+/* Such images boot well and run pods: containerd's NVIDIA runtime gives them GPUs without this file. */
+static int generator_missing(Work *w) {
+        diag_warn(&w->warnings, "cdi", NULL, w->action->id, "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); containers get "
+                  "GPUs only through the legacy nvidia runtime");
+        return 0;
+}
+
 int cdi_work(Work *w) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
         _cleanup_(freep) char *output = xasprintf("--output=%s" DRAFT, root);
@@ -69,7 +76,7 @@ int cdi_work(Work *w) {
         if (r < 0)
                 return work_fail(w, r, CAUSE_CDI, APPLY_RUN_DIR " cannot be made: %s", strerror(-r));
         r = work_run(w, CAUSE_CDI, "containers get no GPU", argv);
-        r = r < 0 ? generator_failed(w, r) : publish(w);
+        r = r == -ENOENT ? generator_missing(w) : r < 0 ? generator_failed(w, r) : publish(w);
         (void)!root_remove(w->root, DRAFT);
         return r;
 }

@@ -70,8 +70,9 @@ static bool is_divided(NvmlDevice device) {
 }
 
 /* One GPU that refuses is no reason to leave the next ones as they are. */
-static void gpu_tune(Tuning *t, const NvmlGpu *gpu, size_t index, json_t *found) {
-        _cleanup_(freep) char *name = xasprintf("GPU %zu (%s)", index, gpu->address);
+static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *found) {
+        _cleanup_(freep) char *name = gpu_name(gpus, index);
+        const NvmlGpu *gpu = &gpus->items[index];
         bool highest = streq(t->w->action->with, "max"), divided = is_divided(gpu->device);
         t->name = name;
         t->device = gpu->device;
@@ -96,7 +97,7 @@ int clocks_work(Work *w) {
         }
         json_t *found = json_array();
         for (size_t i = 0; i < gpus.n; i++)
-                gpu_tune(&t, &gpus.items[i], i, found);
+                gpu_tune(&t, &gpus, i, found);
         w->found = json_pack("{s:o}", "gpus", found);
         nvml_close(&gpus);
         return t.failure < 0 ? t.failure : t.changed;

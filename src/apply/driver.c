@@ -8,10 +8,9 @@
 
 #include <errno.h>
 
-#define PROC          "/proc/driver/nvidia"
-#define OPTIONS_FILE  "/etc/modprobe.d/zz-nodestrap-nvidia.conf"
-#define NVLSM         "/opt/nvidia/nvlsm/sbin/nvlsm"
-#define TEXT_MAX      (256 << 10)
+#define PROC     "/proc/driver/nvidia"
+#define NVLSM    "/opt/nvidia/nvlsm/sbin/nvlsm"
+#define TEXT_MAX (256 << 10)
 
 /* ---- what the driver says ---- */
 
@@ -63,38 +62,48 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
         return NULL;
 }
 
-/* What differs goes to one text, what the driver does not know to the other. */
-static void add_difference(const char *params, const char *word, Text *other, Text *unknown) {
-        size_t n = strcspn(word, "=");
-        const char *want = word + n + (word[n] == '=');
-        _cleanup_(freep) char *is = param_value(params, word, n);
+typedef struct Differences { Text other, unknown, ignored; } Differences;       /* ignored: not known, and nobody asked for just that */
+
+static void differences_done(Differences *d) {
+        text_done(&d->other);
+        text_done(&d->unknown);
+        text_done(&d->ignored);
+}
+
+static void add_difference(const char *params, const char *word, Differences *d) {
+        size_t n = strcspn(word, "="), size = strcspn(word, "?");
+        _cleanup_(freep) char *want = xstrndup(word + n + 1, size - n - 1), *is = param_value(params, word, n);
+        Text *unknown = word[size] ? &d->ignored : &d->unknown;
         if (!is)
                 text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
         else if (!streq(is, want))
-                text_add(other, "%s%.*s=%s (%s is asked for)", other->size > 0 ? ", " : "", (int)n, word, *is ? is : "\"\"", want);
+                text_add(&d->other, "%s%.*s=%s (%s is asked for)", d->other.size > 0 ? ", " : "", (int)n, word, *is ? is : "\"\"", want);
 }
 
-static int tell_params(Work *w, const Text *other, const Text *unknown) {
-        if (unknown->size > 0)
+static int tell_params(Work *w, const Differences *d) {
+        if (d->ignored.size > 0)
+                diag_warn(&w->warnings, "driver-parameter", NULL, w->action->id, "this driver of NVIDIA's does not know the parameter %s and does as it does "
+                          "without; " NVIDIA_OPTIONS " has it for a newer one", d->ignored.data);
+        if (d->unknown.size > 0)
                 return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
-                                 "what " OPTIONS_FILE " asks of it; use an image with a newer driver, or do without that setting in "
-                                 "spec.accelerator.nvidia", unknown->data);
-        if (other->size > 0)
-                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " OPTIONS_FILE " says what is asked for "
+                                 "what " NVIDIA_OPTIONS " asks of it; use an image with a newer driver, or do without that setting in "
+                                 "spec.accelerator.nvidia", d->unknown.data);
+        if (d->other.size > 0)
+                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS " says what is asked for "
                                  "now, but a driver that is loaded reads it no more: reboot once (an image whose initramfs loads the driver needs "
-                                 "that file in it)", other->data);
+                                 "that file in it)", d->other.data);
         return 0;
 }
 
 static int check_params(Work *w) {
-        _cleanup_(text_done) Text other = {}, unknown = {};
+        _cleanup_(differences_done) Differences d = {};
         _cleanup_(freep) char *params = NULL;
         int r = w->action->device.words ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER, "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s", strerror(-r));
         for (char **word = w->action->device.words; word && *word; word++)
-                add_difference(params, *word, &other, &unknown);
-        return tell_params(w, &other, &unknown);
+                add_difference(params, *word, &d);
+        return tell_params(w, &d);
 }
 
 /* ---- GPUs ---- */
@@ -151,11 +160,15 @@ static int check_nvlsm(Work *w) {
                          "image needs the packages nvlsm, libibumad and infiniband-diags", missing);
 }
 
-/* Where a program names no version, it says itself when it starts whether it gets along with the driver. */
+/* Where a program names no version, or fails over the question, it says itself when it starts whether it gets along with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _cleanup_(freep) char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
+        if (r == -EIO) {                /* it ran, and ended badly */
+                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s", (int)strcspn(w->text, "\n"), w->text);
+                return 0;
+        }
         if (r < 0)
                 return r;
         *ret = version_in(output);

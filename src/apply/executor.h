@@ -45,6 +45,7 @@ struct Apply {
         sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
         Bus *bus;               /* unit.c's */
         Job *jobs;              /* work.c's: of tasks that were given up */
+        size_t *threads_left;   /* Results.threads_left */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
 };
 

@@ -60,8 +60,8 @@ static char *state_words(const Gate *g, const NvmlFabric *f) {
 }
 
 static char *gpu_words(const Gate *g, size_t i, const char *between) {
-        _cleanup_(freep) char *state = state_words(g, &g->seen[i]);
-        return xasprintf("GPU %zu (%s)%s %s", i, g->gpus.items[i].address, between, state);
+        _cleanup_(freep) char *name = gpu_name(&g->gpus, i), *state = state_words(g, &g->seen[i]);
+        return xasprintf("%s%s %s", name, between, state);
 }
 
 static size_t count_joined(const Gate *g, size_t *ret_first) {
@@ -148,7 +148,8 @@ static int gate_open(Gate *g) {
 }
 
 static int look_at(Gate *g, size_t i) {
-        work_at(g->w, "NVML was asked for the fabric state of GPU %zu (%s), and did not answer", i, g->gpus.items[i].address);
+        _cleanup_(freep) char *name = gpu_name(&g->gpus, i);
+        work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
         int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
         if (code == NVML_NOT_SUPPORTED) {
                 g->seen[i] = (NvmlFabric){ .state = NVML_FABRIC_NOT_SUPPORTED };
@@ -157,7 +158,7 @@ static int look_at(Gate *g, size_t i) {
         if (code == NVML_OK)
                 return 0;
         _cleanup_(freep) char *text = nvml_text(code);
-        set_trouble(g, code, xasprintf("asking GPU %zu (%s) for its fabric state: %s", i, g->gpus.items[i].address, text));
+        set_trouble(g, code, xasprintf("asking %s for its fabric state: %s", name, text));
         return -EIO;
 }
 
@@ -235,8 +236,9 @@ static json_t *gpu_found(const Gate *g, size_t i) {
 static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
                 if (!same_clique(&g->seen[0], &g->seen[i])) {
-                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id, "GPU 0 (%s) and GPU %zu (%s) are in different cliques of the fabric: the node "
-                                  "gets no label nvidia.com/gpu.clique; see how the rack's partitions are made", g->gpus.items[0].address, i, g->gpus.items[i].address);
+                        _cleanup_(freep) char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
+                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id, "%s and %s are in different cliques of the fabric: the node gets no "
+                                  "label nvidia.com/gpu.clique; see how the rack's partitions are made", first, other);
                         return;
                 }
         _cleanup_(freep) char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;

@@ -15,6 +15,10 @@ int gpus_fail(Work *w, const NvmlTrouble *trouble) {
                          : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
 }
 
+char *gpu_name(const NvmlGpus *gpus, size_t i) {
+        return xasprintf("GPU %zu (%s)", i, gpus->items[i].address);
+}
+
 static bool is_among(const NvmlGpus *gpus, const char *address) {
         for (size_t i = 0; i < gpus->n; i++)
                 if (streq(gpus->items[i].address, address))

@@ -14,7 +14,6 @@
 #include <sys/sysmacros.h>
 
 #define CHANNELS   "nvidia-caps-imex-channels"  /* as the driver calls its device numbers */
-#define CONFIG     "/etc/nvidia-imex/config.cfg"        /* says where the daemon listens for nvidia-imex-ctl */
 #define ASK_USEC   (500 * USEC_PER_MSEC)
 #define SHOWN_MAX  200
 #define NODES_MAX  8            /* that a sentence names */
@@ -91,7 +90,7 @@ int channel_work(Work *w) {
 
 /* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be about to listen. */
 static int ask_daemon(Work *w, char **ret_answer) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", CONFIG, "-q", NULL);
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
         _cleanup_(freep) char *output = NULL;
         int r = work_ask(w, CAUSE_IMEX, "IMEX cannot be asked", argv, &output);
         if (r < 0 && r != -EIO)         /* no such program, or given up */
@@ -116,7 +115,7 @@ static char *nodes_not_ready(const char *output) {
 
 /* Which of them are not; "" where nobody says so in time. */
 static char *others(const Work *w) {
-        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", CONFIG, "-N", "-j", NULL);
+        _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-N", "-j", NULL);
         _cleanup_(child_result_done) ChildResult c = {};
         if (child_run_until(argv, now_usec() + TABLE_USEC, w->cancel_fd, TABLE_MAX, &c) < 0 || c.status != 0)
                 return xstrdup("");

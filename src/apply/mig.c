@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on none. Instances live until the next boot on
  * every GPU, the mode does on Hopper and later; on Ampere the mode stays and its change waits for a reset, which inside a virtual
- * machine may be possible only by a reboot: that is made once, and LEDGER remembers it (facts: nvidia 5.1, 5.3). */
+ * machine may be possible only by a reboot: that is made once, before kubelet's turn, and LEDGER remembers it
+ * (facts: nvidia 5.1, 5.3). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -20,7 +21,7 @@
 typedef struct Part {                   /* one GPU and what is wanted of it */
         const MigLayout *layout;
         NvmlDevice device;
-        char *name;                     /* "GPU 3 (0000:86:00.0)" */
+        char *name, *address;           /* "GPU 3 (0000:86:00.0)", "0000:86:00.0": known also while the library is closed */
         NvmlProfile *profiles; size_t n_profiles;
         NvmlProfile *wanted; size_t n_wanted;
         bool supported, was_on, is_on, touched;
@@ -46,6 +47,7 @@ static void division_done(Division *d) {
         division_close(d);
         for (size_t i = 0; i < d->n; i++) {
                 free(d->parts[i].name);
+                free(d->parts[i].address);
                 free(d->parts[i].profiles);
                 free(d->parts[i].wanted);
                 nvml_instances_done(&d->parts[i].before);
@@ -73,8 +75,10 @@ static int division_open(Division *d) {
                 if (gpu >= d->gpus.n)
                         return work_fail(d->w, -ENODEV, CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU %u, and there are %zu, from 0 on", gpu, d->gpus.n);
                 d->parts[i].device = d->gpus.items[gpu].device;
-                if (!d->parts[i].name)
-                        d->parts[i].name = xasprintf("GPU %u (%s)", gpu, d->gpus.items[gpu].address);
+                if (d->parts[i].name)
+                        continue;
+                d->parts[i].name = gpu_name(&d->gpus, gpu);
+                d->parts[i].address = xstrdup(d->gpus.items[gpu].address);
         }
         return 0;
 }
@@ -349,12 +353,10 @@ static int reset_all(Division *d) {
         division_close(d);             /* else this process itself uses them */
         for (size_t i = 0; i < d->n; i++) {
                 unsigned gpu = d->parts[i].layout->gpu;
-                _cleanup_(freep) char *id = xstrdup(strchr(d->parts[i].name, '(') + 1);
-                *strchr(id, ')') = 0;
                 if (!d->parts[i].touched)
                         continue;
                 char *const all[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", NULL };
-                char *const one[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", (char *)"-i", id, NULL };
+                char *const one[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", (char *)"-i", d->parts[i].address, NULL };
                 _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset") : xasprintf("GPU %u cannot be reset", gpu);
                 int r = work_run(d->w, CAUSE_MIG, what, together ? all : one);
                 if (r < 0 || together)
@@ -421,6 +423,9 @@ static int reboot_once(Division *d) {
         if (earlier)
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT, "MIG mode of %s is still pending after the reboot that was made for it; no second one is made: "
                                  "nvidia-smi -q shows the modes, and removing " LEDGER " allows another", gpus);
+        if (root_exists(d->w->root, KUBELET_TURN) != 0)         /* pods may run, and nobody has drained the node */
+                return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s), which is not made, since kubelet may run "
+                                 "already; drain the node and reboot it", gpus, d->reset_why ?: "resetting did not change it");
         r = ledger_write(d, boot, wanted);
         if (r < 0)
                 return r;

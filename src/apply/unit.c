@@ -116,11 +116,13 @@ static bool reads_nothing(const Action *a) {
 
 /* Something that an image may have and needs not: without it the node works. */
 static bool is_left_out(Unit *u) {
+        const Action *a = u->task->action;
         const char *load = u->state.load;
-        if (!u->task->action->optional || (!streq(load, "not-found") && !streq(load, "masked")))
+        bool missing = streq(load, "not-found") || streq(load, "masked");
+        if (missing ? !a->optional : !a->lenient || streq(load, "loaded"))
                 return false;
-        diag_warn(u->task->apply->diag, "unit-missing", NULL, u->task->action->id, "%s %s, so it is not started", u->name,
-                  streq(load, "masked") ? "is masked" : "does not exist here");
+        diag_warn(u->task->apply->diag, "unit-missing", NULL, a->id, "%s %s, so it is not started", u->name,
+                  streq(load, "masked") ? "is masked" : missing ? "does not exist here" : "cannot be loaded (systemd-analyze verify says why)");
         return true;
 }
 
@@ -216,6 +218,26 @@ static bool start_failed(const Unit *u) {
         return !streq(u->job_result, "done") || !up || s->restarts > u->restarts_before;
 }
 
+/* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's nvidia-persistenced.service has it. */
+static bool ended_in_peace(const Unit *u) {
+        const UnitState *s = &u->state;
+        return streq(u->job_result, "done") && s->condition && s->restarts == u->restarts_before && streq(s->result, "success") &&
+               (streq(s->active, "inactive") || streq(s->active, "deactivating"));
+}
+
+/* Where the node can do without, what comes behind it goes on. */
+static void start_missed(Unit *u) {
+        if (!u->task->action->lenient) {
+                unit_fail(u);
+                return;
+        }
+        bool peace = ended_in_peace(u);
+        _cleanup_(freep) char *why = peace ? NULL : unit_failure(u, u->task->result->begin_usec);
+        if (why)
+                diag_warn(u->task->apply->diag, "unit-failed", NULL, u->task->action->id, "%s", why);
+        task_end(u->task, peace ? OUTCOME_DONE : OUTCOME_UNCHANGED);
+}
+
 /* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its
  * dbus-job.c), so what stands in u->state now is what became of it. Asking again could be too late: a unit that ended is
  * unloaded, and what is loaded anew has never run. */
@@ -224,7 +246,7 @@ static void start_ended(Unit *u) {
         if (start_failed(u)) {
                 u->calls++;
                 if (!start_again(u))
-                        unit_fail(u);
+                        start_missed(u);
                 return;
         }
         record_write(u);
@@ -242,7 +264,7 @@ static void start_changed(Unit *u) {
         if (u->task->state != TASK_WATCHED || !left)
                 return;
         record_remove(u);
-        unit_fail(u);
+        start_missed(u);
 }
 
 void unit_job_removed(Unit *u, const char *result) {

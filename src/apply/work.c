@@ -247,7 +247,7 @@ static bool job_ended(const Job *j, uint64_t instant) {
 }
 
 /* From here on it is the thread's, unless that has ended just now. */
-static void job_leave(Job *j) {
+static bool job_leave(Job *j) {
         pthread_t thread = j->thread;
         log_warning("%s: the kernel has not come back from it; nodestrap goes on without it", j->action.id);
         pthread_mutex_lock(&j->lock);
@@ -256,10 +256,11 @@ static void job_leave(Job *j) {
         pthread_mutex_unlock(&j->lock);
         if (!ended) {
                 pthread_detach(thread);
-                return;
+                return true;
         }
         job_join(j);
         job_free(j);
+        return false;
 }
 
 void work_wait(Apply *a) {
@@ -267,7 +268,7 @@ void work_wait(Apply *a) {
         for (Job *j; (j = a->jobs);) {
                 a->jobs = j->next;
                 if (!job_ended(j, instant)) {
-                        job_leave(j);
+                        *a->threads_left += job_leave(j);
                         continue;
                 }
                 job_join(j);

@@ -46,7 +46,7 @@ static const struct { const char *word; ExitCode exit_code; const char *meaning;
         [CAUSE_NVML]         = { "ENVML",        EXIT_ACCELERATOR,    "NVIDIA's management library is not there, or answers with an error" },
         [CAUSE_NVIDIA_SMI]   = { "ENVIDIASMI",   EXIT_ACCELERATOR,    "nvidia-smi fails, hangs, or does not list every GPU" },
         [CAUSE_MIG]          = { "EMIG",         EXIT_ACCELERATOR,    "a GPU that cannot be divided as the configuration asks" },
-        [CAUSE_MIG_REBOOT]   = { "EMIGREBOOT",   EXIT_ACCELERATOR,    "MIG mode takes effect only after a reset or reboot, and that did not help" },
+        [CAUSE_MIG_REBOOT]   = { "EMIGREBOOT",   EXIT_ACCELERATOR,    "MIG mode takes effect only after a reset or reboot; that did not help, or pods may run" },
         [CAUSE_CDI]          = { "ECDI",         EXIT_ACCELERATOR,    "no CDI specification, without which containers get no GPU" },
         [CAUSE_IMEX]         = { "EIMEX",        EXIT_ACCELERATOR,    "IMEX does not get ready, or its channel cannot be made" },
         [CAUSE_FILE]         = { "EFILE",        EXIT_FILE,           "a file that cannot be written or removed" },

@@ -18,7 +18,6 @@ _nonnull(1, 2) void devices_seen(Action *a, const Host *host, bool (*is)(const P
 _must_check_ _nonnull_ int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpus, MigLayout **ret_layouts, size_t *ret_n,
                                        char **ret_text, Diag *diag);
 
-#define IMEX_CONFIG "/etc/nvidia-imex/config.cfg"
-#define IMEX_NODES  "/etc/nvidia-imex/nodes_config.cfg"
+#define IMEX_NODES "/etc/nvidia-imex/nodes_config.cfg"
 /* The files of a service that this host runs itself. */
 _nonnull_ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host);

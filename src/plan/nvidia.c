@@ -6,12 +6,11 @@
 #include "base/str.h"
 #include <errno.h>
 
-#define GROUP        "accelerator"
-#define OPTIONS_FILE "/etc/modprobe.d/zz-nodestrap-nvidia.conf"         /* the last file wins, and AMIs have theirs */
-#define MANAGER      "nvidia-fabricmanager.service"
-#define IMEX         "nvidia-imex.service"
-#define CHANNEL      "/dev/nvidia-caps-imex-channels/channel0"
-#define CHANNELS     2048               /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
+#define GROUP    "accelerator"
+#define MANAGER  "nvidia-fabricmanager.service"
+#define IMEX     "nvidia-imex.service"
+#define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
+#define CHANNELS 2048                   /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
 #define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are not there yet, and is started again */
 
 typedef struct Stack {
@@ -113,9 +112,12 @@ static void fill_driver(Stack *s, Action *a) {
         devices_seen(a, s->host, pci_is_gpu);
         if (!s->parameters)
                 return;
-        _cleanup_(freep) char *list = strv_join(s->parameters, ", ");
+        Text list = {};
+        for (char **word = s->parameters; *word; word++)
+                text_add(&list, "%s%.*s", list.size > 0 ? ", " : "", (int)strcspn(*word, "?"), *word);
         free(a->why);
-        a->why = xasprintf("at every GPU, and loaded with %s", list);
+        a->why = xasprintf("at every GPU, and loaded with %s", list.data);
+        text_done(&list);
 }
 
 static void fill_versions(Stack *s, Action *a) {
@@ -128,8 +130,9 @@ static void fill_versions(Stack *s, Action *a) {
         a->with = strv_join(a->device.words, ", ");
 }
 
+/* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */
 static void fill_persistenced(_unused_ Stack *s, Action *a) {
-        a->optional = true;
+        a->optional = a->lenient = true;
 }
 
 static void fill_umad(Stack *s, Action *a) {
@@ -260,17 +263,20 @@ static void add_step(Stack *s, const Step *step) {
 
 /* ---- options of the module ---- */
 
-/* must: checked where the module is loaded already. */
-static void add_option(Stack *s, bool must, const char *name, const char *value) {
+/* What is checked of an option where the module is loaded already. */
+typedef enum Must { MUST_NOTHING, MUST_IF_KNOWN /* to the driver: it may be too old for it */, MUST_BE_SO } Must;
+
+static void add_option(Stack *s, Must must, const char *name, const char *value) {
         strv_push(&s->options, xasprintf("NVreg_%s=%s", name, value));
-        if (must)
-                strv_push(&s->parameters, xasprintf("%s=%s", name, value));
+        if (must != MUST_NOTHING)
+                strv_push(&s->parameters, xasprintf("%s=%s%s", name, value, must == MUST_IF_KNOWN ? "?" : ""));
 }
 
 static void choose_memory(Stack *s) {
         bool coherent = is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
         if (coherent)           /* or kubelet would count the GPUs' memory as its own */
-                add_option(s, true, "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
+                add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO, "CoherentGPUMemoryMode",
+                           s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)
                 diag_warn(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode", "has no effect here: no CPU shares memory with these GPUs");
 }
@@ -279,15 +285,15 @@ static void choose_memory(Stack *s) {
 static void choose_channels(Stack *s) {
         _cleanup_(freep) char *count = xasprintf("%u", s->want->imex_channels);
         if (is_tray(s) || s->want->imex_channels != CHANNELS)
-                add_option(s, true, "ImexChannelCount", count);
+                add_option(s, s->want->imex_channels == CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO, "ImexChannelCount", count);
         if (is_tray(s) || wants_channel(s))     /* one that is missing is made later, so it need not be so already */
-                add_option(s, !wants_channel(s), "CreateImexChannel0", wants_channel(s) ? "1" : "0");
+                add_option(s, wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0", wants_channel(s) ? "1" : "0");
 }
 
 /* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
 static void choose_firmware(Stack *s) {
         if (s->host->gpus.model && s->host->gpus.model->no_gsp)
-                add_option(s, false, "EnableGpuFirmware", "0");
+                add_option(s, MUST_NOTHING, "EnableGpuFirmware", "0");
 }
 
 static void plan_options(Stack *s) {
@@ -297,7 +303,7 @@ static void plan_options(Stack *s) {
         if (!s->options)
                 return;
         _cleanup_(freep) char *list = strv_join(s->options, " "), *text = xasprintf("# Written by nodestrap from spec.accelerator.nvidia.\noptions nvidia %s\n", list);
-        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, OPTIONS_FILE, "the driver's options, before it is loaded", text, 0644);
+        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, NVIDIA_OPTIONS, "the driver's options, before it is loaded", text, 0644);
         s->last = xstrdup(file->id);
 }
 

@@ -34,10 +34,12 @@ typedef enum ActionType {
         ACTION_CHECK_MACHINE,   /* target: "devices"; device.shortfalls: the census that was taken; the first one's cause is the failure's */
         ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound to the driver, and there are device.count of them */
         ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded, bound to every GPU of device.seen, with the parameters of device.words
-                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them) */
+                                 * ("ImexChannelCount=2048", as /proc/driver/nvidia/params names them; with a "?" behind it nobody asked for
+                                 * just this, and a driver that does not know it is only a warning) */
         ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager", "nvidia-imex", "nvlsm") that are there are the
                                  * driver's version; nvlsm counts its own and only has to be there */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of names; device.count of them: fewer are a
+                                 * warning, none is a failure */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs has joined it, by NVML; device.class: what that means */
         ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
@@ -84,7 +86,7 @@ typedef struct Action {
         uint64_t deadline_usec; /* for this action alone */
         bool optional;          /* start-unit: an image without this unit is warned of, not failed */
         bool retry;             /* start-unit: a start that fails is tried again, with back-off, until the deadline */
-        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn) */
+        bool lenient;           /* what does not come true is a warning, not a failure (onShortfall: warn, gate: warn, persistenced) */
         struct { char *content; size_t size; mode_t mode; bool secret; } file;  /* secret: content is never printed */
         struct { uint64_t size, count; int node; bool if_none; } pages; /* bytes of one; -1: over all nodes; if_none: what is reserved wins */
         struct {
@@ -147,6 +149,9 @@ json_t *plan_to_json(const Plan *plan);
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
 #define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* apply's; here only a name in the plan */
 #define PLAN_PRUNE_ID     "prune-files:" PLAN_MANIFEST
+#define KUBELET_TURN      "/run/nodestrap/kubelet-may-start"    /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
+#define NVIDIA_OPTIONS    "/etc/modprobe.d/zz-nodestrap-nvidia.conf"    /* the last file wins, and AMIs have theirs */
+#define IMEX_CONFIG       "/etc/nvidia-imex/config.cfg"         /* says also where the daemon listens for nvidia-imex-ctl */
 #define MOUNTS_READY      "/run/nodestrap/mounts-ready" /* units/containerd.service.d: until it is there, containerd does not start */
 #define RAID_NAME         "kubernetes"                  /* nodeadm's; also the label of file systems that are finished */
 #define RAID_DEVICE       "/dev/md/" RAID_NAME

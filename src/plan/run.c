@@ -5,7 +5,6 @@
 #include "base/str.h"
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
-#define KUBELET_TURN  "/run/nodestrap/kubelet-may-start" /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
 #define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"

@@ -83,13 +83,31 @@ fails 33 ENVML 'nvmlInit.*18' "a management library of another version"
 power_on p5-48xlarge; fabric; echo 'error nvmlDeviceGetGpuFabricInfoV 15 2' >/etc/fakes/nvml
 fails 33 ENVML 'lost.*15' "a GPU that is lost"
 
+# ---- persistenced, without which a node works ----
+persistenced_is() {
+        mkdir -p /run/systemd/system/nvidia-persistenced.service.d
+        echo "$1" >/run/systemd/system/nvidia-persistenced.service.d/test.conf; systemctl daemon-reload
+}
+power_on p5-48xlarge; persistenced_is $'[Service]\nExecStart=\nExecStart=/bin/false'
+try "a persistenced that fails: the node comes up" node_starts
+try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
+try "and a warning" grep -qE 'nvidia-persistenced.service did not stay up: .*status 1' /run/nodestrap/status.json
+power_on p5-48xlarge; persistenced_is $'[Unit]\nStopWhenUnneeded=true'
+try "one that stops when nobody needs it: the node comes up" node_starts
+try "it was started" happened persistenced-started
+try "and has stopped" is "$(property nvidia-persistenced ActiveState) $(property nvidia-persistenced Result)" "inactive success"
+try "with kubelet" kubelet_saw 'gpus=8 fabric=completed'
+try "and no word of it" no grep -q 'nvidia-persistenced.service did not' /run/nodestrap/status.json
+
 # ---- programs ----
 power_on p5-48xlarge smi-sees=7
 fails 33 ENVIDIASMI '7.*8' "nvidia-smi sees seven of eight"
 power_on p5-48xlarge smi-fails="Unable to determine the device handle for GPU2: Unknown Error"
 fails 33 ENVIDIASMI 'Unable to determine the device handle' "nvidia-smi fails"
 power_on p5-48xlarge; mv /usr/bin/nvidia-ctk /root/
-fails 33 ECDI 'nvidia-container-toolkit' "no nvidia-ctk"
+try "no nvidia-ctk: the node comes up" node_starts
+try "kubelet starts without CDI" kubelet_saw cdi=none
+try "what is missing is on record" grep -q 'nvidia-container-toolkit' /run/nodestrap/status.json
 mv /root/nvidia-ctk /usr/bin/
 
 # ---- MIG ----

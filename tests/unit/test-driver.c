@@ -82,6 +82,18 @@ TEST(its_parameters) {
         ASSERT_CONTAINS(b.work.text, "reboot once");
 }
 
+/* With a mark behind it: the planner's choice, not the user's. */
+TEST(a_parameter_that_nobody_asked_for) {
+        DRIVER(b);
+        gpu_bound(&b, GPU1, "nvidia");
+        char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
+        b.action.device.words = words;
+        assert_works(&b, driver_work, 0);
+        assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and does as it does without");
+        words[0] = (char *)"CoherentGPUMemoryMode=numa?";
+        assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "loaded with CoherentGPUMemoryMode=driver (numa is asked for);");
+}
+
 /* ---- versions ---- */
 
 static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", NULL };
@@ -112,8 +124,16 @@ TEST(a_program_that_names_no_version) {
         box_program(&b, "nvidia-imex", "echo 'IMEX of x86_64, 3.'");
         assert_works(&b, versions_work, 0);
         assert_warns(&b, "version-unknown", "nvidia-imex --version names no version");
-        box_program(&b, "nvidia-imex", "echo 'no library' >&2; exit 127");
-        assert_fails(&b, versions_work, CAUSE_VERSION, "the version of nvidia-imex is not known: nvidia-imex exited with status 127, last said \"no library\"");
+}
+
+TEST(a_program_that_fails_over_the_question) {
+        VERSIONS(b);
+        box_program(&b, "nvidia-imex", "echo 'usage: nvidia-imex' >&2; echo 'no library' >&2; exit 127");
+        assert_works(&b, versions_work, 0);
+        assert_warns(&b, "version-unknown", "the version of nvidia-imex is not known: nvidia-imex exited with status 127, last said \"no library\"");
+        ASSERT_TRUE(!strchr(b.work.warnings.items[0].text, '\n'));
+        put(&b, "/sys/module/nvidia/version", "580.65.06\n");   /* of the other program it is known all the same */
+        assert_fails(&b, versions_work, CAUSE_VERSION, "but nv-fabricmanager is 580.95.05:");
 }
 
 TEST(the_subnet_manager_has_to_be_there) {

@@ -105,9 +105,17 @@ TEST(devices_that_come_while_it_waits) {
 
 TEST(devices_that_never_come) {
         DEVICES(b, 2);
+        b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
+        assert_fails(&b, devices_work, CAUSE_NVSWITCH, "0 of 2 " UMAD "* are there");
+        ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
+}
+
+TEST(fewer_devices_than_there_should_be) {
+        DEVICES(b, 2);
         put(&b, UMAD "0", "");
         b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
-        assert_fails(&b, devices_work, CAUSE_NVSWITCH, "1 of 2 " UMAD "* are there");
+        assert_works(&b, devices_work, 0);
+        assert_warns(&b, "devices-missing", "1 of 2 " UMAD "* are there");
         ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
 }
 

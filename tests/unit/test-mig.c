@@ -231,6 +231,23 @@ TEST(ampere_reboots_once) {
         ran(&m, "");
 }
 
+TEST(a_node_with_pods_is_not_rebooted) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", "echo 'in use' >&2; exit 3");
+        program(&m, "systemctl", "");
+        boot(&m, "first\n");
+        ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "last said \"in use\"), which is not made, since kubelet may run already; drain the node and reboot it");
+        ran(&m, "nvidia-smi --gpu-reset\n");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);               /* what was there is put back */
+        ASSERT_OK(root_remove(m.root, "/run/nodestrap/kubelet-may-start"));
+        machine_clear(&m);
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and goes on then");
+        ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
+}
+
 TEST(another_layout_has_a_reboot_of_its_own) {
         MIG(m, 1, "model a100-40\ngpus 1\nmig stuck\n");
         want(&m, 0, "7g.40gb");

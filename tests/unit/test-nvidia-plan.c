@@ -286,6 +286,18 @@ TEST(mode_off_leaves_all_to_the_image) {
         ASSERT_TRUE(sample_warned(&b.s, "accelerator"));
 }
 
+#define ASSERT_DRIVER(b, wanted) ({                                                            \
+        _cleanup_(freep) char *_words = strv_join(action(&b, "check-driver:nvidia")->device.words, " "); \
+        ASSERT_STREQ(_words, wanted); })
+
+TEST(a_node_does_without_persistenced) {
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        const Action *a = action(&b, "start-unit:nvidia-persistenced.service");
+        ASSERT_TRUE(a->optional && a->lenient);
+        ASSERT_TRUE(!action(&b, "start-unit:" FM)->lenient);
+}
+
 TEST(options_of_the_driver) {
         BOX(b, "p6e-gb200.36xlarge");
         const char *file = "/etc/modprobe.d/zz-nodestrap-nvidia.conf";
@@ -293,12 +305,17 @@ TEST(options_of_the_driver) {
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content,
                         "\noptions nvidia NVreg_CoherentGPUMemoryMode=driver NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=0\n");
         ASSERT_ORDER(b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf", "await-unit:nvidia-driver-resolve.service", "load-module:nvidia");
-        _cleanup_(freep) char *words = strv_join(action(&b, "check-driver:nvidia")->device.words, " ");
-        ASSERT_STREQ(words, "CoherentGPUMemoryMode=driver ImexChannelCount=2048 CreateImexChannel0=0");
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048? CreateImexChannel0=0?");
+        ASSERT_STREQ(action(&b, "check-driver:nvidia")->why, "at every GPU, and loaded with CoherentGPUMemoryMode=driver, ImexChannelCount=2048, CreateImexChannel0=0");
         b.s.config.nvidia.memory = MEMORY_NUMA;
         b.s.config.nvidia.imex_channel0 = true;
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "MemoryMode=numa NVreg_ImexChannelCount=2048 NVreg_CreateImexChannel0=1\n");
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=2048?");  /* a channel 0 that is missing is made */
+        b.s.config.nvidia.imex_channels = 64;
+        sample_plan(&b.s);
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=64");
+        b.s.config.nvidia.imex_channels = 2048;
         ASSERT_ORDER(b, "list-gpus:nvidia-smi", "make-channel:/dev/nvidia-caps-imex-channels/channel0", "generate-cdi:/var/run/cdi/nvidia.yaml");
         b.s.config.nvidia.memory = MEMORY_AUTO;
         b.s.config.nvidia.imex_channel0 = false;
@@ -327,7 +344,7 @@ TEST(imex) {
         ASSERT_EQ(strv_length(start->unit.reads), 2);
         ASSERT_TRUE(strv_contains(start->after, "write-file:/etc/nvidia-imex/config.cfg") && strv_contains(start->after, PLAN_RELOAD_ID));
         ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nvidia-imex");
-        ASSERT_TRUE(!strv_contains(action(&b, "check-driver:nvidia")->device.words, "CreateImexChannel0=1"));   /* one that is missing is made */
+        ASSERT_DRIVER(b, "CoherentGPUMemoryMode=driver? ImexChannelCount=2048?");       /* a channel 0 that is missing is made */
         ASSERT_TRUE(!sample_warned(&b.s, "imex-nodes"));
         b.s.host.modelled = false;
         sample_plan(&b.s);

@@ -401,6 +401,7 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
                 b.plan.actions[0].deadline_usec = USEC_PER_SEC;
                 ASSERT_TRUE(apply(&b) < 0);
                 ASSERT_CONTAINS(b.results.items[0].text, "not done after 1 s; mounting 0; dmesg");
+                ASSERT_EQ(b.results.threads_left, 1);
         }
         /* All that the plan was is gone; the thread comes back to what it owns. */
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
@@ -428,6 +429,7 @@ TEST(a_child_with_a_copy_of_the_end_s_descriptor) {
         strv_add(&b.plan.actions[1].after, b.plan.actions[0].id);
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 1), "done");
+        ASSERT_EQ(b.results.threads_left, 0);
 }
 
 TEST_MAIN
