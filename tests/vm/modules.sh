@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 0
+# run: vmboot.sh -s -d 0 -t 600
 # tree: apply_tool
 # load-module, await-devices and set-sysctl on a kernel.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
