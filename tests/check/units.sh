@@ -49,6 +49,7 @@ guest() {
         unit inside Type=oneshot 'ExecStart=/bin/sh -c "/opt/apply-tool </run/plan >/run/out 2>&1"'
         unit behind After=inside.service "ExecStart=/bin/sleep inf"
         unit behind2 After=behind.service "ExecStart=/bin/sleep inf"
+        printf '[Unit]\nWants=inside.service behind.service\n' >$U/both.target         # one transaction: behind's job is there when inside's begins
         systemctl daemon-reload
 
         try "a unit that reports ready" 0 '^done start-unit:good.service' <<<"start-unit good.service inputs=1 deadline=10s"
@@ -267,7 +268,7 @@ guest() {
         ours $K Type=oneshot 'ExecStart=/bin/sh -c "echo no such module; exit 1"'; systemctl daemon-reload; systemctl start $K 2>/dev/null
         try "of one that failed before" 33 "^failed await-unit:$K.service: $K.service failed: .*status 1; last said \"no such module\"" 'failed \(33 EDRIVER\)' <<<"$(await $K)"
         try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
-        await behind 20s >/run/plan; systemctl stop behind inside; systemctl start --no-block inside behind
+        await behind 20s >/run/plan; systemctl stop behind inside; systemctl start --no-block both.target
         holds "of one that waits for us ends at once" bash -c 'systemctl start inside; grep -q "behind.service is ordered after inside.service" /run/out'
 
         # taint-node: what systemd makes of the file that people have patched, and of ours behind it
