@@ -97,9 +97,9 @@ static int taint_remove(Task *t) {
         return 0;
 }
 
-/* The files say by themselves whether they are so already. */
-int taint_check(_unused_ Task *t) {
-        return CHECK_NEEDED;
+/* Else the files say by themselves whether they are so already. */
+int taint_check(Task *t) {
+        return !first_failure(t) && root_exists(t->apply->root, TAINT_FILE) == 0 ? CHECK_DONE_ALREADY : CHECK_NEEDED;
 }
 
 int taint_start(Task *t) {
