@@ -31,6 +31,11 @@ tree_containerd2() {                    # a containerd 2.x in the place of the s
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
 tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
+tree_counting_kubelet() {               # notes what huge pages of 2 MiB each NUMA node has when it starts
+        mkdir -p "$tree/etc/systemd/system/kubelet.service.d"
+        printf '[Service]\nExecStartPre=/bin/sh -c "echo $$(cat /sys/devices/system/node/node[01]/hugepages/hugepages-2048kB/nr_hugepages) >/run/pages-at-kubelet"\n' \
+                >"$tree/etc/systemd/system/kubelet.service.d/counting.conf"
+}
 tree_containerd_fails() {
         mkdir -p "$tree/etc/systemd/system/containerd.service.d"
         printf '[Service]\nExecStart=\nExecStart=/bin/false\nRestart=no\n' >"$tree/etc/systemd/system/containerd.service.d/fails.conf"

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -d 0 -n 2 -m 6G -t 600
+# imds: imds-m5
+# spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 100, numaNode: 0}, {size: 2Mi, count: 50, numaNode: 1}]}}}
+# environment: NODESTRAP_TEST_APPEND=init_on_alloc=0
+# tree: enabled counting_kubelet
+# console: NODESTRAP verdict=ok
+# Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB: kubelet, which counts them once, starts when they are
+# there; and where the kernel cannot give them all, the configuration decides whether it starts.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+
+spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {hugePages: {mode: explicit, onShortfall: %s, pages: [{size: 2Mi, count: %s, numaNode: 1}]}}}\n' "$1" "$2" >/etc/eks/nodeadm.d/50-spec.yaml; }
+# shellcheck disable=SC2046 # sources are words
+again() { nodestrap init --skip config $(sources) 2>out/again; }
+status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
+found() { python3 -c 'import json, sys; f = next(a["found"] for a in json.load(open("/run/nodestrap/status.json"))["runs"]["run"]["actions"] if a["id"] == sys.argv[1]); print(f["requested"], "short" if f["got"] < f["requested"] else "all")' "reserve-pages:2Mi on node $1"; }
+
+try "the run phase ended well" exited nodestrap-run 0
+try "kubelet found the pages of both nodes when it started" is "$(cat /run/pages-at-kubelet)" "100 50"
+try "status.json has what was asked for and what came" is "$(found 0), $(found 1)" "100 all, 50 all"
+kubelet=$(property kubelet MainPID)
+try "a second run" again
+try "has nothing to change" grep -q 'ok: nothing to change' out/again
+try "and leaves kubelet alone" is "$(property kubelet MainPID)" "$kubelet"
+
+systemctl stop kubelet
+spec fail 1530
+try "more than the node has is a failure" no again
+try "with its own code and exit status" is "$(status verdict code exit step)" "failed EHUGEPAGES 31 reserve-pages:2Mi on node 1"
+try "the last line has size, node and both numbers" grep -E '^(<[0-9]>)?nodestrap: failed \(31 EHUGEPAGES\) at reserve-pages:2Mi on node 1: .*1530' out/again
+try "kubelet stays down" no active kubelet
+try "what came is on record" is "$(found 1)" "1530 short"
+
+spec warn 1530
+try "onShortfall: warn goes on" again
+try "with that verdict" is "$(status verdict code)" "ok OK"
+try "a warning" grep -q 'reserve-pages:2Mi on node 1' out/again
+try "and kubelet" active kubelet
+
+finish
