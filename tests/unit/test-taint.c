@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * taint-node: what went wrong → the file behind the one that people patch; with a kubelet that reads it: tests/boot/tainted.sh. */
+#include "apply/device.h"
+#include "../mounts.h"
+
+#define ENVIRONMENT "/etc/eks/kubelet/environment"
+#define OURS        "--node-labels=nodestrap/unhealthy=EFABRIC "
+
+typedef struct Turn {
+        Box box;
+        Action action, steps[2];
+        Result result, results[2];
+        Task task, tasks[2], *after[2];
+        Apply apply;
+        Diag diag;
+} Turn;
+
+static void turn_init(Turn *n) {
+        *n = (Turn){ .action = { .id = (char *)"taint-node:test", .type = ACTION_TAINT_NODE, .target = (char *)TAINT_FILE },
+                     .steps = { { .id = (char *)"await-fabric:fabric" }, { .id = (char *)"check-efa:efa" } } };
+        box_init(&n->box);
+        for (size_t i = 0; i < 2; i++) {
+                n->results[i] = (Result){ .action = &n->steps[i], .outcome = OUTCOME_DONE, .end_usec = 10 };
+                n->tasks[i] = (Task){ .result = &n->results[i] };
+                n->after[i] = &n->tasks[i];
+        }
+}
+
+static void turn_done(Turn *n) {
+        json_decref(n->result.found);
+        free(n->result.text);
+        diag_done(&n->diag);
+        box_done(&n->box);
+}
+#define TURN(name) _cleanup_(turn_done) Turn name; turn_init(&name)
+
+static void fails(Turn *n, size_t i, Cause cause, uint64_t end_usec) {
+        n->results[i].outcome = OUTCOME_FAILED;
+        n->results[i].cause = cause;
+        n->results[i].end_usec = end_usec;
+}
+
+static const char *run(Turn *n) {
+        json_decref(n->result.found);
+        free(n->result.text);
+        diag_done(&n->diag);
+        n->result = (Result){};
+        n->apply = (Apply){ .root = n->box.root, .diag = &n->diag, .in_flight = 1 };
+        n->task = (Task){ .apply = &n->apply, .action = &n->action, .result = &n->result, .state = TASK_RUNNING, .after_any = n->after, .n_after_any = 2,
+                          .tmp = { .dir_fd = -1, .fd = -1 } };
+        int r = taint_check(&n->task);
+        if (r == CHECK_DONE_ALREADY)
+                task_end(&n->task, OUTCOME_UNCHANGED);
+        else
+                ASSERT_OK(taint_start(&n->task));
+        return outcome_to_string(n->result.outcome);
+}
+
+static void assert_warns(const Turn *n, const char *code) {
+        ASSERT_EQ(n->diag.n, 1);
+        ASSERT_STREQ(n->diag.items[0].code, code);
+}
+
+TEST(nothing_failed) {
+        TURN(n);
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE));
+}
+
+TEST(the_taint_comes_once_and_goes) {
+        TURN(n);
+        fails(&n, 0, CAUSE_FABRIC, 10);
+        ASSERT_STREQ(run(&n), "done");
+        assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=" OURS "--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule\n");
+        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "taint")), "EFABRIC");
+        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "step")), "await-fabric:fabric");
+        assert_warns(&n, "node-tainted");
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_TRUE(n.result.found);            /* by which the report knows that the node is tainted */
+        ASSERT_EQ(n.diag.n, 0);
+        n.results[0].outcome = OUTCOME_DONE;
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.result.found);
+        assert_warns(&n, "node-was-tainted");
+}
+
+TEST(the_first_failure_by_time_names_it) {
+        TURN(n);
+        fails(&n, 0, CAUSE_EFA, 20);
+        fails(&n, 1, CAUSE_FABRIC, 10);
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "taint")), "EFABRIC");
+        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "step")), "check-efa:efa");
+}
+
+/* Of several flags kubelet takes the last, so ours repeats what counted before; the file has the mode of the one that it replaces. */
+TEST(arguments_and_taints_of_others_stay) {
+        static const struct { const char *arguments, *want; } files[] = {
+                { "--v=2", "--v=2 " OURS "--register-with-taints=planned:NoSchedule,also=x:NoExecute,nodestrap/unhealthy=EFABRIC:NoSchedule" },
+                { "--register-with-taints=a:NoSchedule --register-with-taints=b:NoExecute",
+                  "--register-with-taints=a:NoSchedule --register-with-taints=b:NoExecute " OURS "--register-with-taints=b:NoExecute,nodestrap/unhealthy=EFABRIC:NoSchedule" },
+                { "--register-with-taints c:NoSchedule", "--register-with-taints c:NoSchedule " OURS "--register-with-taints=c:NoSchedule,nodestrap/unhealthy=EFABRIC:NoSchedule" },
+        };
+        char *planned[] = { (char *)"planned:NoSchedule", (char *)"also=x:NoExecute", NULL };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                TURN(n);
+                _cleanup_(freep) char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
+                _cleanup_(freep) char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
+                n.action.device.words = planned;
+                put(&n.box, ENVIRONMENT, text);
+                ASSERT_EQ(chmod(path, 0600), 0);
+                fails(&n, 0, CAUSE_FABRIC, 10);
+                ASSERT_STREQ(run(&n), "done");
+                assert_file(&n.box, TAINT_FILE, want);
+                ASSERT_EQ(look_at(&n.box, TAINT_FILE).st_mode, S_IFREG | 0600);
+        }
+}
+
+TEST_MAIN
