@@ -10,6 +10,23 @@ static inline void box_program(const Box *b, const char *name, const char *scrip
         ASSERT_EQ(setenv("PATH", folders, 1), 0);
 }
 
+static inline char *path_hide(void) {
+        char *before = xstrdup(getenv("PATH"));
+        ASSERT_EQ(setenv("PATH", "/nowhere", 1), 0);
+        return before;
+}
+
+static inline void path_show(char **before) {
+        setenv("PATH", *before, 1);
+        free(*before);
+}
+
+/* From here to the end of a test no program is there; under valgrind the test ends here (tests/valgrind.sh says why). */
+#define NO_PROGRAMS()                           \
+        if (getenv("NODESTRAP_VALGRIND"))       \
+                return;                         \
+        _cleanup_(path_show) char *_path = path_hide()
+
 static inline void box_link(const Box *b, const char *path, const char *target) {
         _cleanup_(freep) char *full = box_path(b, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         ASSERT_OK(root_make_dirs(b->root, parent, 0755));

@@ -48,12 +48,8 @@ TEST(nvidia_smi_fails) {
 
 TEST(no_nvidia_smi) {
         BOX(b);
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
-                return;
-        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
-        setenv("PATH", "/nowhere", 1);
+        NO_PROGRAMS();
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the package of NVIDIA's driver that has its programs");
-        setenv("PATH", path, 1);
 }
 
 /* ---- generate-cdi ---- */
@@ -99,12 +95,8 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
 
 TEST(no_generator) {
         CDI_BOX(b);
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
-                return;
-        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
-        setenv("PATH", "/nowhere", 1);
+        NO_PROGRAMS();
         assert_works(&b, cdi_work, 0);
-        setenv("PATH", path, 1);
         assert_warns(&b, "cdi", "nvidia-ctk is not there (package nvidia-container-toolkit); containers get GPUs only through the legacy nvidia runtime");
         ASSERT_TRUE(!is_there(&b, CDI));
 }
@@ -205,12 +197,8 @@ TEST(imex_never_answers) {
 
 TEST(no_imex_ctl) {
         BOX(b);
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
-                return;
-        _cleanup_(freep) char *path = xstrdup(getenv("PATH"));
-        setenv("PATH", "/nowhere", 1);
+        NO_PROGRAMS();
         assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is not there; the image needs the package nvidia-imex");
-        setenv("PATH", path, 1);
 }
 
 TEST_MAIN
