@@ -3,6 +3,7 @@
  * all that is known of each GPU in one place, and "hugepages"; and from there for the metrics and for people. */
 #include "report-found.h"
 
+#include "base/json.h"
 #include "plan/plan.h"
 
 /* One value of an action's, and its name among those of the node. */
@@ -16,7 +17,7 @@ static const struct { ActionType type; const char *from, *to; } taken[] = {
 };
 
 static int type_of(const json_t *action) {
-        const char *id = json_string_value(json_object_get(action, "id")) ?: "";
+        const char *id = json_get_text(action, "id");
         _cleanup_(freep) char *type = xstrndup(id, strcspn(id, ":"));
         return action_type_from_string(type);
 }

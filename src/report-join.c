@@ -3,6 +3,7 @@
  * status.json and metrics.prom: init may be run again while this waits, and each process replaces its files whole. */
 #include "report-join.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -140,7 +141,7 @@ ExitCode report_join(const Root *root, const Join *join) {
 
 void joined_show(const json_t *joined) {
         _cleanup_(freep) char *times = times_text(joined, "sentence");
-        const char *verdict = json_string_value(json_object_get(joined, "verdict")) ?: "", *text = json_string_value(json_object_get(joined, "text"));
+        const char *verdict = json_get_text(joined, "verdict");
         json_t *line;
         size_t i;
         if (streq(verdict, "ok"))
@@ -148,7 +149,7 @@ void joined_show(const json_t *joined) {
                        json_string_value(json_object_get(joined, "cluster")) ?: "?");
         else
                 printf("not joined (%lld %s): %s\n", (long long)json_integer_value(json_object_get(joined, "exit")),
-                       json_string_value(json_object_get(joined, "code")) ?: "?", text ?: "");
+                       json_string_value(json_object_get(joined, "code")) ?: "?", json_get_text(joined, "text"));
         json_array_foreach(json_object_get(joined, "details"), i, line) {
                 printf("  | %s\n", json_string_value(line) ?: "");
         }

@@ -5,6 +5,7 @@
 #include "report-found.h"
 #include "report-join.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -14,10 +15,6 @@
 
 #define STATUS_MAX (16 << 20)
 #define BAR 24
-
-static const char *text_of(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key)) ?: "";
-}
 
 static int64_t number_of(const json_t *object, const char *key) {
         return json_integer_value(json_object_get(object, key));
@@ -67,8 +64,8 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
                 start = span_text(begin - run_begin);
                 took = span_text(end - begin);
         }
-        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", text_of(action, "outcome"), BAR, bar, text_of(action, "id"));
-        lines_show("                                 ", text_of(action, "text"));
+        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"), BAR, bar, json_get_text(action, "id"));
+        lines_show("                                 ", json_get_text(action, "text"));
 }
 
 static void run_show(const char *phases, const json_t *run) {
@@ -78,8 +75,8 @@ static void run_show(const char *phases, const json_t *run) {
         json_t *action;
         size_t i;
 
-        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n", phases, text_of(run, "verdict"), since,
-               took, (long long)number_of(requests, "imds"), (long long)number_of(requests, "ec2"), text_of(run, "endedAt"));
+        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n", phases, json_get_text(run, "verdict"), since,
+               took, (long long)number_of(requests, "imds"), (long long)number_of(requests, "ec2"), json_get_text(run, "endedAt"));
         if (json_array_size(json_object_get(run, "actions")) == 0)      /* else they stand at the actions that failed */
                 list_show("error", json_object_get(run, "errors"));
         list_show("warning", json_object_get(run, "warnings"));
@@ -96,7 +93,7 @@ static void counts_show(json_t *runs) {
         json_t *run, *action;
         json_object_foreach(runs, phases, run) {
                 json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        counts[MAX(outcome_from_string(text_of(action, "outcome")), 0)]++;
+                        counts[MAX(outcome_from_string(json_get_text(action, "outcome")), 0)]++;
                 }
         }
         printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE], counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED],
@@ -106,19 +103,19 @@ static void counts_show(json_t *runs) {
 static void status_show(json_t *status) {
         static const char *const order[] = { "config", "config,run", "run" };
         json_t *runs = json_object_get(status, "runs");
-        if (streq(text_of(status, "verdict"), "ok"))
+        if (streq(json_get_text(status, "verdict"), "ok"))
                 printf("ok: ");
         else {
-                printf("%s (%lld %s) at %s:\n", text_of(status, "verdict"), (long long)number_of(status, "exit"), text_of(status, "code"),
-                       text_of(status, "step"));
-                lines_show("  ", text_of(status, "text"));
+                printf("%s (%lld %s) at %s:\n", json_get_text(status, "verdict"), (long long)number_of(status, "exit"), json_get_text(status, "code"),
+                       json_get_text(status, "step"));
+                lines_show("  ", json_get_text(status, "text"));
         }
         _cleanup_(freep) char *found = found_text(status);
         counts_show(runs);
         fputs(found, stdout);
         if (json_object_get(status, "joined"))
                 joined_show(json_object_get(status, "joined"));
-        printf("plan %s, nodestrap %s\n", *text_of(status, "planId") ? text_of(status, "planId") : "(none was made)", text_of(status, "version"));
+        printf("plan %s, nodestrap %s\n", *json_get_text(status, "planId") ? json_get_text(status, "planId") : "(none was made)", json_get_text(status, "version"));
         for (size_t i = 0; i < ARRAY_SIZE(order); i++)
                 if (json_object_get(runs, order[i]))
                         run_show(order[i], json_object_get(runs, order[i]));
@@ -141,9 +138,9 @@ static int status_read(const Root *root, json_t **ret) {
 
 char *report_plan_id(const Root *root) {
         _cleanup_(json_decrefp) json_t *status = NULL;
-        if (status_read(root, &status) < 0 || !*text_of(status, "planId"))
+        if (status_read(root, &status) < 0 || !*json_get_text(status, "planId"))
                 return NULL;
-        return xstrdup(text_of(status, "planId"));
+        return xstrdup(json_get_text(status, "planId"));
 }
 
 int report_show(const Root *root, bool as_json) {

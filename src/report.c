@@ -6,6 +6,7 @@
 #include "report-found.h"
 
 #include "base/log.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "verdict.h"
@@ -172,10 +173,6 @@ static char *label_escape(const char *value) {
         return text_take(&t);
 }
 
-static const char *text_of(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key)) ?: "";
-}
-
 static double seconds_of(const json_t *object) {
         json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")), end = json_integer_value(json_object_get(object, "endUsec"));
         return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
@@ -186,15 +183,15 @@ static void metric_head(Text *t, const char *name, const char *help) {
 }
 
 static void metrics_verdict(Text *t, const json_t *status) {
-        _cleanup_(freep) char *step = label_escape(text_of(status, "step"));
+        _cleanup_(freep) char *step = label_escape(json_get_text(status, "step"));
         metric_head(t, "verdict", "1 for the verdict of this boot");
-        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", text_of(status, "verdict"), text_of(status, "code"), step);
+        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", json_get_text(status, "verdict"), json_get_text(status, "code"), step);
         metric_head(t, "info", "version and plan of this boot");
-        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", text_of(status, "version"), text_of(status, "planId"));
+        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", json_get_text(status, "version"), json_get_text(status, "planId"));
         metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
         text_add(t, "nodestrap_exit_code %lld\n", (long long)json_integer_value(json_object_get(status, "exit")));
         metric_head(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy tolerates");
-        text_add(t, "nodestrap_tainted %d\n", streq(text_of(status, "verdict"), "tainted"));
+        text_add(t, "nodestrap_tainted %d\n", streq(json_get_text(status, "verdict"), "tainted"));
 }
 
 static void metrics_runs(Text *t, json_t *runs) {
@@ -223,8 +220,8 @@ static void metrics_actions(Text *t, json_t *runs) {
         metric_head(t, "action_duration_seconds", "how long each action took");
         json_object_foreach(runs, phases, run) {
                 json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        int outcome = outcome_from_string(text_of(action, "outcome"));
-                        _cleanup_(freep) char *id = label_escape(text_of(action, "id"));
+                        int outcome = outcome_from_string(json_get_text(action, "outcome"));
+                        _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
                         counts[MAX(outcome, 0)]++;
                         if (outcome != OUTCOME_SKIPPED)
                                 text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id, seconds_of(action));

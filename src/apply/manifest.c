@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -31,10 +32,6 @@ static bool path_is_plain(const char *path) {
         return true;
 }
 
-static const char *entry_text(const json_t *entry, const char *key) {
-        return json_string_value(json_object_get(entry, key)) ?: "";
-}
-
 /* The entries of the manifest that can be believed. */
 static json_t *manifest_read(Task *t) {
         _cleanup_(freep) char *text = NULL;
@@ -48,7 +45,7 @@ static json_t *manifest_read(Task *t) {
                           "it cannot be read, so files that an earlier configuration left behind are not removed (%s)",
                           r < 0 ? strerror(-r) : "not a manifest");
         json_array_foreach(json_object_get(manifest, "files"), i, entry) {
-                if (path_is_plain(entry_text(entry, "path")))
+                if (path_is_plain(json_get_text(entry, "path")))
                         json_array_append(files, entry);
                 else
                         diag_warn(t->apply->diag, "manifest-path", NULL, t->action->target, "entry %zu is not a plain absolute path; ignored", i);
@@ -70,7 +67,7 @@ static bool files_have(const json_t *files, const char *path) {
         const json_t *entry;
         size_t i;
         json_array_foreach(files, i, entry) {
-                if (streq(entry_text(entry, "path"), path))
+                if (streq(json_get_text(entry, "path"), path))
                         return true;
         }
         return false;
@@ -129,10 +126,10 @@ static int remove_block(const Root *root, const char *path) {
 /* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for; what was only
  * intended is ours if it is what was to be written. */
 static int remove_entry(Task *t, const json_t *entry) {
-        const char *path = entry_text(entry, "path");
+        const char *path = json_get_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
                 return remove_block(t->apply->root, path);
-        int r = file_is_unchanged(t->apply->root, path, entry_text(entry, "sha256"));
+        int r = file_is_unchanged(t->apply->root, path, json_get_text(entry, "sha256"));
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r == -EISDIR || r == -ELOOP) {
@@ -155,7 +152,7 @@ static int remove_entry(Task *t, const json_t *entry) {
 }
 
 static int by_path(const void *a, const void *b) {
-        return strcmp(entry_text(*(json_t *const *)a, "path"), entry_text(*(json_t *const *)b, "path"));
+        return strcmp(json_get_text(*(json_t *const *)a, "path"), json_get_text(*(json_t *const *)b, "path"));
 }
 
 /* Sorted, so that the same files give the same bytes in whatever order the phases ran. */
@@ -206,7 +203,7 @@ int manifest_announce(Task *t, RootTmp *ret) {
         json_t *all = json_copy(pruning_get(t)->old), *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
         size_t i, known = json_array_size(all);
         json_array_foreach(new, i, entry) {
-                if (files_have(all, entry_text(entry, "path")))
+                if (files_have(all, json_get_text(entry, "path")))
                         continue;
                 json_object_set_new(entry, "intended", json_true());
                 json_array_append(all, entry);
@@ -224,10 +221,10 @@ int manifest_stage(Task *t, RootTmp *ret) {
         size_t i;
 
         json_array_foreach(p->old, i, entry) {
-                const char *path = entry_text(entry, "path");
+                const char *path = json_get_text(entry, "path");
                 if (files_have(new, path))
                         continue;
-                if (!streq(entry_text(entry, "phase"), phase))
+                if (!streq(json_get_text(entry, "phase"), phase))
                         json_array_append(new, entry);
                 else if (!plan_writes(t->apply->plan, path))
                         json_array_append(p->stale, entry);
@@ -243,7 +240,7 @@ int manifest_publish(Task *t) {
         json_array_foreach(pruning_get(t)->stale, i, entry) {
                 int r = remove_entry(t, entry);
                 if (r < 0)
-                        return file_fail(t, r, "removed", entry_text(entry, "path"));
+                        return file_fail(t, r, "removed", json_get_text(entry, "path"));
         }
         return root_tmp_publish(&t->tmp);
 }

@@ -4,6 +4,7 @@
  * (AddKubeletConfigFlags) and staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
 #include "config/fields.h"
 
+#include "base/json.h"
 #include "base/str.h"
 
 static const struct { const char *flag, *key; } pairs[] = {     /* a key with dots lies deeper */
@@ -88,7 +89,7 @@ static bool has_key(const json_t *config, const char *key) {
 /* Pages that are counted and then not reserved. */
 static void warn_of_pages(const Merge *m, Diag *diag) {
         const json_t *huge = json_object_get(json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
-        const char *mode = json_string_value(json_object_get(huge, "mode")) ?: "", *path = "spec.instance.hugePages.pages";
+        const char *mode = json_get_text(huge, "mode"), *path = "spec.instance.hugePages.pages";
         if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit"))
                 diag_warn(diag, "no-effect", origins_find(&m->origins, path), path, "has no effect without mode: explicit");
 }

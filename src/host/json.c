@@ -2,15 +2,11 @@
  * Host → the facts section of a plan, and the .status that nodeadm's cache keeps. Nothing of the configuration is in either. */
 #include "host/host.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "host/content.h"
 
 #include <jansson.h>
-
-static void set_string(json_t *object, const char *key, const char *value) {
-        if (value)
-                json_object_set_new(object, key, json_string(value));
-}
 
 /* What stands on a disk may be anything at all, and JSON is UTF-8. */
 static json_t *shown(const char *value) {
@@ -28,18 +24,6 @@ static void set_hex_pair(json_t *object, const char *key, unsigned first, unsign
         json_object_set_new(object, key, json_sprintf("%04x:%04x", first, second));
 }
 
-static json_t *strings(char *const *v) {
-        json_t *list = json_array();
-        for (; v && *v; v++)
-                json_array_append_new(list, json_string(*v));
-        return list;
-}
-
-static void set_strings(json_t *object, const char *key, char *const *v) {
-        if (v)
-                json_object_set_new(object, key, strings(v));
-}
-
 static void set_content(json_t *object, const Content *c) {
         _cleanup_(freep) char *text = content_describe(c);
         if (c->kind != CONTENT_UNKNOWN)
@@ -53,12 +37,12 @@ json_t *host_status(const Host *host) {
         const Instance *i = &host->instance;
         unsigned enis, addresses;
 
-        set_string(instance, "id", i->id);
-        set_string(instance, "region", i->region);
-        set_string(instance, "type", i->type);
-        set_string(instance, "availabilityZone", i->zone);
-        set_string(instance, "mac", i->mac);
-        set_string(instance, "privateDnsName", i->private_dns_name);
+        json_set_text(instance, "id", i->id);
+        json_set_text(instance, "region", i->region);
+        json_set_text(instance, "type", i->type);
+        json_set_text(instance, "availabilityZone", i->zone);
+        json_set_text(instance, "mac", i->mac);
+        json_set_text(instance, "privateDnsName", i->private_dns_name);
         json_object_set_new(status, "instance", instance);
         json_object_set_new(status, "default", json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
         if (host->kubelet_version)
@@ -74,15 +58,15 @@ json_t *host_status(const Host *host) {
 
 static json_t *instance_json(const Host *h) {
         json_t *o = json_object();
-        set_string(o, "id", h->instance.id);
-        set_string(o, "type", h->instance.type);
-        set_string(o, "region", h->instance.region);
-        set_string(o, "zone", h->instance.zone);
-        set_string(o, "domain", h->instance.domain);
-        set_string(o, "mac", h->instance.mac);
-        set_string(o, "ipv4", h->instance.ipv4);
-        set_string(o, "ipv6", h->instance.ipv6);
-        set_string(o, "privateDnsName", h->instance.private_dns_name);
+        json_set_text(o, "id", h->instance.id);
+        json_set_text(o, "type", h->instance.type);
+        json_set_text(o, "region", h->instance.region);
+        json_set_text(o, "zone", h->instance.zone);
+        json_set_text(o, "domain", h->instance.domain);
+        json_set_text(o, "mac", h->instance.mac);
+        json_set_text(o, "ipv4", h->instance.ipv4);
+        json_set_text(o, "ipv6", h->instance.ipv6);
+        json_set_text(o, "privateDnsName", h->instance.private_dns_name);
         if (h->eni_limits_known) {
                 set_number(o, "enis", h->max_enis);
                 set_number(o, "addressesPerEni", h->addresses_per_eni);
@@ -95,12 +79,12 @@ static json_t *pci_json(const Host *h) {
         for (size_t i = 0; i < h->n_pci; i++) {
                 const PciDevice *d = &h->pci[i];
                 json_t *o = json_object();
-                set_string(o, "address", d->address);
+                json_set_text(o, "address", d->address);
                 set_hex_pair(o, "id", d->vendor, d->device);
                 json_object_set_new(o, "class", json_sprintf("%06x", d->class));
                 if (d->subsystem_vendor)
                         set_hex_pair(o, "subsystem", d->subsystem_vendor, d->subsystem_device);
-                set_string(o, "driver", d->driver);
+                json_set_text(o, "driver", d->driver);
                 if (d->numa_node >= 0)
                         set_number(o, "numaNode", (uint64_t)d->numa_node);
                 if (d->switch_management)
@@ -112,12 +96,12 @@ static json_t *pci_json(const Host *h) {
 
 static json_t *gpus_json(const Gpus *g) {
         json_t *o = json_object();
-        set_string(o, "class", gpu_class_to_string(g->class));
+        json_set_text(o, "class", gpu_class_to_string(g->class));
         set_number(o, "count", g->count);
         set_number(o, "expected", g->expected);
-        set_string(o, "model", g->model ? g->model->name : NULL);
-        set_string(o, "doubt", g->doubt);
-        set_string(o, "migDefault", g->mig_default);
+        json_set_text(o, "model", g->model ? g->model->name : NULL);
+        json_set_text(o, "doubt", g->doubt);
+        json_set_text(o, "migDefault", g->mig_default);
         return o;
 }
 
@@ -152,16 +136,16 @@ static json_t *disks_json(const Host *h) {
         for (size_t i = 0; i < h->n_disks; i++) {
                 const Disk *d = &h->disks[i];
                 json_t *o = json_object();
-                set_string(o, "name", d->name);
-                set_string(o, "kind", kinds[d->kind]);
-                set_string(o, "model", d->model);
-                set_string(o, "serial", d->serial);
+                json_set_text(o, "name", d->name);
+                json_set_text(o, "kind", kinds[d->kind]);
+                json_set_text(o, "model", d->model);
+                json_set_text(o, "serial", d->serial);
                 set_number(o, "bytes", d->bytes);
                 json_object_set_new(o, "inUse", json_boolean(d->in_use));
                 if (h->storage.looked) {
                         json_object_set_new(o, "readOnly", json_boolean(d->read_only));
-                        set_strings(o, "partitions", d->partitions);
-                        set_strings(o, "holders", d->holders);
+                        json_set_list(o, "partitions", d->partitions);
+                        json_set_list(o, "holders", d->holders);
                         set_content(o, &d->content);
                 }
                 json_array_append_new(list, o);
@@ -173,15 +157,15 @@ static json_t *arrays_json(const Storage *s) {
         json_t *list = json_array();
         for (const Array *a = s->arrays; a < s->arrays + s->n_arrays; a++) {
                 json_t *o = json_object();
-                set_string(o, "name", a->name);
-                set_string(o, "level", a->level);
+                json_set_text(o, "name", a->name);
+                json_set_text(o, "level", a->level);
                 set_number(o, "disks", a->disks);
                 json_object_set_new(o, "active", json_boolean(a->active));
                 json_object_set_new(o, "degraded", json_boolean(a->degraded));
                 set_number(o, "bytes", a->bytes);
-                json_object_set_new(o, "members", strings(a->members));
-                set_strings(o, "partitions", a->partitions);
-                set_strings(o, "holders", a->holders);
+                json_object_set_new(o, "members", json_list(a->members));
+                json_set_list(o, "partitions", a->partitions);
+                json_set_list(o, "holders", a->holders);
                 set_content(o, &a->content);
                 json_array_append_new(list, o);
         }
@@ -226,7 +210,7 @@ static json_t *directories_json(const Storage *s) {
                 json_object_set_new(o, "isDirectory", json_boolean(d->kind != DIRECTORY_NO_DIRECTORY));
                 json_object_set_new(o, "empty", json_boolean(d->empty));
                 json_object_set_new(o, "readOnly", json_boolean(d->read_only));
-                set_string(o, "on", d->on);
+                json_set_text(o, "on", d->on);
                 if (d->bytes)
                         set_number(o, "bytes", d->bytes);
                 json_array_append_new(list, o);
@@ -238,12 +222,12 @@ static json_t *storage_json(const Host *h) {
         const Storage *s = &h->storage;
         json_t *o = json_object();
         json_object_set_new(o, "looked", json_boolean(s->looked));
-        set_string(o, "notLooked", s->not_looked);
+        json_set_text(o, "notLooked", s->not_looked);
         if (s->looked) {
                 json_object_set_new(o, "arrays", arrays_json(s));
                 json_object_set_new(o, "mounts", mounts_json(h));
                 json_object_set_new(o, "directories", directories_json(s));
-                json_object_set_new(o, "programs", strings(s->programs));
+                json_object_set_new(o, "programs", json_list(s->programs));
         }
         return o;
 }
@@ -253,10 +237,10 @@ static json_t *nics_json(const Host *h) {
         for (size_t i = 0; i < h->n_nics; i++) {
                 const Nic *n = &h->nics[i];
                 json_t *o = json_object();
-                set_string(o, "name", n->name);
-                set_string(o, "mac", n->mac);
-                set_string(o, "driver", n->driver);
-                set_string(o, "device", n->pci_address);
+                json_set_text(o, "name", n->name);
+                json_set_text(o, "mac", n->mac);
+                json_set_text(o, "driver", n->driver);
+                json_set_text(o, "device", n->pci_address);
                 set_number(o, "mtu", n->mtu);
                 json_array_append_new(list, o);
         }
@@ -284,7 +268,7 @@ static json_t *expected_json(const InstanceType *t) {
                 set_number(o, "memoryGib", t->memory_gib);
         if (t->gpus)
                 set_number(o, "gpus", t->gpus);
-        set_string(o, "gpuModel", t->gpu_model);
+        json_set_text(o, "gpuModel", t->gpu_model);
         if (t->network_cards >= 0)
                 set_number(o, "networkCards", (uint64_t)t->network_cards);
         if (t->max_efa >= 0)
@@ -293,8 +277,8 @@ static json_t *expected_json(const InstanceType *t) {
                 set_number(o, "disks", (uint64_t)t->disks);
                 set_number(o, "diskGb", t->disk_gb);
         }
-        set_string(o, "nvswitch", t->nvswitch);
-        set_string(o, "arch", t->arch);
+        json_set_text(o, "nvswitch", t->nvswitch);
+        json_set_text(o, "arch", t->arch);
         if (t->numa_nodes >= 0)
                 set_number(o, "numaNodes", (uint64_t)t->numa_nodes);
         return o;
@@ -302,27 +286,27 @@ static json_t *expected_json(const InstanceType *t) {
 
 static json_t *programs_json(const Host *h) {
         json_t *o = json_object();
-        set_string(o, "kubelet", h->kubelet_version);
-        set_string(o, "containerd", h->containerd_version);
-        set_string(o, "nvidiaDriver", h->driver_version);
+        json_set_text(o, "kubelet", h->kubelet_version);
+        json_set_text(o, "containerd", h->containerd_version);
+        json_set_text(o, "nvidiaDriver", h->driver_version);
         json_object_set_new(o, "nvidiaContainerRuntime", json_boolean(h->nvidia_runtime));
         json_object_set_new(o, "sociSnapshotter", json_boolean(h->soci_snapshotter));
-        set_string(o, "imageCredentialProvider", h->image_credential_provider);
+        json_set_text(o, "imageCredentialProvider", h->image_credential_provider);
         return o;
 }
 
 json_t *host_to_json(const Host *host) {
         json_t *o = json_object();
         json_object_set_new(o, "modelled", json_boolean(host->modelled));
-        json_object_set_new(o, "assumed", strings(host->assumed));
+        json_object_set_new(o, "assumed", json_list(host->assumed));
         json_object_set_new(o, "instance", instance_json(host));
         if (host->type)
                 json_object_set_new(o, "expected", expected_json(host->type));
         set_number(o, "cpus", host->cpus);
         set_number(o, "memoryBytes", host->memory_bytes);
-        set_string(o, "productName", host->product_name);
-        set_string(o, "kernel", host->kernel);
-        set_string(o, "arch", host->arch);
+        json_set_text(o, "productName", host->product_name);
+        json_set_text(o, "kernel", host->kernel);
+        json_set_text(o, "arch", host->arch);
         json_object_set_new(o, "programs", programs_json(host));
         json_object_set_new(o, "numaNodes", nodes_json(host));
         json_object_set_new(o, "hugePages", pages_json(host));
@@ -336,6 +320,6 @@ json_t *host_to_json(const Host *host) {
         json_object_set_new(o, "nics", nics_json(host));
         json_object_set_new(o, "pci", pci_json(host));
         if (host->api_server_addresses)
-                json_object_set_new(o, "apiServerAddresses", strings(host->api_server_addresses));
+                json_object_set_new(o, "apiServerAddresses", json_list(host->api_server_addresses));
         return o;
 }

@@ -5,6 +5,8 @@
  * other instances again. Only kubelet of this boot puts this boot's id into it, with its first report. */
 #include "kube/internal.h"
 
+#include "base/json.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -12,10 +14,6 @@ void kube_node_done(KubeNode *n) {
         free(n->reason);
         free(n->message);
         *n = (KubeNode){};
-}
-
-static const char *text_of(const json_t *object, const char *key) {
-        return json_string_value(json_object_get(object, key)) ?: "";
 }
 
 /* "2026-01-02T03:04:05Z" → seconds since 1970; 0 for anything else. */
@@ -26,7 +24,7 @@ static int64_t parse_time(const char *text) {
 }
 
 static char *copy_text(const json_t *object, const char *key) {
-        const char *text = text_of(object, key);
+        const char *text = json_get_text(object, key);
         return *text ? xstrdup(text) : NULL;
 }
 
@@ -34,12 +32,12 @@ static void take_ready(const json_t *conditions, KubeNode *n) {
         const json_t *condition;
         size_t i;
         json_array_foreach(conditions, i, condition) {
-                const char *status = text_of(condition, "status");
-                if (!streq(text_of(condition, "type"), "Ready"))
+                const char *status = json_get_text(condition, "status");
+                if (!streq(json_get_text(condition, "type"), "Ready"))
                         continue;
                 if (streq(status, "True")) {
                         n->state = KUBE_NODE_READY;
-                        n->ready_since = parse_time(text_of(condition, "lastTransitionTime"));
+                        n->ready_since = parse_time(json_get_text(condition, "lastTransitionTime"));
                         return;
                 }
                 n->silent = streq(status, "Unknown");
@@ -51,8 +49,8 @@ static void take_ready(const json_t *conditions, KubeNode *n) {
 
 static void take_node(const json_t *object, const char *boot_id, KubeNode *n) {
         const json_t *status = json_object_get(object, "status");
-        const char *its_boot = text_of(json_object_get(status, "nodeInfo"), "bootID");
-        n->created = parse_time(text_of(json_object_get(object, "metadata"), "creationTimestamp"));
+        const char *its_boot = json_get_text(json_object_get(status, "nodeInfo"), "bootID");
+        n->created = parse_time(json_get_text(json_object_get(object, "metadata"), "creationTimestamp"));
         n->state = KUBE_NODE_REGISTERED;
         if (*its_boot && *boot_id && !streq(its_boot, boot_id))
                 n->state = KUBE_NODE_STALE;
@@ -62,7 +60,7 @@ static void take_node(const json_t *object, const char *boot_id, KubeNode *n) {
 
 int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret, char **ret_why) {
         _cleanup_(json_decrefp) json_t *event = json_loadb(line, size, 0, NULL);
-        const char *type = text_of(event, "type");
+        const char *type = json_get_text(event, "type");
         const json_t *object = json_object_get(event, "object");
         KubeNode n = {};
         if (streq(type, "ERROR")) {

@@ -3,6 +3,7 @@
  * one digest. plan_make() is the list of planners. Nothing here or beside this file may look at a machine (`make pure`). */
 #include "plan/plan.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/str.h"
 #include <errno.h>
 #include <stdio.h>
@@ -217,21 +218,14 @@ static int plan_sort(Plan *plan, Diag *diag) {
 
 /* ---- name ---- */
 
-static json_t *list(char *const *words) {
-        json_t *all = json_array();
-        for (; words && *words; words++)
-                json_array_append_new(all, json_string(*words));
-        return all;
-}
-
 /* What an action on devices wants of them. */
 static json_t *canonical_device(const Action *a) {
         json_t *layouts = json_array();
         for (size_t i = 0; i < a->device.n_layouts; i++)
-                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu, list(a->device.layouts[i].profiles)));
-        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", list(a->after_any), "optional", a->optional, "retry", a->retry,
+                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu, json_list(a->device.layouts[i].profiles)));
+        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", json_list(a->after_any), "optional", a->optional, "retry", a->retry,
                          "lenient", a->lenient, "pages", (json_int_t)a->pages.size, (json_int_t)a->pages.count, a->pages.node, a->pages.if_none,
-                         "class", (int)a->device.class, "count", (int)a->device.count, "words", list(a->device.words), "layouts", layouts);
+                         "class", (int)a->device.class, "count", (int)a->device.count, "words", json_list(a->device.words), "layouts", layouts);
 }
 
 /* What apply will do, and nothing that only explains it: the facts and the reasons may change without the plan being another. */
@@ -239,7 +233,7 @@ static json_t *canonical(const Action *a) {
         char digest[65] = "";
         if (a->file.content)
                 sha256_hex(a->file.content, a->file.size, digest);
-        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase), "after", list(a->after),
+        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase), "after", json_list(a->after),
                          "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs,
                          "with", a->with ?: "", "device", canonical_device(a));
 }

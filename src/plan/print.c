@@ -2,6 +2,7 @@
 /* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret file. */
 #include "plan/plan.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/str.h"
 #include <stdio.h>
 
@@ -120,13 +121,6 @@ char *plan_to_text(const Plan *plan) {
 
 /* ---- JSON ---- */
 
-static json_t *list_json(char *const *list) {
-        json_t *all = json_array();
-        for (; list && *list; list++)
-                json_array_append_new(all, json_string(*list));
-        return all;
-}
-
 static void put_mode(json_t *into, mode_t mode) {
         char text[8];
         snprintf(text, sizeof(text), "%04o", (unsigned)mode & 07777);
@@ -144,32 +138,22 @@ static void put_digest(json_t *into, const Action *a) {
         json_object_set_new(into, "sha256", json_string(digest));
 }
 
-static void put_list(json_t *into, const char *key, char *const *list) {
-        if (list)
-                json_object_set_new(into, key, list_json(list));
-}
-
-static void put_text(json_t *into, const char *key, const char *text) {
-        if (text)
-                json_object_set_new(into, key, json_string(text));
-}
-
 static bool is_storage(const Action *a) {
         return a->type >= ACTION_STOP_UNIT && a->type <= ACTION_BIND;
 }
 
 static void put_storage(json_t *into, const Action *a) {
-        put_text(into, "with", a->with);
-        put_text(into, "state", step_state_to_string(a->storage.state));
-        put_list(into, "disks", a->storage.disks);
-        put_list(into, "serials", a->storage.serials);
-        put_list(into, "blank", a->storage.blank);
-        put_text(into, "array", a->storage.running);
-        put_text(into, "arrayUuid", a->storage.array_uuid);
-        put_text(into, "level", a->storage.level);
-        put_text(into, "filesystem", a->storage.filesystem);
-        put_text(into, "uuid", a->storage.uuid);
-        put_text(into, "source", a->storage.source);
+        json_set_text(into, "with", a->with);
+        json_set_text(into, "state", step_state_to_string(a->storage.state));
+        json_set_list(into, "disks", a->storage.disks);
+        json_set_list(into, "serials", a->storage.serials);
+        json_set_list(into, "blank", a->storage.blank);
+        json_set_text(into, "array", a->storage.running);
+        json_set_text(into, "arrayUuid", a->storage.array_uuid);
+        json_set_text(into, "level", a->storage.level);
+        json_set_text(into, "filesystem", a->storage.filesystem);
+        json_set_text(into, "uuid", a->storage.uuid);
+        json_set_text(into, "source", a->storage.source);
         if (a->type != ACTION_MOVE_FILES)
                 return;
         json_t *moves = json_array();
@@ -186,7 +170,7 @@ static void put_flag(json_t *into, const char *key, bool flag) {
 static json_t *layouts_json(const Action *a) {
         json_t *all = json_array();
         for (size_t i = 0; i < a->device.n_layouts; i++)
-                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu, "profiles", list_json(a->device.layouts[i].profiles)));
+                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu, "profiles", json_list(a->device.layouts[i].profiles)));
         return all;
 }
 
@@ -207,20 +191,19 @@ static json_t *pages_json(const Action *a) {
 
 /* What is not so is not there: a reader of a plan for one machine looks at what is special about it. */
 static void put_device(json_t *into, const Action *a) {
-        put_text(into, "with", a->with);
-        if (a->after_any)
-                json_object_set_new(into, "afterAny", list_json(a->after_any));
+        json_set_text(into, "with", a->with);
+        json_set_list(into, "afterAny", a->after_any);
         put_flag(into, "optional", a->optional);
         put_flag(into, "retry", a->retry);
         put_flag(into, "lenient", a->lenient);
         if (a->type == ACTION_RESERVE_PAGES)
                 json_object_set_new(into, "pages", pages_json(a));
         if (a->device.class != GPU_CLASS_NONE)
-                put_text(into, "class", gpu_class_to_string(a->device.class));
+                json_set_text(into, "class", gpu_class_to_string(a->device.class));
         if (a->device.count > 0)
                 json_object_set_new(into, "count", json_integer(a->device.count));
-        put_list(into, "words", a->device.words);
-        put_list(into, "devices", a->device.seen);
+        json_set_list(into, "words", a->device.words);
+        json_set_list(into, "devices", a->device.seen);
         if (a->device.n_layouts > 0)
                 json_object_set_new(into, "layouts", layouts_json(a));
         if (a->device.n_shortfalls > 0)
@@ -229,7 +212,7 @@ static void put_device(json_t *into, const Action *a) {
 
 static json_t *action_json(const Action *a) {
         json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase), "type", action_type_to_string(a->type),
-                              "group", a->group, "target", a->target, "why", a->why, "after", list_json(a->after),
+                              "group", a->group, "target", a->target, "why", a->why, "after", json_list(a->after),
                               "timeoutMs", (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
         if (a->type == ACTION_WRITE_FILE) {
                 put_mode(j, a->file.mode);

@@ -2,6 +2,7 @@
 /* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd itself would use
  * (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec merged over it. */
 #include "plan/plan.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #define SPEC_FILE "/etc/containerd/base-runtime-spec.json"
@@ -63,7 +64,7 @@ static void allow_memlock(json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;
         json_array_foreach(limits, i, limit)
-                if (streq(json_string_value(json_object_get(limit, "type")) ?: "", "RLIMIT_MEMLOCK"))
+                if (streq(json_get_text(limit, "type"), "RLIMIT_MEMLOCK"))
                         return;
         json_array_append_new(limits, json_pack("{ss ss ss}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED, "hard", UNLIMITED));
 }

@@ -2,6 +2,7 @@
 /* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node replaces them, so it must name
  * them, too. kubelet takes the last flag, and any flag before registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
 #include "plan/plan.h"
+#include "base/json.h"
 #include "base/str.h"
 
 #define FLAG "--register-with-taints"
@@ -17,17 +18,13 @@ static char **split(const char *list) {
         return words;
 }
 
-static const char *text_of(const json_t *taint, const char *key) {
-        return json_string_value(json_object_get(taint, key)) ?: "";
-}
-
 static char **taints_of_settings(const json_t *taints) {
         char **words = NULL;
         json_t *taint;
         size_t i;
         json_array_foreach(taints, i, taint) {
-                const char *value = text_of(taint, "value");
-                strv_push(&words, xasprintf("%s%s%s:%s", text_of(taint, "key"), *value ? "=" : "", value, text_of(taint, "effect")));
+                const char *value = json_get_text(taint, "value");
+                strv_push(&words, xasprintf("%s%s%s:%s", json_get_text(taint, "key"), *value ? "=" : "", value, json_get_text(taint, "effect")));
         }
         return words;
 }

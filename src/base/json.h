@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What is wanted of jansson again and again. Texts are UTF-8: others would be left out. */
+#include "base/macro.h"
+#include <jansson.h>
+
+/* The text at key; "" where there is none, also where object is none. */
+_nonnull(2) const char *json_get_text(const json_t *object, const char *key);
+/* Nothing is set where the value is NULL. */
+_nonnull(1, 2) void json_set_text(json_t *object, const char *key, const char *text);
+_nonnull(1, 2) void json_set_list(json_t *object, const char *key, char *const *texts);
+/* A new reference; an empty list for NULL. */
+json_t *json_list(char *const *texts);
