@@ -21,17 +21,13 @@ void spec_digest(const json_t *spec, char ret[static 65]) {
         sha256_hex(text, strlen(text), ret);
 }
 
-static int read_boot_id(const Root *root, char **ret) {
-        return root_read_line(root, "/proc/sys/kernel/random/boot_id", ret);
-}
-
 int kept_read(const Root *root, Kept *ret) {
         _cleanup_(freep) char *boot = NULL, *text = NULL;
         const char *there = NULL, *spec = NULL;
         json_t *answers = NULL, *status = NULL;
         size_t size = 0;
 
-        int r = read_boot_id(root, &boot);
+        int r = root_boot_id(root, &boot);
         if (r >= 0)
                 r = root_read(root, KEEP_FILE, KEEP_LIMIT, &text, &size);
         if (r < 0)
@@ -47,7 +43,7 @@ int kept_read(const Root *root, Kept *ret) {
 
 int kept_write(const Root *root, const Kept *kept) {
         _cleanup_(freep) char *boot = NULL, *text = NULL;
-        int r = read_boot_id(root, &boot);
+        int r = root_boot_id(root, &boot);
         if (r < 0)
                 return r;
         _cleanup_(json_decrefp) json_t *json = json_pack("{s:s, s:s, s:O?, s:O?}", "bootId", boot, "spec", kept->spec,

@@ -13,7 +13,6 @@
 #include <errno.h>
 
 #define JOINED_MAX   (1 << 20)
-#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* The one of this boot, or NULL. */
 json_t *joined_read(const Root *root) {
@@ -23,7 +22,7 @@ json_t *joined_read(const Root *root) {
                 return NULL;
         json_t *joined = json_loadb(text, size, 0, NULL);
         const char *its_boot = json_string_value(json_object_get(joined, "bootId"));
-        if (its_boot && root_read_line(root, BOOT_ID_FILE, &boot_id) >= 0 && streq(its_boot, boot_id))
+        if (its_boot && root_boot_id(root, &boot_id) >= 0 && streq(its_boot, boot_id))
                 return joined;
         json_decref(joined);
         return NULL;
@@ -41,7 +40,7 @@ static json_t *joined_make(const Root *root, const Join *join, const Verdict *v,
         _cleanup_(freep) char *when = verdict_time(), *boot_id = NULL;
         const KubeAccess *a = &join->access;
         json_t *joined = json_object(), *details = json_array();
-        _unused_ int r = root_read_line(root, BOOT_ID_FILE, &boot_id);  /* a root without /proc has none */
+        (void)!root_boot_id(root, &boot_id);
         for (char **line = join->outcome.details; line && *line; line++)
                 json_array_append_new(details, text_json(*line));
         json_object_set_new(joined, "bootId", text_json(boot_id ?: ""));

@@ -15,7 +15,6 @@
 #include <jansson.h>
 
 #define STATUS_MAX (16 << 20)
-#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 static bool went_well(const Result *r) {
         return r && (r->outcome == OUTCOME_DONE || r->outcome == OUTCOME_UNCHANGED);
@@ -146,7 +145,7 @@ static json_t *overall_find(json_t *runs, json_t *own) {
 static json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec) {
         static const char *const copied[] = { "verdict", "code", "exit", "step", "text", "planId" };
         _cleanup_(freep) char *boot_id = NULL;
-        _unused_ int r = root_read_line(root, BOOT_ID_FILE, &boot_id);  /* a root without /proc has none */
+        (void)!root_boot_id(root, &boot_id);
         json_t *status = json_object(), *run = run_json(report, v, end_usec);
         json_t *runs = runs_read(root, boot_id ?: "", report->phases);
         json_object_set_new(runs, report->phases, run);

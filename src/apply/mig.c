@@ -413,7 +413,7 @@ static char *waiting_parts(const Division *d) {
 static int reboot_once(Division *d) {
         char *const argv[] = { (char *)"systemctl", (char *)"--no-block", (char *)"reboot", NULL };
         _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *earlier = NULL, *gpus = waiting_parts(d);
-        int r = root_read_line(d->w->root, "/proc/sys/kernel/random/boot_id", &boot);
+        int r = root_boot_id(d->w->root, &boot);
         if (r < 0)
                 return work_fail(d->w, r, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot, which is not made, since this boot has no id: %s",
                                  gpus, strerror(-r));

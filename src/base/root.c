@@ -118,6 +118,10 @@ int root_read_u64(const Root *r, const char *path, uint64_t *ret) {
         return result < 0 ? result : parse_u64(line, ret);
 }
 
+int root_boot_id(const Root *r, char **ret) {
+        return root_read_line(r, "/proc/sys/kernel/random/boot_id", ret);
+}
+
 int root_list(const Root *r, const char *path, char ***ret) {
         _cleanup_(strv_freep) char **names = NULL;
         size_t n = 0;

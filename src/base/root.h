@@ -23,6 +23,8 @@ _must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, si
 /* The first line without white space at its ends, as sysfs attributes are read. */
 _must_check_ _nonnull_ int root_read_line(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64_t *ret);
+/* The kernel's name of this boot; a root without /proc has none. */
+_must_check_ _nonnull_ int root_boot_id(const Root *r, char **ret);
 /* The names in a directory, sorted by bytes, without "." and "..". */
 _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***ret);
 /* The last component of what a link points to: "efa" for …/driver. */

@@ -178,7 +178,7 @@ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag) {
                 kube_access_done(&a);
                 return r;
         }
-        if (root_read_line(root, "/proc/sys/kernel/random/boot_id", &a.boot_id) < 0)
+        if (root_boot_id(root, &a.boot_id) < 0)
                 a.boot_id = xstrdup("");        /* then a Node of any boot is taken for ours */
         *ret = a;
         return 0;
