@@ -4,9 +4,9 @@
  * of ours needs them. */
 #include "apply/mounts.h"
 
+#include "base/library.h"
 #include "base/str.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libmount.h>
@@ -37,7 +37,7 @@ typedef struct Libmount {
         __typeof__(&mnt_fs_get_target) get_target;
 } Libmount;
 
-static const struct { const char *name; size_t offset; } symbols[] = {
+static const Symbol symbols[] = {
         { "mnt_new_context",               offsetof(Libmount, new_context)     },
         { "mnt_free_context",              offsetof(Libmount, free_context)    },
         { "mnt_context_set_source",        offsetof(Libmount, set_source)      },
@@ -60,19 +60,11 @@ static const struct { const char *name; size_t offset; } symbols[] = {
 };
 
 static Libmount mnt;
-static const char *load_error;          /* NULL: it is loaded */
+static char *load_error;          /* NULL: it is loaded */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 static void load(void) {
-        void *library = dlopen("libmount.so.1", RTLD_LAZY | RTLD_LOCAL);
-        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy((char *)&mnt + symbols[i].offset, &address, sizeof address);
-                if (!address)
-                        library = NULL;
-        }
-        if (!library)
-                load_error = xstrdup(dlerror() ?: "it lacks a function");
+        (void)!library_load("libmount.so.1", symbols, ARRAY_SIZE(symbols), &mnt, &load_error);
 }
 
 static int libmount_load(Work *w) {

@@ -2,12 +2,9 @@
  * The functions of libcurl.so.4, by dlopen: only a process that speaks TLS pays for the libraries behind it. */
 #include "base/curl.h"
 
-#include "base/str.h"
+#include "base/library.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-
-static const struct { const char *name; size_t offset; } symbols[] = {
+static const Symbol symbols[] = {
         { "curl_easy_init",      offsetof(Curl, init)     },
         { "curl_easy_cleanup",   offsetof(Curl, cleanup)  },
         { "curl_easy_setopt",    offsetof(Curl, setopt)   },
@@ -20,20 +17,7 @@ static const struct { const char *name; size_t offset; } symbols[] = {
 };
 
 int curl_load(Curl *ret, char **ret_why) {
-        void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
-        Curl curl = {};
-        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy((char *)&curl + symbols[i].offset, &address, sizeof address);
-                if (!address)
-                        library = NULL;
-        }
-        if (!library) {
-                *ret_why = xstrdup(dlerror() ?: "it lacks a function");
-                return -ELIBACC;
-        }
-        *ret = curl;
-        return 0;
+        return library_load("libcurl.so.4", symbols, ARRAY_SIZE(symbols), ret, ret_why);
 }
 
 bool curl_may_quote_proxy(const char *error) {

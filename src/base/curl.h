@@ -16,7 +16,7 @@ typedef struct Curl {
         __typeof__(&curl_slist_free_all) free_all;
 } Curl;
 
-/* 0, or -ELIBACC and *ret_why, the caller's. The library stays for the life of the process. */
+/* As library_load() does. */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);
 /* An error text of libcurl quotes a proxy's address that it cannot read, and there is a password in many: then it must not be shown. */
 _nonnull_ bool curl_may_quote_proxy(const char *error);

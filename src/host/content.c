@@ -3,10 +3,10 @@
  * Behind the signature of an md member its own superblock is read (linux/raid/md_p.h; md(4)). */
 #include "host/content.h"
 
+#include "base/library.h"
 #include "base/str.h"
 
 #include <blkid.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ typedef struct Blkid {
         __typeof__(&blkid_probe_lookup_value) lookup_value;
 } Blkid;
 
-static const struct { const char *name; size_t offset; } symbols[] = {
+static const Symbol symbols[] = {
         { "blkid_new_probe",                   offsetof(Blkid, new_probe)             },
         { "blkid_free_probe",                  offsetof(Blkid, free_probe)            },
         { "blkid_probe_set_device",            offsetof(Blkid, set_device)            },
@@ -42,18 +42,10 @@ static const struct { const char *name; size_t offset; } symbols[] = {
 
 static Blkid blkid;
 static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* the executors probe on threads */
-static char *blkid_error;
+static char *blkid_error;                              /* NULL: it is loaded */
 
 static void load_blkid(void) {
-        void *library = dlopen("libblkid.so.1", RTLD_LAZY | RTLD_LOCAL);
-        for (size_t i = 0; library && i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy((char *)&blkid + symbols[i].offset, &address, sizeof address);
-                if (!address)
-                        library = NULL;
-        }
-        if (!library)
-                blkid_error = xstrdup(dlerror() ?: "it is too old");
+        (void)!library_load("libblkid.so.1", symbols, ARRAY_SIZE(symbols), &blkid, &blkid_error);
 }
 
 static void probe_freep(blkid_probe *p) {

@@ -4,14 +4,13 @@
  * that its Python bindings send (nvidia-ml-py: pynvml.py); a struct's version is its size and its number in the highest byte. */
 #include "nvidia/nvml.h"
 
+#include "base/library.h"
 #include "base/str.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
-#define LIBRARY "libnvidia-ml.so.1"
 #define STRUCT_VERSION(type, number) ((unsigned)sizeof(type) | (unsigned)(number) << 24)
 #define PROFILES_MAX 32                 /* indexes of profiles that are asked for; 17 had a name in R580 */
 #define CLOCKS_MAX 1024
@@ -44,7 +43,7 @@ typedef struct ComputeProfileInfo { unsigned id, slices, instances, processors, 
 _Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(FabricInfo3, 3) == 0x03000028, "as pynvml.py has them");
 _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
 
-static struct {
+typedef struct Nvml {
         unsigned (*init)(void);
         unsigned (*shutdown)(void);
         const char *(*error_string)(unsigned code);
@@ -78,12 +77,13 @@ static struct {
         unsigned (*default_clock)(NvmlDevice device, unsigned type, unsigned *ret);
         unsigned (*set_application_clocks)(NvmlDevice device, unsigned memory, unsigned graphics);
         unsigned (*reset_application_clocks)(NvmlDevice device);
-} nvml;
+} Nvml;
+static Nvml nvml;
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
 
-#define SYMBOL(member, name) { name, &nvml.member, false }
-#define OPTIONAL(member, name) { name, &nvml.member, true }
-static const struct { const char *name; void *place; bool optional; } symbols[] = {
+#define SYMBOL(member, name) { name, offsetof(Nvml, member), false }
+#define OPTIONAL(member, name) { name, offsetof(Nvml, member), true }
+static const Symbol symbols[] = {
         SYMBOL(init,                       "nvmlInit_v2"),
         SYMBOL(shutdown,                   "nvmlShutdown"),
         SYMBOL(error_string,               "nvmlErrorString"),
@@ -123,20 +123,13 @@ static const struct { const char *name; void *place; bool optional; } symbols[] 
 /* ---- loading ---- */
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run on threads */
-static bool loaded;                                             /* the library stays for the life of the process */
+static bool loaded;                                             /* else the next attempt may: a driver may come late */
 
 static char *load(void) {
-        void *library = loaded ? NULL : dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-        if (loaded || !library)
-                return loaded ? NULL : xstrdup(dlerror() ?: LIBRARY ": cannot be loaded");
-        for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-                void *address = dlsym(library, symbols[i].name);
-                memcpy(symbols[i].place, &address, sizeof address);
-                if (!address && !symbols[i].optional)
-                        return xasprintf("%s lacks %s", LIBRARY, symbols[i].name);
-        }
-        loaded = true;
-        return NULL;
+        char *why = NULL;
+        if (!loaded)
+                loaded = library_load("libnvidia-ml.so.1", symbols, ARRAY_SIZE(symbols), &nvml, &why) >= 0;
+        return why;
 }
 
 void nvml_trouble_done(NvmlTrouble *t) {
