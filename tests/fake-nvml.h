@@ -97,3 +97,24 @@ _unused_ static unsigned calls_of(const Machine *m, const char *call, int gpu) {
                         n = (unsigned)atoi(line + strlen(words));
         return n;
 }
+
+/* The whole task, of a lenient action and within a second: it ends well, changes nothing, and says so. */
+_unused_ static void assert_only_warns(Machine *m, ActionType type, const char *code, const char *words) {
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        m->action.type = type;
+        m->action.target = (char *)"target";
+        m->action.lenient = true;
+        m->action.deadline_usec = USEC_PER_SEC;
+        Plan plan = { .actions = &m->action, .n = 1 };
+        ASSERT_OK(root_new("/", &host));        /* it is run on a real machine alone */
+        ASSERT_OK(apply_plan(host, &plan, &results, &diag));
+        ASSERT_STREQ(outcome_to_string(results.items[0].outcome), "unchanged");
+        ASSERT_EQ(diag.n, 1);
+        ASSERT_TRUE(diag.items[0].warning);
+        ASSERT_STREQ(diag.items[0].code, code);
+        ASSERT_CONTAINS(diag.items[0].text, words);
+        machine_clear(m);
+        m->work.found = json_incref(results.items[0].found);
+}

@@ -26,55 +26,44 @@ static int work_check(_unused_ Task *t) {
 
 static int work_begin(Task *t);
 
+#define UNIT(c, s) { true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting, .late = unit_late, .cancel = unit_cancel, .release = unit_release }
+#define STORAGE(c, s, w) { true, .check = c, .start = s, .waiting = w, .cancel = work_cancel, .release = work_release }
 /* One that is a function on a thread, which looks for itself whether anything is to be done. */
-#define WORK(n, f, c) { n, true, .overdue = c, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
+#define WORK(f, c, m) { true, .overdue = c, .missed = m, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
 
 static const Executor executors[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE]     = { "write-file",     .stage = file_stage, .publish = file_publish },
-        [ACTION_WRITE_BLOCK]    = { "write-block",    .stage = block_stage },
-        [ACTION_PRUNE_FILES]    = { "prune-files",    .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
-        [ACTION_RELOAD_MANAGER] = { "reload-manager", true, .check = reload_check, .start = reload_start, .waiting = unit_waiting,
-                                    .cancel = unit_cancel, .release = unit_release },
-        [ACTION_RESTART_UNIT]   = { "restart-unit",   true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_START_UNIT]     = { "start-unit",     true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_STOP_UNIT]      = { "stop-unit",      true, .check = unit_check, .start = unit_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_CREATE_RAID]    = { "create-raid",    true, .check = storage_check, .start = raid_start, .waiting = storage_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_MAKE_FILESYSTEM] = { "make-filesystem", true, .check = storage_check, .start = filesystem_start, .waiting = storage_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_MOUNT]          = { "mount",          true, .check = storage_check, .start = mount_start, .waiting = storage_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_MOVE_FILES]     = { "move-files",     true, .check = storage_check, .start = move_start, .waiting = storage_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_IMPORT_IMAGE]   = { "import-image",   true, .check = image_check, .start = image_start, .waiting = work_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_BIND]           = { "bind",           true, .check = storage_check, .start = bind_start, .waiting = storage_waiting,
-                                    .cancel = work_cancel, .release = work_release },
-        [ACTION_MASK_UNIT]      = { "mask-unit",      true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_UNMASK_UNIT]    = { "unmask-unit",    true, .check = mask_check, .start = mask_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_AWAIT_UNIT]     = { "await-unit",     true, .check = await_check, .start = await_start, .waiting = unit_waiting,
-                                    .late = unit_late, .cancel = unit_cancel, .release = unit_release },
-        [ACTION_SET_SYSCTL]     = { "set-sysctl",     true, .check = sysctl_check, .start = sysctl_start },
-        [ACTION_RESERVE_PAGES]  = WORK("reserve-pages",  pages_work, CAUSE_HUGEPAGES),
-        [ACTION_LOAD_MODULE]    = WORK("load-module",    module_work, CAUSE_MODULE),
-        [ACTION_CHECK_MACHINE]  = WORK("check-machine",  machine_work, CAUSE_NONE),
-        [ACTION_CHECK_EFA]      = WORK("check-efa",      efa_work, CAUSE_EFA),
-        [ACTION_CHECK_DRIVER]   = WORK("check-driver",   driver_work, CAUSE_DRIVER),
-        [ACTION_CHECK_VERSIONS] = WORK("check-versions", versions_work, CAUSE_VERSION),
-        [ACTION_AWAIT_DEVICES]  = WORK("await-devices",  devices_work, CAUSE_NVSWITCH),
-        [ACTION_AWAIT_FABRIC]   = WORK("await-fabric",   fabric_work, CAUSE_NVML),
-        [ACTION_PARTITION_GPUS] = WORK("partition-gpus", partition_work, CAUSE_MIG),
-        [ACTION_LIST_GPUS]      = WORK("list-gpus",      list_work, CAUSE_NVIDIA_SMI),
-        [ACTION_SET_CLOCKS]     = WORK("set-clocks",     clocks_work, CAUSE_NVML),
-        [ACTION_GENERATE_CDI]   = WORK("generate-cdi",   cdi_work, CAUSE_CDI),
-        [ACTION_MAKE_CHANNEL]   = WORK("make-channel",   channel_work, CAUSE_IMEX),
-        [ACTION_AWAIT_IMEX]     = WORK("await-imex",     imex_work, CAUSE_IMEX),
-        [ACTION_TAINT_NODE]     = { "taint-node",     true, .check = taint_check, .start = taint_start },
+        [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
+        [ACTION_WRITE_BLOCK]     = { .stage = block_stage },
+        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
+        [ACTION_RELOAD_MANAGER]  = UNIT(reload_check, reload_start),
+        [ACTION_RESTART_UNIT]    = UNIT(unit_check, unit_start),
+        [ACTION_START_UNIT]      = UNIT(unit_check, unit_start),
+        [ACTION_STOP_UNIT]       = UNIT(unit_check, unit_start),
+        [ACTION_MASK_UNIT]       = UNIT(mask_check, mask_start),
+        [ACTION_UNMASK_UNIT]     = UNIT(mask_check, mask_start),
+        [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start),
+        [ACTION_CREATE_RAID]     = STORAGE(storage_check, raid_start, storage_waiting),
+        [ACTION_MAKE_FILESYSTEM] = STORAGE(storage_check, filesystem_start, storage_waiting),
+        [ACTION_MOUNT]           = STORAGE(storage_check, mount_start, storage_waiting),
+        [ACTION_MOVE_FILES]      = STORAGE(storage_check, move_start, storage_waiting),
+        [ACTION_BIND]            = STORAGE(storage_check, bind_start, storage_waiting),
+        [ACTION_IMPORT_IMAGE]    = STORAGE(image_check, image_start, work_waiting),
+        [ACTION_SET_SYSCTL]      = { true, .check = sysctl_check, .start = sysctl_start },
+        [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short"),
+        [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
+        [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),
+        [ACTION_CHECK_EFA]       = WORK(efa_work, CAUSE_EFA, "efa-missing"),
+        [ACTION_CHECK_DRIVER]    = WORK(driver_work, CAUSE_DRIVER, NULL),
+        [ACTION_CHECK_VERSIONS]  = WORK(versions_work, CAUSE_VERSION, NULL),
+        [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing"),
+        [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric"),
+        [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
+        [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL),
+        [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),
+        [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
+        [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
+        [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
+        [ACTION_TAINT_NODE]      = { true, .check = taint_check, .start = taint_start },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
@@ -110,7 +99,6 @@ static const Executor *task_executor(const Task *t) {
 static int work_begin(Task *t) {
         return work_start(t, task_executor(t)->work);
 }
-
 
 /* ---- how a task ends ---- */
 
@@ -148,22 +136,34 @@ void task_watch(Task *t) {
         t->state = TASK_WATCHED;
 }
 
+/* The node can do without it: what comes behind it goes on. */
+static void task_miss(Task *t, const char *text) {
+        const char *code = task_executor(t)->missed ?: action_type_to_string(t->action->type);
+        diag_warn(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        task_end(t, OUTCOME_UNCHANGED);
+}
+
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
         va_list ap;
         if (t->state == TASK_ENDED)
                 return r;
-        free(t->result->text);
-        t->result->text = NULL;
         va_start(ap, format);
-        if (vasprintf(&t->result->text, format, ap) < 0)
-                t->result->text = xstrdup("out of memory");
+        if (vasprintf(&text, format, ap) < 0)
+                text = xstrdup("out of memory");
         va_end(ap);
+        if (t->action->lenient && cause != CAUSE_INTERRUPTED) {
+                task_miss(t, text);
+                return r;
+        }
+        /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
+        diag_error(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        free(t->result->text);
+        t->result->text = TAKE_PTR(text);
         t->result->outcome = OUTCOME_FAILED;
         t->result->cause = cause;
         t->result->end_usec = now_usec();
         t->satisfied = false;
-        /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
-        diag_error(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(t->result->text, "\n"), t->result->text);
         task_close(t);
         return r;
 }
@@ -334,11 +334,6 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
         if (e->cancel)
                 e->cancel(t);
-        if (t->action->lenient) {
-                diag_warn(t->apply->diag, e->name, NULL, t->action->id, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
-                task_end(t, OUTCOME_DONE);
-                return 0;
-        }
         (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : e->overdue ?: CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
@@ -460,24 +455,26 @@ static Task *task_find(Apply *a, const char *id, size_t before) {
         return NULL;
 }
 
+static int tasks_find(Apply *a, size_t i, char *const *ids, Task **to, size_t *n) {
+        for (; ids && *ids; ids++) {
+                Task *before = task_find(a, *ids, i);
+                if (!before)
+                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
+                                          "it comes after %s, which is not before it in the plan", *ids);
+                to[(*n)++] = before;
+        }
+        return 0;
+}
+
 static int task_link(Apply *a, size_t i) {
         Task *t = &a->tasks[i];
-        size_t n = strv_length(t->action->after);
-        t->after = xcalloc(n + i, sizeof(Task *));
-        for (; t->n_after < n; t->n_after++) {
-                const char *id = t->action->after[t->n_after];
-                t->after[t->n_after] = task_find(a, id, i);
-                if (!t->after[t->n_after])
-                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
-        }
-        size_t n_any = strv_length(t->action->after_any);
-        t->after_any = xcalloc(n_any, sizeof(Task *));
-        for (; t->n_after_any < n_any; t->n_after_any++) {
-                const char *id = t->action->after_any[t->n_after_any];
-                t->after_any[t->n_after_any] = task_find(a, id, i);
-                if (!t->after_any[t->n_after_any])
-                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, t->action->id, "it comes after %s, which is not before it in the plan", id);
-        }
+        t->after = xcalloc(strv_length(t->action->after) + i, sizeof(Task *));
+        t->after_any = xcalloc(strv_length(t->action->after_any), sizeof(Task *));
+        int r = tasks_find(a, i, t->action->after, t->after, &t->n_after);
+        if (r >= 0)
+                r = tasks_find(a, i, t->action->after_any, t->after_any, &t->n_after_any);
+        if (r < 0)
+                return r;
         /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
         for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
                 if (task_executor(&a->tasks[k])->stage)

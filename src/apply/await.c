@@ -22,21 +22,11 @@ static void follow(Unit *u) {
         unit_look_for_deadlock(u, u->job);
 }
 
-static void failed(Unit *u) {
-        if (!u->task->action->lenient) {
-                unit_fail(u);
-                return;
-        }
-        _cleanup_(freep) char *why = unit_failure(u, 0);
-        diag_warn(u->task->apply->diag, "unit-failed", NULL, u->task->action->id, "%s", why);
-        task_end(u->task, OUTCOME_UNCHANGED);
-}
-
 static void look(Unit *u) {
         if (is_busy(&u->state))
                 follow(u);
         else if (streq(u->state.active, "failed"))
-                failed(u);
+                unit_fail(u);
         else
                 task_end(u->task, OUTCOME_UNCHANGED);
 }

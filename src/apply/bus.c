@@ -152,12 +152,6 @@ int unit_reply(Unit *u, sd_bus_message *m) {
         if (!error)
                 return 0;
         int r = -sd_bus_message_get_errno(m);
-        if (u->task->action->lenient) {
-                diag_warn(u->task->apply->diag, "unit-failed", NULL, u->task->action->id, "systemd refused %s for %s: %s", u->method ?: "the call", u->name,
-                          error->message ?: error->name);
-                task_end(u->task, OUTCOME_UNCHANGED);
-                return r;
-        }
         if (sd_bus_error_has_name(error, SYSTEMD ".NoSuchUnit"))
                 return task_fail(u->task, r, CAUSE_UNIT_MISSING, "%s does not exist on this machine", u->name);
         bool ours = startswith(error->name, SYSTEMD ".");

@@ -91,10 +91,8 @@ int clocks_work(Work *w) {
         NvmlGpus gpus = {};
         Tuning t = { .w = w };
         int r = gpus_open(w, &gpus);
-        if (r < 0) {
-                _cleanup_(freep) char *why = TAKE_PTR(w->text);
-                return work_miss(w, r, w->cause, "clocks", "%s", why);
-        }
+        if (r < 0)
+                return r;
         json_t *found = json_array();
         for (size_t i = 0; i < gpus.n; i++)
                 gpu_tune(&t, &gpus, i, found);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c, storage.h's) of this folder share; nobody else includes it. */
+/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c, storage.h's, device.h's) of this folder share; nobody else
+ * includes it. */
 #include "apply/apply.h"
 #include "base/journal.h"
 
@@ -54,9 +55,9 @@ enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };     /* LATER
 /* One row for each ActionType. Files have stage() in place of check() and start(): those that are ready together share one
  * wait for the disk. A function that fails has called task_fail(), or file_fail(), and returns a negative errno. */
 typedef struct Executor {
-        const char *name;
         bool host_only;                                 /* skipped where the root is not the running system's */
         Cause overdue;                                  /* of a deadline that has passed; none: CAUSE_DEADLINE */
+        const char *missed;                             /* the code of a warning in place of a failure; NULL: the action's type */
         int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_* */
@@ -72,7 +73,8 @@ _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);       /* the l
 _nonnull_ void task_checked(Task *t, bool needed);
 _nonnull_ void task_end(Task *t, Outcome outcome);
 _nonnull_ void task_watch(Task *t);                                     /* done as far as dependents are concerned */
-/* Ends it as failed; returns r. The text may have further lines behind the first, which must say all that matters. */
+/* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in any case. The text may have
+ * further lines behind the first, which must say all that matters. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
 
 /* file.c */

@@ -260,9 +260,5 @@ int fabric_work(Work *w) {
         _cleanup_(gate_done) Gate g = { .w = w, .start_usec = now_usec() };
         int r = gate_wait(&g);
         gate_report(&g, r >= 0);
-        if (r >= 0)
-                return r;
-        _cleanup_(freep) char *why = TAKE_PTR(w->text);
-        r = work_miss(w, r, w->cause, "fabric", "%s", why);
-        return r < 0 ? r : 1;
+        return r;
 }

@@ -117,12 +117,10 @@ static bool reads_nothing(const Action *a) {
 /* Something that an image may have and needs not: without it the node works. */
 static bool is_left_out(Unit *u) {
         const Action *a = u->task->action;
-        const char *load = u->state.load;
-        bool missing = streq(load, "not-found") || streq(load, "masked");
-        if (missing ? !a->optional : !a->lenient || streq(load, "loaded"))
+        bool masked = streq(u->state.load, "masked");
+        if (!a->optional || (!masked && !streq(u->state.load, "not-found")))
                 return false;
-        diag_warn(u->task->apply->diag, "unit-missing", NULL, a->id, "%s %s, so it is not started", u->name,
-                  streq(load, "masked") ? "is masked" : missing ? "does not exist here" : "cannot be loaded (systemd-analyze verify says why)");
+        diag_warn(u->task->apply->diag, "unit-missing", NULL, a->id, "%s %s, so it is not started", u->name, masked ? "is masked" : "does not exist here");
         return true;
 }
 
@@ -225,17 +223,11 @@ static bool ended_in_peace(const Unit *u) {
                (streq(s->active, "inactive") || streq(s->active, "deactivating"));
 }
 
-/* Where the node can do without, what comes behind it goes on. */
 static void start_missed(Unit *u) {
-        if (!u->task->action->lenient) {
+        if (u->task->action->lenient && ended_in_peace(u))
+                task_end(u->task, OUTCOME_DONE);
+        else
                 unit_fail(u);
-                return;
-        }
-        bool peace = ended_in_peace(u);
-        _cleanup_(freep) char *why = peace ? NULL : unit_failure(u, u->task->result->begin_usec);
-        if (why)
-                diag_warn(u->task->apply->diag, "unit-failed", NULL, u->task->action->id, "%s", why);
-        task_end(u->task, peace ? OUTCOME_DONE : OUTCOME_UNCHANGED);
 }
 
 /* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its

@@ -61,7 +61,7 @@ void unit_disconnect(Unit *u);
 _must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member, sd_bus_message_handler_t reply,
                            const char *types, ...);
 _must_check_ int unit_get_all(Unit *u, sd_bus_message_handler_t reply);
-/* 0, or the task is over: failed with what the reply says, or where it is lenient warned of it. */
+/* 0, or the task has failed with what the reply says. */
 _must_check_ int unit_reply(Unit *u, sd_bus_message *m);
 /* The same, and takes all properties of the unit. */
 _must_check_ int unit_read_all(Unit *u, sd_bus_message *m);

@@ -140,10 +140,7 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         job_join(j);
         t->result->found = TAKE_PTR(j->work.found);
         diag_move(t->apply->diag, &j->work.warnings);
-        if (j->result < 0 && t->action->lenient && j->work.text) {
-                diag_warn(t->apply->diag, action_type_to_string(t->action->type), NULL, t->action->id, "%.*s", (int)strcspn(j->work.text, "\n"), j->work.text);
-                task_end(t, OUTCOME_DONE);
-        } else if (j->result < 0)
+        if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
         else
                 task_end(t, j->result > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);

@@ -30,7 +30,7 @@ _nonnull_ void work_wait(Apply *a);
 /* Leaves a descriptor open until the last step of storage has ended, well or not. */
 _nonnull_ void work_keep(Work *w, int fd);
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
-/* The same, or where the action is lenient a warning with this code, and 0. */
+/* The same; but where the action is lenient a warning with this code, and 0: for what is short, and yet the work goes on. */
 int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) _nonnull(1, 4, 5) _printf_(5, 6);
 /* The instant, shortly before the deadline, at which a wait gives up by itself, so that its own cause and what it saw last are told. */
 _must_check_ _nonnull_ uint64_t work_patience(const Work *w);

@@ -256,6 +256,7 @@ guest() {
         ours $K Type=oneshot RemainAfterExit=yes 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go; exit $$x"'; systemctl daemon-reload; mkfifo /run/loading /run/go
         systemctl start --no-block $K; read -r _ </run/loading
         try "of one at work that does not end in time" 33 "^failed await-unit:$K.service: not done after 0.5 s; the job of $K.service was running, the unit activating \(start\)" <<<"$(await $K 500ms)"
+        try "a lenient one is a warning then, too" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: not done after 0.5 s; the job of $K.service was running" <<<"$(await $K 500ms) lenient=yes"
         holds "whose job is left alone" bash -c "systemctl list-jobs | grep -q $K"
         { await $K; echo "start-unit good2.service inputs=1 deadline=10s after=await-unit:$K.service"; } >/run/plan
         systemctl stop good2; $TOOL </run/plan >/run/out 2>&1 & p=$!

@@ -187,9 +187,10 @@ TEST(what_nobody_asked_for_may_fail) {
         b.plan.actions[0].lenient = true;
         strv_add(&b.plan.actions[1].after, "create-raid:0");
         ASSERT_OK(apply(&b));
-        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
         ASSERT_STREQ(outcome(&b, 1), "done");
         ASSERT_TRUE(!diag_first_error(&b.diag) && diag_count(&b.diag, true) == 1);
+        ASSERT_STREQ(b.diag.items[0].code, "create-raid");
         ASSERT_STREQ(b.diag.items[0].text, "0 has no disk");
 }
 
