@@ -123,26 +123,14 @@ static int fail_few(Gate *g) {
 
 /* ---- one ask ---- */
 
-static void set_trouble(Gate *g, int code, char *text) {
-        nvml_trouble_done(&g->trouble);
-        g->trouble = (NvmlTrouble){ code, text };
-}
-
 /* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the next ask. */
 static int gate_open(Gate *g) {
         if (g->open)
                 return 0;
-        work_at(g->w, "NVIDIA's management library was asked for the GPUs, and did not answer");
-        int r = nvml_open(&g->gpus, &g->trouble);
+        int r = gpus_look(g->w, &g->gpus, &g->trouble);
         if (r < 0)
                 return r;
         g->open = true;
-        char *missing = gpus_missing(g->w, &g->gpus);
-        if (missing) {
-                set_trouble(g, NVML_UNKNOWN, missing);
-                gate_close(g);
-                return -EIO;
-        }
         g->seen = xcalloc(g->gpus.n, sizeof *g->seen);
         return 0;
 }
@@ -158,7 +146,7 @@ static int look_at(Gate *g, size_t i) {
         if (code == NVML_OK)
                 return 0;
         _cleanup_(freep) char *text = nvml_text(code);
-        set_trouble(g, code, xasprintf("asking %s for its fabric state: %s", name, text));
+        g->trouble = (NvmlTrouble){ code, xasprintf("asking %s for its fabric state: %s", name, text) };
         return -EIO;
 }
 

@@ -26,7 +26,8 @@ static bool is_among(const NvmlGpus *gpus, const char *address) {
         return false;
 }
 
-char *gpus_missing(const Work *w, const NvmlGpus *gpus) {
+/* "NVML sees 7 of 8 GPUs: not 0000:86:00.0", by the addresses that the census saw; NULL: all are there. */
+static char *what_is_missing(const Work *w, const NvmlGpus *gpus) {
         if (gpus->n >= w->action->device.count)
                 return NULL;
         Text t = {};
@@ -40,19 +41,23 @@ char *gpus_missing(const Work *w, const NvmlGpus *gpus) {
         return text_take(&t);
 }
 
-int gpus_open(Work *w, NvmlGpus *ret) {
-        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+int gpus_look(Work *w, NvmlGpus *ret, NvmlTrouble *ret_trouble) {
         NvmlGpus gpus = {};
         work_at(w, "NVIDIA's management library was asked for the GPUs, and did not answer");
-        int r = nvml_open(&gpus, &trouble);
+        int r = nvml_open(&gpus, ret_trouble);
         if (r < 0)
-                return gpus_fail(w, &trouble);
-        trouble.text = gpus_missing(w, &gpus);
-        if (trouble.text) {
-                trouble.code = NVML_UNKNOWN;
+                return r;
+        char *missing = what_is_missing(w, &gpus);
+        if (missing) {
+                *ret_trouble = (NvmlTrouble){ NVML_UNKNOWN, missing };
                 nvml_close(&gpus);
-                return gpus_fail(w, &trouble);
+                return -EIO;
         }
         *ret = gpus;
         return 0;
+}
+
+int gpus_open(Work *w, NvmlGpus *ret) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        return gpus_look(w, ret, &trouble) < 0 ? gpus_fail(w, &trouble) : 0;
 }
