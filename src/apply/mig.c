@@ -423,6 +423,8 @@ static int reboot_once(Division *d) {
         if (earlier)
                 return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT, "MIG mode of %s is still pending after the reboot that was made for it; no second one is made: "
                                  "nvidia-smi -q shows the modes, and removing " LEDGER " allows another", gpus);
+        if (!work_pause(d->w, 0))       /* a step that is told as late must not take the machine with it later on */
+                return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT, "given up before MIG mode of %s took effect", gpus);
         if (root_exists(d->w->root, KUBELET_TURN) != 0)         /* pods may run, and nobody has drained the node */
                 return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s), which is not made, since kubelet may run "
                                  "already; drain the node and reboot it", gpus, d->reset_why ?: "resetting did not change it");

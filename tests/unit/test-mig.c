@@ -2,6 +2,8 @@
  * GPUs that are divided: what is there → what is wanted, all or nothing, and a reboot at most once. */
 #include "../fake-nvml.h"
 
+#include <sys/eventfd.h>
+
 #define LEDGER "/var/lib/nodestrap/mig-reboot"
 
 /* Profiles of a GPU behind each other with commas between; "" is: MIG off. */
@@ -246,6 +248,19 @@ TEST(a_node_with_pods_is_not_rebooted) {
         machine_clear(&m);
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and goes on then");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
+}
+
+TEST(who_was_given_up_reboots_nothing) {  /* the loop has told of it as late, and the thread goes on by itself */
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", "exec sleep 60");
+        program(&m, "systemctl", "");
+        boot(&m, "first\n");
+        m.work.cancel_fd = eventfd(1, EFD_CLOEXEC);
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "given up before MIG mode of GPU 0 (0000:10:00.0) took effect");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
+        close(m.work.cancel_fd);
 }
 
 TEST(another_layout_has_a_reboot_of_its_own) {
