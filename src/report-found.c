@@ -4,7 +4,7 @@
 #include "report-found.h"
 
 #include "base/json.h"
-#include "plan/plan.h"
+#include "report.h"
 
 /* One value of an action's, and its name among those of the node. */
 static const struct { ActionType type; const char *from, *to; } taken[] = {
@@ -99,14 +99,8 @@ void found_put(json_t *status, json_t *runs) {
 
 /* ---- words ---- */
 
-/* "2Mi", "1Gi": as the configuration names sizes. */
 static char *size_word(const json_t *pages) {
-        unsigned long long kib = (unsigned long long)json_integer_value(json_object_get(pages, "size")) >> 10;
-        static const char units[] = "KMG";
-        size_t unit = 0;
-        for (; kib >= 1024 && kib % 1024 == 0 && units[unit + 1]; unit++)
-                kib /= 1024;
-        return xasprintf("%llu%ci", kib, units[unit]);
+        return bytes_text((uint64_t)json_integer_value(json_object_get(pages, "size")));
 }
 
 /* Of a NUMA node; "" where it is over all of them. */
@@ -121,24 +115,20 @@ static long long number(const json_t *object, const char *key) {
 
 /* ---- metrics.prom: nothing that could need escapes but GPU states, which are NVIDIA's words ---- */
 
-static void metric(Text *t, const char *name, const char *help) {
-        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
-}
-
 static void metrics_accelerator(Text *t, json_t *accelerator) {
         const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
         json_t *states = json_object_get(accelerator, "states"), *count;
         if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
-                metric(t, "fabric_info", "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
+                metric_head(t, "fabric_info", "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
                 text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "", number(accelerator, "cliqueId"));
         }
         if (states)
-                metric(t, "gpus", "GPUs by their state in the NVLink fabric");
+                metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
         json_object_foreach(states, state, count) {
                 text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state, (long long)json_integer_value(count));
         }
         if (json_object_get(accelerator, "listed")) {
-                metric(t, "gpus_listed", "GPUs that nvidia-smi lists");
+                metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
                 text_add(t, "nodestrap_gpus_listed %lld\n", number(accelerator, "listed"));
         }
 }
@@ -148,7 +138,7 @@ static void metrics_pages(Text *t, const json_t *list) {
         json_t *pages;
         size_t i;
         if (list)
-                metric(t, "hugepages", "huge pages, of a NUMA node or over all of them");
+                metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
         json_array_foreach(list, i, pages) {
                 _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
                 for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)

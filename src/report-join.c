@@ -62,7 +62,8 @@ static json_t *joined_make(const Root *root, const Join *join, const Verdict *v,
 /* ---- joined.prom ---- */
 
 static void add_gauge(Text *t, const char *name, const char *help, const char *labels, double value) {
-        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\nnodestrap_%s%s %.*f\n", name, help, name, name, labels, value == (int)value ? 0 : 6, value);
+        metric_head(t, name, help);
+        text_add(t, "nodestrap_%s%s %.*f\n", name, labels, value == (int)value ? 0 : 6, value);
 }
 
 static void add_seconds(Text *t, const json_t *joined, const char *key, const char *name, const char *help) {

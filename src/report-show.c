@@ -13,7 +13,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#define STATUS_MAX (16 << 20)
 #define BAR 24
 
 static int64_t number_of(const json_t *object, const char *key) {
@@ -124,7 +123,7 @@ static void status_show(json_t *status) {
 static int status_read(const Root *root, json_t **ret) {
         _cleanup_(freep) char *text = NULL;
         size_t size = 0;
-        int r = root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size);
+        int r = root_read(root, REPORT_STATUS, REPORT_MAX, &text, &size);
         if (r < 0)
                 return r;
         json_t *status = json_loadb(text, size, 0, NULL);

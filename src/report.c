@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <jansson.h>
 
-#define STATUS_MAX (16 << 20)
-
 static bool went_well(const Result *r) {
         return r && (r->outcome == OUTCOME_DONE || r->outcome == OUTCOME_UNCHANGED);
 }
@@ -113,7 +111,7 @@ static json_t *runs_read(const Root *root, const char *boot_id, const char *phas
         json_t *runs = json_object(), *run;
         const char *key;
         size_t size = 0;
-        if (root_read(root, REPORT_STATUS, STATUS_MAX, &text, &size) < 0)
+        if (root_read(root, REPORT_STATUS, REPORT_MAX, &text, &size) < 0)
                 return runs;
         json_t *old = json_loadb(text, size, 0, NULL);
         const char *old_boot = json_string_value(json_object_get(old, "bootId"));
@@ -177,7 +175,7 @@ static double seconds_of(const json_t *object) {
         return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
 }
 
-static void metric_head(Text *t, const char *name, const char *help) {
+void metric_head(Text *t, const char *name, const char *help) {
         text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
 }
 

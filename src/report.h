@@ -2,9 +2,11 @@
 #pragma once
 /* What happened → status.json, metrics.prom, journal fields, one verdict line on the console; and back again for `status`. */
 #include "apply/apply.h"
+#include "base/str.h"
 
 #define REPORT_STATUS  "/run/nodestrap/status.json"
 #define REPORT_METRICS "/run/nodestrap/metrics.prom"
+#define REPORT_MAX     (16 << 20)       /* of the former */
 
 typedef struct Report {
         const char *command;            /* "init" */
@@ -17,6 +19,8 @@ typedef struct Report {
         unsigned imds_requests, ec2_requests;
 } Report;
 
+/* The two lines above a gauge's values. */
+_nonnull_ void metric_head(Text *t, const char *name, const char *help);
 /* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line will say it. */
 _nonnull_ void report_tell(const Diag *diag);
 /* The last line on stderr, for a command that leaves no report behind. Returns the exit code. */

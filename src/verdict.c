@@ -21,7 +21,7 @@ json_t *text_json(const char *text) {
         return json ?: json_string("(not UTF-8)");
 }
 
-int verdict_level(const Verdict *v) {
+static int verdict_level(const Verdict *v) {
         return v->exit_code == EXIT_DONE ? LOG_NOTICE : v->tolerated ? LOG_WARNING : LOG_ERR;
 }
 

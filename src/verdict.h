@@ -11,7 +11,6 @@ typedef struct Verdict {
         char *text;                     /* and this; owned */
         bool tolerated;                 /* the node joins all the same, tainted: nothing has to stop for it */
 } Verdict;
-_nonnull_ int verdict_level(const Verdict *v);  /* LOG_NOTICE, LOG_WARNING where it is tolerated, LOG_ERR */
 
 /* Texts may quote a unit's words; JSON bears only UTF-8. NULL becomes null. */
 json_t *text_json(const char *text);
