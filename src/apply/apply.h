@@ -4,8 +4,7 @@
  * needed, < 0 error), actions that do not wait for each other run at the same time, each has its deadline. */
 #include "plan/plan.h"
 
-#define APPLY_MANIFEST "/var/lib/nodestrap/manifest.json"       /* files this tool owns */
-#define APPLY_RUN_DIR  "/run/nodestrap"
+#define APPLY_RUN_DIR "/run/nodestrap"
 
 typedef enum Outcome { OUTCOME_PENDING, OUTCOME_UNCHANGED, OUTCOME_DONE, OUTCOME_SKIPPED, OUTCOME_FAILED, _OUTCOME_INVALID = -22 } Outcome;
 DECLARE_STRING_TABLE(outcome, Outcome);
