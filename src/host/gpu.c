@@ -10,9 +10,6 @@
 
 #include <errno.h>
 
-#define NVIDIA   0x10de
-#define MELLANOX 0x15b3
-#define AMAZON   0x1d0f
 #define VPD_TIMEOUT (5 * USEC_PER_SEC)  /* for all of them: answering takes milliseconds */
 #define MIG_FILE "/etc/default/mig"
 
@@ -26,45 +23,6 @@ static const char *const class_shows[] = {
         [GPU_CLASS_NVLINK5]  = "GPUs behind NVLink 5 switches with ConnectX functions that lead to them",
         [GPU_CLASS_SINGLE]   = "GPUs that no switch connects",
 };
-
-/* ---- devices ---- */
-
-bool pci_is_gpu(const PciDevice *d) {
-        return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
-}
-
-/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules, linux_nvswitch.c). */
-bool pci_is_nvswitch(const PciDevice *d) {
-        return d->vendor == NVIDIA && d->class >> 8 == 0x0680;
-}
-
-bool pci_is_connectx(const PciDevice *d) {
-        return d->vendor == MELLANOX;
-}
-
-bool pci_is_efa(const PciDevice *d) {
-        return d->vendor == AMAZON && d->device >> 4 == 0xefa;          /* facts: E1 */
-}
-
-/* Of racks: NVIDIA's fabric manager runs elsewhere. */
-static bool is_tray_gpu(const PciDevice *d) {
-        return pci_is_gpu(d) && (d->device == 0x2941 || d->device == 0x31c2 || d->device == 0x31c3);
-}
-
-static bool manages_switches(const PciDevice *d) {
-        return d->switch_management;
-}
-
-unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
-        unsigned n = 0;
-        for (size_t i = 0; i < h->n_pci; i++)
-                n += is(&h->pci[i]);
-        return n;
-}
-
-unsigned host_efa(const Host *host) {
-        return count_devices(host, pci_is_efa);
-}
 
 /* ---- models ---- */
 
@@ -97,6 +55,15 @@ static const GpuModel *common_model(const Host *h) {
 }
 
 /* ---- class ---- */
+
+/* Of racks: NVIDIA's fabric manager runs elsewhere. */
+static bool is_tray_gpu(const PciDevice *d) {
+        return pci_is_gpu(d) && (d->device == 0x2941 || d->device == 0x31c2 || d->device == 0x31c3);
+}
+
+static bool manages_switches(const PciDevice *d) {
+        return d->switch_management;
+}
 
 static GpuClass class_of_devices(const Host *h) {
         if (count_devices(h, pci_is_gpu) == 0)
@@ -151,14 +118,13 @@ static void add_absence(Text *t, const Host *h, GpuClass wanted, const char *unr
                 text_add(t, "one of the two is not what it says");
 }
 
-static void doubt(Host *h, GpuClass wanted, const char *who, const char *unread) {
+static void take_doubt(Host *h, GpuClass wanted, const char *who, const char *unread) {
         Gpus *g = &h->gpus;
         Text t = {};
         text_add(&t, "%s should have %s (class %s), but its devices show %s (class %s): ", who, class_shows[wanted],
                  gpu_class_to_string(wanted), class_shows[g->class], gpu_class_to_string(g->class));
         add_absence(&t, h, wanted, unread);
         g->doubt = text_take(&t);
-        g->class = wanted;
 }
 
 /* Holds what the devices show against what is known of the type, or, for a type that is not known, of a whole board. That every GPU is
@@ -169,12 +135,13 @@ static void cross_check(Host *h, const char *unread) {
 
         if (t && class_of_type(t) != g->class) {
                 if (g->count > 0)
-                        doubt(h, class_of_type(t), t->name, unread);
+                        take_doubt(h, class_of_type(t), t->name, unread);
                 g->class = class_of_type(t);
         }
         if (!t && g->class == GPU_CLASS_SINGLE && g->count >= BOARD && g->model && g->model->board != GPU_CLASS_NONE) {
                 _cleanup_(freep) char *who = xasprintf("a machine of %u %s", g->count, g->model->name);
-                doubt(h, g->model->board, who, unread);
+                take_doubt(h, g->model->board, who, unread);
+                g->class = g->model->board;
         }
         g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
 }

@@ -98,7 +98,7 @@ typedef struct Storage {
         char *not_looked;               /* why not: "only root can read disks"; NULL where nobody wanted to know */
         Array *arrays; size_t n_arrays; /* sorted by name */
         Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers an earlier one at the same target */
-        Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and STORAGE_BINDS */
+        Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and storage_binds */
         MountUnit *units; size_t n_units;               /* sorted by name */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" those that are in the path */
         char *chance;                   /* another one at each look, for UUIDs; NULL where there is no kernel to ask */
@@ -173,8 +173,6 @@ const InstanceType *instance_type_find(const char *name);       /* NULL for a ty
 const InstanceType *instance_type_all(size_t *ret_n);
 /* maxPods' two inputs (conf/eni-limits); false if the type is not in the table. */
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
-/* The DNS suffix of a region's AWS partition ("amazonaws.com.cn"), from conf/; the metadata service is asked first. */
-const char *partition_domain(const char *region);
 
 typedef struct Instance {
         char *id, *type, *region, *zone;
@@ -218,7 +216,8 @@ void content_done(Content *c);
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX (facts: E1) */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
-/* How many instance stores this machine should have: the configuration's word, else the table's; 0: nobody says. */
+_nonnull_ size_t host_instance_stores(const Host *host);        /* how many instance stores are there */
+/* How many should be: the configuration's word, else the table's; 0: nobody says. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 
 typedef struct HostOptions {            /* of `plan`: NULL where this machine is looked at */

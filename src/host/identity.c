@@ -55,7 +55,7 @@ void assume_identity(const Config *config, Host *h) {
         for (size_t k = 0; k < ARRAY_SIZE(facts); k++)
                 if (facts[k].assumed)
                         assume_value(h, facts[k].name, fact_slot(h, &facts[k]), xstrdup(facts[k].assumed));
-        assume_value(h, "instance.domain", &i->domain, xstrdup(partition_domain(i->region)));
+        assume_value(h, "instance.domain", &i->domain, xstrdup(partition_find(i->region)->domain));
         if (cluster_is_ipv6(config))
                 assume_value(h, "instance.ipv6", &i->ipv6, xstrdup("2001:db8::10"));
         if (!config->gates.instance_id_node_name)
@@ -160,7 +160,7 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
         int r = ask_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
         if (r != -ENOENT)
                 return r;
-        h->instance.domain = xstrdup(partition_domain(h->instance.region));
+        h->instance.domain = xstrdup(partition_find(h->instance.region)->domain);
         return 0;
 }
 

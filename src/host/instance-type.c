@@ -3,8 +3,6 @@
  * machine: the tables say what to expect, never what is there. */
 #include "host/tables.h"
 
-#include "aws/aws.h"
-
 static int compare_type(const void *name, const void *row) {
         return strcmp(name, ((const InstanceType *)row)->name);
 }
@@ -29,8 +27,4 @@ bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_address
         *ret_enis = row->enis;
         *ret_addresses = row->addresses;
         return true;
-}
-
-const char *partition_domain(const char *region) {
-        return partition_find(region)->domain;
 }

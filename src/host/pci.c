@@ -10,6 +10,9 @@
 #include <fcntl.h>
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
+#define NVIDIA   0x10de
+#define MELLANOX 0x15b3
+#define AMAZON   0x1d0f
 
 /* Hexadecimal digits up to the end of the text or to one of stop; -EINVAL for anything else. */
 static int parse_hex(const char **text, char stop, unsigned *ret) {
@@ -102,6 +105,36 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
                         return r;
         }
         return 0;
+}
+
+/* ---- what a function is ---- */
+
+bool pci_is_gpu(const PciDevice *d) {
+        return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
+}
+
+/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules, linux_nvswitch.c). */
+bool pci_is_nvswitch(const PciDevice *d) {
+        return d->vendor == NVIDIA && d->class >> 8 == 0x0680;
+}
+
+bool pci_is_connectx(const PciDevice *d) {
+        return d->vendor == MELLANOX;
+}
+
+bool pci_is_efa(const PciDevice *d) {
+        return d->vendor == AMAZON && d->device >> 4 == 0xefa;          /* facts: E1 */
+}
+
+unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
+        unsigned n = 0;
+        for (size_t i = 0; i < h->n_pci; i++)
+                n += is(&h->pci[i]);
+        return n;
+}
+
+unsigned host_efa(const Host *host) {
+        return count_devices(host, pci_is_efa);
 }
 
 /* ---- vital product data ---- */

@@ -27,6 +27,13 @@ unsigned host_expected_stores(const Config *config, const Host *host) {
         return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
 }
 
+size_t host_instance_stores(const Host *host) {
+        size_t n = 0;
+        for (size_t i = 0; i < host->n_disks; i++)
+                n += host->disks[i].kind == DISK_INSTANCE_STORE;
+        return n;
+}
+
 const Directory *storage_directory(const Storage *s, const char *path) {
         for (size_t i = 0; i < s->n_directories; i++)
                 if (path_same(s->directories[i].path, path))

@@ -38,13 +38,6 @@ static void add_shortfall(Plan *plan, Action *check, const Config *config, Cause
         check->device.shortfalls[check->device.n_shortfalls++] = (Shortfall){ cause, xstrdup(text) };
 }
 
-static bool has_cause(const Host *host, Cause cause) {
-        for (size_t i = 0; i < host->n_shortfalls; i++)
-                if (host->shortfalls[i].cause == cause)
-                        return true;
-        return false;
-}
-
 void plan_census(Plan *plan, const Config *config, const Host *host) {
         bool accelerated = host->gpus.class != GPU_CLASS_NONE || (host->type && host->type->gpu_model);
         if (!accelerated && !host->type && config->instance.expected_efa == 0)
@@ -52,8 +45,6 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         _cleanup_(freep) char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name) : xstrdup("nothing that should be here is missing");
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_RUN, accelerated ? "accelerator" : "network", "devices", why);
         check->device.class = host->gpus.class;
-        if (host->gpus.doubt && !has_cause(host, CAUSE_GPU_CLASS))
-                add_shortfall(plan, check, config, CAUSE_GPU_CLASS, host->gpus.doubt);
         for (size_t i = 0; i < host->n_shortfalls; i++)
                 add_shortfall(plan, check, config, host->shortfalls[i].cause, host->shortfalls[i].text);
 }

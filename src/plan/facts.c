@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small questions that several planners ask of a Host, and the JSON they build: settings by path, text with exact numbers. */
+/* What several planners want: versions compared, and the JSON they build, settings by path, text with exact numbers. */
 #include "plan/plan.h"
 #include "base/str.h"
-
-size_t host_instance_stores(const Host *host) {
-        size_t n = 0;
-        for (size_t i = 0; i < host->n_disks; i++)
-                n += host->disks[i].kind == DISK_INSTANCE_STORE;
-        return n;
-}
 
 bool version_at_least(const char *version, unsigned major, unsigned minor) {
         char *end = NULL;

@@ -147,7 +147,7 @@ json_t *plan_to_json(const Plan *plan);
 #define PLAN_FILE_TIMEOUT (10 * USEC_PER_SEC)
 #define PLAN_UNIT_TIMEOUT (90 * USEC_PER_SEC)
 #define PLAN_RELOAD_ID    "reload-manager:systemd"
-#define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* apply's; here only a name in the plan */
+#define PLAN_MANIFEST     "/var/lib/nodestrap/manifest.json"    /* of files that this tool owns; apply keeps it, here it is only a name */
 #define PLAN_PRUNE_ID     "prune-files:" PLAN_MANIFEST
 #define KUBELET_TURN      "/run/nodestrap/kubelet-may-start"    /* units/kubelet.service.d: the same for a kubelet that is enabled by itself */
 #define NVIDIA_OPTIONS    "/etc/modprobe.d/zz-nodestrap-nvidia.conf"    /* the last file wins, and AMIs have theirs */
@@ -191,7 +191,6 @@ _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 _nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not (static text). */
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
-size_t host_instance_stores(const Host *host);
 bool version_at_least(const char *version, unsigned major, unsigned minor);     /* "1.33.4" ≥ 1.33; false for NULL */
 
 /* kubelet */

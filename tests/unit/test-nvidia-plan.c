@@ -172,13 +172,14 @@ TEST(an_ordinary_type_has_nothing_of_it) {
 TEST(the_id_does_not_depend_on_what_this_boot_found) {
         BOX(b, "p6-b200.48xlarge");
         _cleanup_(freep) char *id = xstrdup(sample_plan(&b.s)->id);
-        Shortfall missing[] = { { CAUSE_GPU_MISSING, (char *)"GPU at 0000:53:00.0 is missing" }, { CAUSE_EFA, (char *)"7 of 8 EFA devices" } };
+        Shortfall missing[] = { { CAUSE_GPU_CLASS, (char *)"no ConnectX function can be read" }, { CAUSE_GPU_MISSING, (char *)"GPU at 0000:53:00.0 is missing" },
+                                { CAUSE_EFA, (char *)"7 of 8 EFA devices" } };
         PagePool pools[] = { { 1ULL << 30, 0, 3 }, { 2ULL << 20, 0, 77 } };
         b.s.host.modelled = false;              /* so that addresses are seen */
         b.s.host.shortfalls = missing;
         b.s.host.n_shortfalls = ARRAY_SIZE(missing);
         b.s.host.gpus.count = 7;
-        b.s.host.gpus.doubt = (char *)"no ConnectX function can be read";
+        b.s.host.gpus.doubt = missing[0].text;
         b.s.host.driver_version = (char *)"580.95.05";
         b.s.host.ptrace_scope = 1;
         b.s.host.pools = pools;
@@ -187,7 +188,7 @@ TEST(the_id_does_not_depend_on_what_this_boot_found) {
         const Action *check = action(&b, "check-machine:devices");
         ASSERT_EQ(check->device.n_shortfalls, 3);
         ASSERT_EQ(check->device.shortfalls[0].cause, CAUSE_GPU_CLASS);
-        ASSERT_STREQ(check->device.shortfalls[1].text, missing[0].text);
+        ASSERT_STREQ(check->device.shortfalls[1].text, missing[1].text);
         ASSERT_EQ(strv_length(action(&b, "check-driver:nvidia")->device.seen), 8);
         ASSERT_TRUE(sample_warned(&b.s, "missing-device") && sample_warned(&b.s, "ptrace-scope"));
 

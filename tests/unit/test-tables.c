@@ -96,15 +96,15 @@ TEST(what_is_not_known_is_not_zero) {
 }
 
 TEST(partitions) {
-        ASSERT_STREQ(partition_domain("us-west-2"), "amazonaws.com");
-        ASSERT_STREQ(partition_domain("cn-northwest-1"), "amazonaws.com.cn");
-        ASSERT_STREQ(partition_domain("us-gov-west-1"), "amazonaws.com");
-        ASSERT_STREQ(partition_domain("us-iso-east-1"), "c2s.ic.gov");
-        ASSERT_STREQ(partition_domain("us-isob-east-1"), "sc2s.sgov.gov");
-        ASSERT_STREQ(partition_domain("eu-isoe-west-1"), "cloud.adc-e.uk");
-        ASSERT_STREQ(partition_domain("us-isof-south-1"), "csp.hci.ic.gov");
-        ASSERT_STREQ(partition_domain("eusc-de-east-1"), "amazonaws.eu");
-        ASSERT_STREQ(partition_domain(""), "amazonaws.com");
+        ASSERT_STREQ(partition_find("us-west-2")->domain, "amazonaws.com");
+        ASSERT_STREQ(partition_find("cn-northwest-1")->domain, "amazonaws.com.cn");
+        ASSERT_STREQ(partition_find("us-gov-west-1")->domain, "amazonaws.com");
+        ASSERT_STREQ(partition_find("us-iso-east-1")->domain, "c2s.ic.gov");
+        ASSERT_STREQ(partition_find("us-isob-east-1")->domain, "sc2s.sgov.gov");
+        ASSERT_STREQ(partition_find("eu-isoe-west-1")->domain, "cloud.adc-e.uk");
+        ASSERT_STREQ(partition_find("us-isof-south-1")->domain, "csp.hci.ic.gov");
+        ASSERT_STREQ(partition_find("eusc-de-east-1")->domain, "amazonaws.eu");
+        ASSERT_STREQ(partition_find("")->domain, "amazonaws.com");
         ASSERT_STREQ(partition_find("us-gov-west-1")->name, "aws-us-gov");
         ASSERT_STREQ(partition_find("us-west-2")->dual_stack, "api.aws");
 }
