@@ -249,7 +249,7 @@ static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char *
                 int r = imds_get(imds, path, ret, ret_size, diag);
                 if (r != -ENOENT)
                         return r;
-                uint64_t pause = backoff_usec(n, 100 * USEC_PER_MSEC, 2 * USEC_PER_SEC);
+                uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 if (n == 9 || now_usec() + pause >= deadline)
                         return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL,
                                           "the metadata service has no credentials of a role for this instance: it was launched "

@@ -42,8 +42,8 @@ void http_response_done(HttpResponse *p);
  * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or http_feed(). */
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec, HttpResponse *ret);
 
-/* The other carrier, for EC2 and STS: libcurl, loaded by the first call; cause is that of a failure. A response of any status is a success; else -EIO, and *ret_why,
- * the caller's, says what happened. */
+/* The other carrier, for EC2 and STS: libcurl, which https_load() loads once; cause is that of a failure to. A response of any status is
+ * a success of https_post(); else -EIO, and *ret_why, the caller's, says what happened. */
 typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;        /* date: 0 where the peer did not say */
 _must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
