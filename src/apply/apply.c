@@ -4,7 +4,6 @@
  * alone needs no loop and no bus and gets none. */
 #include "apply/device.h"
 #include "apply/executor.h"
-#include "apply/image.h"
 #include "apply/storage.h"
 
 #include "base/log.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or stopped: the image decided
  * whether it runs, and some of them refuse it (RefuseManualStart, facts: nvidia 7.2). What has not begun has nothing to wait for. */
-#include "apply/device.h"
 #include "apply/unit.h"
 
 #include "base/str.h"

@@ -4,7 +4,6 @@
 #include "apply/device.h"
 #include "apply/gpus.h"
 
-#include "apply/storage.h"
 #include "base/str.h"
 
 #include <errno.h>

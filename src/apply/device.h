@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c, mig.c, clocks.c, cdi.c,
- * imex.c, and of units that are only waited for or masked (mask.c), and taint.c. Those that take a Work run on a thread, look for
- * themselves whether anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
+/* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c, mig.c, list.c, clocks.c, cdi.c,
+ * imex.c, and of what a failure of theirs makes of the node, taint.c. Those that take a Work run on a thread, look for themselves
+ * whether anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
 _must_check_ _nonnull_ int pages_work(Work *w);
@@ -22,9 +22,5 @@ _must_check_ _nonnull_ int imex_work(Work *w);
 
 _must_check_ _nonnull_ int sysctl_check(Task *t);
 _must_check_ _nonnull_ int sysctl_start(Task *t);
-_must_check_ _nonnull_ int mask_check(Task *t);
-_must_check_ _nonnull_ int mask_start(Task *t);
-_must_check_ _nonnull_ int await_check(Task *t);
-_must_check_ _nonnull_ int await_start(Task *t);
 _must_check_ _nonnull_ int taint_check(Task *t);
 _must_check_ _nonnull_ int taint_start(Task *t);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -46,14 +45,12 @@ char *disks_shown(const Work *w) {
         return text;
 }
 
-char **command(const char *word, ...) {
-        char **argv = NULL;
-        va_list ap;
-        va_start(ap, word);
-        for (; word; word = va_arg(ap, const char *))
-                strv_add(&argv, word);
-        va_end(ap);
-        return argv;
+int disks_same(Work *w) {
+        char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
+        int r = 0;
+        for (size_t i = 0; r >= 0 && disks && disks[i]; i++)
+                r = disk_same(w, disks[i], serials[i]);
+        return r;
 }
 
 int disk_lock(const Root *root, const char *name) {

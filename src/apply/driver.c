@@ -3,7 +3,6 @@
  * talk to it are of its version: fabric manager and IMEX refuse any other (FMUG; IMEX guide, "Getting started"). */
 #include "apply/device.h"
 
-#include "apply/storage.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -34,17 +34,14 @@ static int disks_are(Work *w, const char *array) {
 /* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner would notice, and
  * again when it is ours. */
 static int device_take(Work *w, const char *device) {
-        const Action *a = w->action;
-        int r = 0;
-        for (size_t i = 0; a->storage.disks[i] && r >= 0; i++)
-                r = disk_same(w, a->storage.disks[i], a->storage.serials[i]);
+        int r = disks_same(w);
         if (r < 0)
                 return r;
         work_at(w, "waiting for udev to let go of %s", device);
         int fd = disk_lock(w->root, device);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened for writing: %s; dmesg shows whether it failed", device, strerror(-fd));
-        r = disks_are(w, a->storage.array ? device : NULL);
+        r = disks_are(w, w->action->storage.array ? device : NULL);
         if (r >= 0)
                 return fd;
         close(fd);

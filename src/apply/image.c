@@ -2,7 +2,7 @@
  * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI keeps beside the copy in
  * containerd's own store. That copy has moved to the local disks, and they come back blank when the instance was stopped and
  * started. containerd is asked each time that its store was bound: what is there need not be imported. */
-#include "apply/image.h"
+#include "apply/storage.h"
 
 #include "base/run.h"
 #include "base/str.h"
@@ -14,7 +14,7 @@
 
 static int ask_containerd(Work *w, bool *ret_there) {
         _cleanup_(freep) char *filter = xasprintf("name~=^%s(:|@|$)", w->action->with);
-        char *argv[] = { (char *)"ctr", (char *)"--namespace", (char *)"k8s.io", (char *)"images", (char *)"ls", (char *)"--quiet", filter, NULL };
+        _cleanup_(strv_freep) char **argv = command("ctr", "--namespace", "k8s.io", "images", "ls", "--quiet", filter, NULL);
         _cleanup_(child_result_done) ChildResult c = {};
         work_at(w, "ctr was asking containerd for its images");
         int r = child_run_until(argv, w->deadline_usec, w->cancel_fd, NAMES_LIMIT, &c);
@@ -30,7 +30,7 @@ static int ask_containerd(Work *w, bool *ret_there) {
 static int image_work(Work *w) {
         const Action *a = w->action;
         _cleanup_(freep) char *what = xasprintf("%s holds no image that containerd takes" ADVICE "%s`", a->target, a->target);
-        char *argv[] = { (char *)"ctr", (char *)"--namespace", (char *)"k8s.io", (char *)"images", (char *)"import", a->target, NULL };
+        _cleanup_(strv_freep) char **argv = command("ctr", "--namespace", "k8s.io", "images", "import", a->target, NULL);
         bool there = false;
         int r = ask_containerd(w, &there);
         if (r < 0 || there)

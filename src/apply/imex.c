@@ -3,7 +3,6 @@
  * number that it got from the kernel this time (IMEX guide, "IMEX channels"). await-imex: until the daemon says READY. */
 #include "apply/device.h"
 
-#include "apply/storage.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"

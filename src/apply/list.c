@@ -3,7 +3,6 @@
  * which nobody makes before they are first used (NVIDIA/mig-parted#82). */
 #include "apply/device.h"
 
-#include "apply/storage.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
  *
  * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once more behind the mask,
  * because somebody may have started it in between. */
-#include "apply/device.h"
 #include "apply/unit.h"
 
 #include "base/str.h"

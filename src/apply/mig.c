@@ -355,10 +355,9 @@ static int reset_all(Division *d) {
                 unsigned gpu = d->parts[i].layout->gpu;
                 if (!d->parts[i].touched)
                         continue;
-                char *const all[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", NULL };
-                char *const one[] = { (char *)"nvidia-smi", (char *)"--gpu-reset", (char *)"-i", d->parts[i].address, NULL };
+                _cleanup_(strv_freep) char **argv = command("nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
                 _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset") : xasprintf("GPU %u cannot be reset", gpu);
-                int r = work_run(d->w, CAUSE_MIG, what, together ? all : one);
+                int r = work_run(d->w, CAUSE_MIG, what, argv);
                 if (r < 0 || together)
                         return r;
         }
@@ -366,7 +365,7 @@ static int reset_all(Division *d) {
 }
 
 static int fabric_manager_restart(Division *d) {
-        char *const argv[] = { (char *)"systemctl", (char *)"try-restart", (char *)"nvidia-fabricmanager.service", NULL };
+        _cleanup_(strv_freep) char **argv = command("systemctl", "try-restart", "nvidia-fabricmanager.service", NULL);
         if (d->w->action->device.class != GPU_CLASS_NVSWITCH)
                 return 0;
         return work_run(d->w, CAUSE_FABRIC_MANAGER, "fabric manager does not come back after the GPUs were reset", argv);
@@ -411,7 +410,7 @@ static char *waiting_parts(const Division *d) {
 }
 
 static int reboot_once(Division *d) {
-        char *const argv[] = { (char *)"systemctl", (char *)"--no-block", (char *)"reboot", NULL };
+        _cleanup_(strv_freep) char **argv = command("systemctl", "--no-block", "reboot", NULL);
         _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *earlier = NULL, *gpus = waiting_parts(d);
         int r = root_boot_id(d->w->root, &boot);
         if (r < 0)

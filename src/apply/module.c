@@ -3,7 +3,6 @@
  * word that the module is there. */
 #include "apply/device.h"
 
-#include "apply/storage.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -56,14 +56,6 @@ static int look_again(Work *w, const char *name, Content *ret) {
         return 0;
 }
 
-static int disks_same(Work *w) {
-        char **disks = w->action->storage.disks, **serials = w->action->storage.serials;
-        int r = 0;
-        for (size_t i = 0; r >= 0 && disks && disks[i]; i++)
-                r = disk_same(w, disks[i], serials[i]);
-        return r;
-}
-
 /* Nobody probes or assembles while the kernel takes the device. For reading: a kernel without BLK_DEV_WRITE_MOUNTED mounts nothing
  * that somebody could write to. */
 static int device_hold(Work *w, const char *device) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The executors of instance stores (raid.c, filesystem.c, mount.c, move.c) and what they share (disk.c). Each looks again, right
- * before it writes, whether the disk is what the plan says. */
+/* The executors of instance stores (raid.c, filesystem.c, mount.c, move.c) and what they share (disk.c): each looks again, right
+ * before it writes, whether the disk is what the plan says. And that of what a store lacks when the disks came back blank (image.c). */
 #include "apply/work.h"
 #include "host/content.h"
 
@@ -11,6 +11,8 @@
 _must_check_ _nonnull_ int disk_lock(const Root *root, const char *name);
 /* Is /dev/NAME still the disk with this serial, and an instance store? Opens nothing. 0, or work_fail() was called. */
 _must_check_ _nonnull_ int disk_same(Work *w, const char *name, const char *serial);
+/* The same of all disks of the step. */
+_must_check_ _nonnull_ int disks_same(Work *w);
 /* Is /dev/NAME still the disk with this serial, an instance store, and neither mounted nor held by anything but `holder` (NULL: by
  * nothing)? 0, or work_fail() was called. */
 _must_check_ _nonnull(1, 2, 3) int disk_still(Work *w, const char *name, const char *serial, const char *holder);
@@ -29,15 +31,14 @@ _malloc_ _nonnull_ char *disks_shown(const Work *w);
 /* Fails because the device carries what the plan did not expect; nothing was written. */
 _nonnull_ int refuse_content(Work *w, const char *name, const Content *c);
 
-/* A new string vector of these words, behind which NULL stands. */
-char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));
-
 _must_check_ _nonnull_ int storage_check(Task *t);      /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN */
 _must_check_ _nonnull_ int raid_start(Task *t);
 _must_check_ _nonnull_ int filesystem_start(Task *t);
 _must_check_ _nonnull_ int mount_start(Task *t);
 _must_check_ _nonnull_ int move_start(Task *t);
 _must_check_ _nonnull_ int bind_start(Task *t);
+_must_check_ _nonnull_ int image_check(Task *t);
+_must_check_ _nonnull_ int image_start(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
 
 /* The same without the event loop, as work_start() calls them on a thread: > 0 done, 0 unchanged. */

@@ -353,6 +353,18 @@ void work_progress(Work *w, const char *format, ...) {
         log_info("%s: %s", w->action->id, text);
 }
 
+/* ---- programs ---- */
+
+char **command(const char *word, ...) {
+        char **argv = NULL;
+        va_list ap;
+        va_start(ap, word);
+        for (; word; word = va_arg(ap, const char *))
+                strv_add(&argv, word);
+        va_end(ap);
+        return argv;
+}
+
 static const char *package_of(const char *program) {
         static const struct { const char *program, *package; } packages[] = {
                 { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },

@@ -40,6 +40,8 @@ void work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);
 /* On the console at most every 10 s of a task, what it waits for; a wait that is short says nothing. Also what work_at() takes. */
 void work_progress(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* A new string vector of these words, behind which NULL stands. */
+char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));
 /* The same as work_run(), and takes what it prints to stdout (at most 64 KiB). */
 _must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output);
 /* Runs a program by argument vector until the deadline, at most. 0 if it ended well; else work_fail() was called with `what`,
