@@ -140,6 +140,13 @@ TEST(errors_while_the_driver_settles_are_not) {
         ASSERT_TRUE(!m.work.text);
 }
 
+/* They are not what it failed with: the fabric is. */
+TEST(errors_that_have_passed_are_forgotten) {
+        GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9 1x\nfabric 1 in-progress\n");
+        m.work.deadline_usec = now_usec() + 900 * USEC_PER_MSEC;
+        ASSERT_FAILS(fabric_work(&m.work), CAUSE_FABRIC, "GPU 1 of 2 (0000:20:00.0) still In Progress after 1 s");
+}
+
 TEST(errors_until_the_deadline) {
         GATE(m, NVSWITCH, 2, "gpus 2\nerror nvmlInit 9\n");
         late(&m);

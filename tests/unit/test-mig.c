@@ -191,18 +191,29 @@ TEST(in_use_for_long) {
 TEST(ampere_resets) {
         MIG(m, 2, "model a100-40\ngpus 2\n");
         want(&m, 0, "3g.20gb,3g.20gb");
-        program(&m, "nvidia-smi", RESET);
+        program(&m, "nvidia-smi", "grep -q '^calls nvmlShutdown -1 1$' $FAKE_NVML.state || exit 3\n" RESET);   /* who else uses them */
         program(&m, "systemctl", "");
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_HAS(&m, 0, "3g.20gb,3g.20gb");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\n");
         ASSERT_TRUE(!m.work.text);
         m.action.device.class = GPU_CLASS_SINGLE;
+        program(&m, "nvidia-smi", RESET);
         strv_free(TAKE_PTR(m.action.device.layouts[0].profiles));
         machine_clear(&m);
         ASSERT_EQ(partition_work(&m.work), 1);
         ran(&m, "nvidia-smi --gpu-reset -i 0000:10:00.0\n");
         ASSERT_HAS(&m, 0, "off");
+}
+
+/* The mode that was there before would need one more reset. */
+TEST(ampere_is_not_put_back_at_once) {
+        MIG(m, 1, "model a100-40\ngpus 1\nerror nvmlDeviceCreateGpuInstance 999\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", RESET);
+        program(&m, "systemctl", "");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; what was there before could not be put back on GPU 0 (0000:10:00.0)");
+        ASSERT_EQ(instances(&m, "mig 0 1 0"), 1);
 }
 
 TEST(ampere_reboots_once) {
