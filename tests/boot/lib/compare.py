@@ -8,6 +8,7 @@ usage: compare.py paths PLAN                    prints the paths of all planned 
        compare.py kubelet PLAN ARGV             the NUL-separated arguments are exactly the planned flags, in order
        compare.py applied PLAN STATUS           the plan id is the one that status.json says was applied
        compare.py unchanged STATUS              the last run changed nothing
+       compare.py same PLAN PLAN                two boots gave the same plan
 Exits 0 if so; else prints every difference and exits 1.
 """
 import json
@@ -138,11 +139,25 @@ def unchanged(status):
             yield f"{action['id']}: {action['outcome']}"
 
 
+def same(one, other):
+    """But for the memory that the kernel found: it lies elsewhere at each boot (KASLR), and reserves some pages more or less."""
+    for name in sorted(one.keys() | other.keys()):
+        a, b = (without_memory(plan.get(name)) for plan in (one, other))
+        if a != b:
+            yield f"{name}: {json.dumps(a)}\nand then: {json.dumps(b)}"
+
+
+def without_memory(value):
+    if isinstance(value, dict):
+        return {key: without_memory(item) for key, item in value.items() if key != "memoryBytes"}
+    return [without_memory(item) for item in value] if isinstance(value, list) else value
+
+
 def main(what, *args):
     if what == "paths":
         print("\n".join(entry["path"] for entry in load(args[0])["files"]))
         return 0
-    if what in ("files", "applied", "unchanged"):
+    if what in ("files", "applied", "unchanged", "same"):
         found = list(globals()[what](*map(load, args)))
     elif what in ("containerd", "kubelet"):
         found = list(globals()[what](load(args[0]), args[1]))
