@@ -47,6 +47,27 @@ try "fabric manager without NVLSM finds nothing to do" no nv-fabricmanager -c /d
 try "with an NVLSM of its own unit the vendor's start fails" no systemctl start nvidia-fabricmanager
 try "by the second one" happened nvlsm-second
 kill "$(cat /run/nvlsm.pid)"
+power_on p6-b200
+modprobe -a nvidia mlx5_ib ib_umad
+guid=$(port_guid mlx5_0)
+/opt/nvidia/nvlsm/sbin/nvlsm --guid "$guid" --pid_file /run/nvlsm.pid
+try "NVLSM on the first port of a bridge lets fabric manager start" nv-fabricmanager -c /dev/null -g "$guid"
+kubelet_starts
+try "but no GPU gets a fabric: that port is none for a subnet manager" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+kill "$(cat /run/nvlsm.pid)" "$(cat /run/nvidia-fabricmanager/nv-fabricmanager.pid)"
+ours "nodestrap leaves the choice to the vendor's script" p6-b200
+try "which finds the one" kubelet_saw 'gpus=8 fabric=completed'
+
+power_on p6-b200
+modprobe -a nvidia mlx5_ib ib_umad; mv /usr/sbin/ibstat /root/
+try "without infiniband-diags the vendor's start fails" no systemctl start nvidia-fabricmanager
+try "each time" no systemctl start nvidia-fabricmanager
+kubelet_starts
+try "and the node takes pods" kubelet_saw 'gpus=8 fabric=(not-started|in-progress)'
+power_on p6-b200
+fails 33 EFABRICMANAGER 'ibstat.*infiniband-diags' "without it nodestrap names the package"
+try "and tries nothing" never fm-
+mv /root/ibstat /usr/sbin/
 
 for fixture in g6e p6e-gb200; do
         power_on $fixture
@@ -114,5 +135,20 @@ try "and there is none" no test -e /dev/nvidia-caps-imex-channels/channel0
 SPEC='{accelerator: {nvidia: {imex: {createChannel0: true}}}}' ours "nodestrap makes the one that is asked for" p5-48xlarge
 try "as a device that every container may open" sh -c "stat -c %F:%a:%t:%T /dev/nvidia-caps-imex-channels/channel0 | grep -E '^character special file:666:[0-9a-f]+:0'"
 try "and loads no module for it" never module-refused
+
+early='http://169.254.169.254/latest/api/token: Network is unreachable'
+power_on p5-48xlarge driver-fails="$early"
+try "a loader that asks the metadata service before there is a network fails" no systemctl start nvidia-kmod-load
+kubelet_starts
+try "and the node takes pods without a driver" kubelet_saw 'gpus=\? '
+ours "nodestrap loads the driver itself then" p5-48xlarge driver-fails="$early"
+try "before anything that needs it" in_order driver-failed 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed'
+
+power_on p5-48xlarge; all=$(gpus | paste -sd' ')
+power_on p5-48xlarge unbound="$all"
+modprobe nvidia; kubelet_starts
+try "a module of the wrong flavour takes no GPU, and the node takes pods" kubelet_saw gpus=0
+power_on p5-48xlarge unbound="$all"
+fails 33 EDRIVER "0000:53:00.0.*flavo" "nodestrap holds it, and names them"
 
 finish

@@ -21,6 +21,10 @@ pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s 
 devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
 gpus() { devices 10DE 30; }
 tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # facts 1.2: the switches are the rack's
+# Ports of ConnectX functions, each a subnet manager's to choose (facts 2): by the capability mask, whose bit 10 says IsSMDisabled.
+SM_DISABLED=0x400
+sm_disabled() { [ $(($(cat "$1/ports/1/cap_mask") & SM_DISABLED)) != 0 ]; }
+port_guid() { printf '0x%016x' $((0x9c63c00300 + ${1##*[!0-9]})); }
 driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
 # ---- the management library ----
@@ -34,7 +38,7 @@ nvml_script() {
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;
         esac
         echo "model $model"
-        for address in $(gpus); do echo "gpu $address"; done
+        for address in $(gpus); do [[ " $(script unbound) " = *" $address "* ]] || echo "gpu $address"; done
         case $model in
         gb*)    echo "cluster 7b968a6dc8aa45e19e07e1e51be99c31 1"; echo "fabric all in-progress for ${takes}s then completed";;
         h*|b*)  if [ -n "$(devices 10DE 680)$(devices 15B3 '')" ]; then echo "fabric-needs $FAKES/fabric"; echo "fabric all in-progress for ${takes}s then completed"
@@ -51,6 +55,7 @@ mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; 
 seen_by_plugin() {
         local all; [ -n "$(gpus)" ] || { echo "gpus=0"; return; }
         all=$(gpu_states 2>&1) || { echo "gpus=? ${all##*: }"; return; }
+        [ -n "$all" ] || { echo "gpus=0"; return; }
         printf 'gpus=%s fabric=%s instances=%s cdi=%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \
                 "$(awk '{ n += $4 } END { print n }' <<<"$all")" "$(cdi_state)"
 }

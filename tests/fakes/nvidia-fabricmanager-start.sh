@@ -7,7 +7,9 @@
 guid='' nvl5=''
 command -v ibstat >/dev/null || die "ibstat is not there"         # facts 2: without infiniband-diags it exits 1 every time
 for d in /sys/class/infiniband/*; do
-        grep -qs SW_MNG "$d/device/vpd" && { nvl5=1; guid=$(printf '0x%016x' $((0x9c63c00300 + ${d##*[!0-9]}))); break; }
+        grep -qs SW_MNG "$d/device/vpd" || continue
+        nvl5=1; ! sm_disabled "$d" || continue
+        guid=$(port_guid "$d"); break
 done
 if [ -n "$nvl5" ]; then
         echo "Detected NVL5+ system"
