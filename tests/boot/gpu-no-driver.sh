@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge -nvidia-smi
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge with an image that brings no driver: a pod will (NVIDIA's operator), so kubelet must run, and nothing is touched.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node containerd 'kubelet gpus=\?'
+try "it is said that somebody else must bring one" grep -q 'this image brings no NVIDIA driver .*: 8 NVIDIA GPUs are left' /run/nodestrap/status.json
+try "nothing was loaded or started" never 'module nvidia|fm-|persistenced|cdi-'
+
+finish
