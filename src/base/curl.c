@@ -4,6 +4,8 @@
 
 #include "base/library.h"
 
+#include <openssl/crypto.h>
+
 static const Symbol symbols[] = {
         { "curl_easy_init",      offsetof(Curl, init)     },
         { "curl_easy_cleanup",   offsetof(Curl, cleanup)  },
@@ -16,7 +18,9 @@ static const Symbol symbols[] = {
         { "curl_slist_free_all", offsetof(Curl, free_all) },
 };
 
+/* The sentences of libcrypto's errors, half a MiB that nobody reads: libssl's are kept, and those of certificates are no part of them. */
 int curl_load(Curl *ret, char **ret_why) {
+        (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, NULL);
         return library_load("libcurl.so.4", symbols, ARRAY_SIZE(symbols), ret, ret_why);
 }
 
