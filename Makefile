@@ -34,12 +34,13 @@ endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 # Nothing unwinds its own stack; a debugger has .debug_frame.
 HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables)
+SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
 INCLUDES      = $(eval INCLUDES := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
-COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SANFLAGS) \
+COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SECTIONS) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
-LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
+LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
 TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
