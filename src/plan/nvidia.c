@@ -162,7 +162,10 @@ static void fill_fabric(Stack *s, Action *a) {
                            (unsigned long long)(a->deadline_usec / USEC_PER_SEC), a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
 }
 
+/* Layouts name GPUs by their place among all: with one missing the others would be taken for their neighbours. */
 static void fill_mig(Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        devices_seen(a, s->host, pci_is_gpu);
         a->device.layouts = TAKE_PTR(s->layouts);
         a->device.n_layouts = s->n_layouts;
         a->with = xstrdup(s->mig);

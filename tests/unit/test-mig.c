@@ -137,6 +137,15 @@ TEST(what_cannot_be_divided) {
         ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "nvmlInit_v2: Driver Not Loaded (9)");
 }
 
+TEST(one_that_is_missing_does_not_move_the_others) {
+        MIG(m, 3, "gpu 0000:10:00.0\ngpu 0000:30:00.0\n");
+        for (unsigned i = 1; i <= 3; i++)
+                strv_push(&m.action.device.seen, xasprintf("0000:%u0:00.0", i));
+        want(&m, 1, "1g.10gb");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_NVML, "NVML sees 2 of 3 GPUs: not 0000:20:00.0");
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceSetMigMode", 1), 0);
+}
+
 TEST(a_failure_in_the_middle_changes_nothing) {
         MIG(m, 2, "gpus 2\nerror nvmlDeviceCreateGpuInstance 999 1\n");
         want(&m, 0, "7g.80gb");

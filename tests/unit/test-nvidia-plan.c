@@ -371,6 +371,7 @@ TEST(mig_comes_behind_the_fabric_and_before_cdi) {
         sample_plan(&b.s);
         ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
+        ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or places would be those of fewer */
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
         ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
 }
