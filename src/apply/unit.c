@@ -295,11 +295,19 @@ int unit_check(Task *t) {
         return r;
 }
 
+/* Restarts that say nothing against our start. systemd counts anew after a start by hand, except where it is about to restart the unit
+ * by itself: a start waits for that restart or brings it about at once, and it counts; a restart (until v252) goes on from the old count. */
+static uint32_t restarts_granted(const Unit *u) {
+        const UnitState *s = &u->state;
+        bool start = streq(u->method, "StartUnit"), begun = state_runs(s) || streq(s->active, "activating");
+        if (startswith(s->sub, "auto-restart"))
+                return s->restarts + (start && streq(s->sub, "auto-restart"));
+        return begun && start ? s->restarts : 0;
+}
+
 int unit_start(Task *t) {
         Unit *u = t->data;
-        /* systemd counts anew after a start by hand, except where it is about to restart the unit by itself. */
-        bool begun = state_runs(&u->state) || streq(u->state.active, "activating");
-        u->restarts_before = begun && streq(u->method, "StartUnit") ? u->state.restarts : 0;
+        u->restarts_before = restarts_granted(u);
         u->begun_usec = now_usec();
         if (is_stop(u))         /* what it was last started with remains true */
                 return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
