@@ -156,10 +156,11 @@ void found_metrics(Text *t, const json_t *status) {
 static void accelerator_text(Text *t, json_t *a) {
         const char *driver = json_string_value(json_object_get(a, "driver")), *uuid = json_string_value(json_object_get(a, "clusterUuid")), *state;
         json_t *count;
+        size_t before = t->size;
         text_add(t, "GPUs: ");
         if (json_object_get(a, "listed"))
                 text_add(t, "%lld listed, ", number(a, "listed"));
-        else if (json_object_get(a, "gpus"))
+        else if (json_array_size(json_object_get(a, "gpus")) > 0)      /* none: NVIDIA's library answered nothing, which is no count */
                 text_add(t, "%zu, ", json_array_size(json_object_get(a, "gpus")));
         if (number(a, "migDevices") > 0)
                 text_add(t, "%lld MIG devices, ", number(a, "migDevices"));
@@ -170,8 +171,10 @@ static void accelerator_text(Text *t, json_t *a) {
         }
         if (json_is_integer(json_object_get(a, "cliqueId")))
                 text_add(t, "clique %s%s%lld, ", uuid ?: "", uuid ? "." : "", number(a, "cliqueId"));
+        bool known = t->data[t->size - 2] == ',';
         t->data[t->size - 2] = '\n';
-        t->data[--t->size] = 0;
+        t->size = known ? t->size - 1 : before;
+        t->data[t->size] = 0;
 }
 
 char *found_text(const json_t *status) {

@@ -338,6 +338,23 @@ TEST(what_was_found_stands_together) {
                 json_decref(b.items[i].found);
 }
 
+TEST(what_did_not_answer_is_not_counted) {
+        static char fabric[] = "await-fabric:fabric", driver[] = "check-driver:nvidia";
+        BOX(b);
+        b.actions[0] = (Action){ .id = fabric, .type = ACTION_AWAIT_FABRIC, .target = fabric };
+        b.items[0].found = json_loads("{\"clusterUuid\": null, \"cliqueId\": null, \"seconds\": 0.1, \"gpus\": []}", 0, NULL);
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *nothing = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_TRUE(!strstr(nothing, "GPUs"));
+        b.actions[1] = (Action){ .id = driver, .type = ACTION_CHECK_DRIVER, .target = driver };
+        b.items[1].found = json_loads("{\"version\": \"580.82.07\"}", 0, NULL);
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "\nGPUs: driver 580.82.07\n");
+        json_decref(b.items[0].found);
+        json_decref(b.items[1].found);
+}
+
 TEST(no_status) {
         BOX(b);
         ASSERT_ERROR(report_show(b.root, false), ENOENT);
