@@ -90,6 +90,19 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
 }
 
+/* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was listed is simply not there:
+ * if it should be, the census says so. */
+static bool is_gone(const Root *root, const char *address) {
+        _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", address);
+        return root_exists(root, path) == 0;
+}
+
+static void device_clear(PciDevice *d) {
+        free(d->address);
+        free(d->driver);
+        *d = (PciDevice){};
+}
+
 int detect_pci(const Root *root, Host *h, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, PCI_DEVICES, &names);
@@ -100,7 +113,14 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
                 return fact_error(diag, r, PCI_DEVICES, "accelerators and network devices cannot be found");
         h->pci = xcalloc(strv_length(names), sizeof *h->pci);
         for (char **name = names; name && *name; name++) {
-                r = read_device(root, *name, &h->pci[h->n_pci++], diag);
+                _cleanup_(diag_done) Diag found = {};
+                r = read_device(root, *name, &h->pci[h->n_pci], &found);
+                if (r < 0 && is_gone(root, *name)) {
+                        device_clear(&h->pci[h->n_pci]);
+                        continue;
+                }
+                h->n_pci++;
+                diag_move(diag, &found);
                 if (r < 0)
                         return r;
         }

@@ -563,6 +563,15 @@ TEST(missing_files_are_errors_with_their_path) {
         }
 }
 
+TEST(a_function_that_leaves_the_bus_meanwhile_is_not_there) {
+        RUN(r, "m5-large");
+        _cleanup_(freep) char *link = xasprintf("%s/sys/bus/pci/devices/0000:00:1f.0", r.dir);
+        ASSERT_EQ(symlink("../../../devices/pci0000:00/0000:00:1f.0", link), 0);
+        run_ok(&r);
+        ASSERT_EQ(r.host->n_pci, 5);
+        ASSERT_EQ(diag_count(&r.diag, false), 0);
+}
+
 #define RENAMED 40
 typedef struct Renaming { char *directory; const char *from, *to; bool over; } Renaming;
 static void *rename_all(void *userdata) {
