@@ -103,6 +103,30 @@ static int is_disk(const Root *root, const char *path) {
         return r == -ENOENT ? 1 : r < 0 ? r : value == 0;
 }
 
+static void disk_clear(Disk *d) {
+        free(d->name);
+        free(d->model);
+        free(d->serial);
+        free(d->number);
+        strv_free(d->partitions);
+        strv_free(d->holders);
+        content_done(&d->content);
+        *d = (Disk){};
+}
+
+/* The next of them. Volumes are detached while they are looked at, and controllers give up: such a disk is not there. */
+static int add_disk(const Root *root, const char *name, const char *path, Host *h, Diag *diag) {
+        _cleanup_(diag_done) Diag found = {};
+        int r = read_disk(root, name, path, &h->disks[h->n_disks], &found);
+        if (r < 0 && root_exists(root, path) == 0) {
+                disk_clear(&h->disks[h->n_disks]);
+                return 0;
+        }
+        h->n_disks++;
+        diag_move(diag, &found);
+        return r;
+}
+
 int detect_disks(const Root *root, Host *h, Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, "/sys/block", &names);
@@ -119,7 +143,7 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
                         return fact_error(diag, r, path, "whether this is a disk is not known");
                 if (r == 0)
                         continue;
-                r = read_disk(root, *name, path, &h->disks[h->n_disks++], diag);
+                r = add_disk(root, *name, path, h, diag);
                 if (r < 0)
                         return r;
         }
@@ -127,15 +151,8 @@ int detect_disks(const Root *root, Host *h, Diag *diag) {
 }
 
 void disks_clear(Host *h) {
-        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
-                free(d->name);
-                free(d->model);
-                free(d->serial);
-                free(d->number);
-                strv_free(d->partitions);
-                strv_free(d->holders);
-                content_done(&d->content);
-        }
+        for (size_t i = 0; i < h->n_disks; i++)
+                disk_clear(&h->disks[i]);
         free(h->disks);
         h->disks = NULL;
         h->n_disks = 0;

@@ -607,6 +607,29 @@ TEST(interfaces_are_renamed_meanwhile) {
         }
 }
 
+TEST(disks_are_detached_meanwhile) {
+        RUN(r, "none");
+        _cleanup_(freep) char *block = xasprintf("%s/sys/block", r.dir);
+        pthread_t thread;
+        for (unsigned i = 0; i < RENAMED; i++) {
+                _cleanup_(freep) char *model = xasprintf("/sys/block/nvme%un1/device/model", i), *size = xasprintf("/sys/block/nvme%un1/size", i);
+                _cleanup_(freep) char *from = xasprintf("%s/nvme%un1", block, i), *to = xasprintf("%s/nvme%u", block, i);
+                run_write(&r, model, "Amazon Elastic Block Store\n");
+                run_write(&r, size, "16777216\n");
+                ASSERT_EQ(rename(from, to), 0);
+        }
+        for (int round = 0; round < 30; round++) {      /* each is gone under its name, once */
+                Renaming renaming = { block, round % 2 ? "sd" : "nvme", round % 2 ? "nvme" : "sd", false };
+                ASSERT_EQ(pthread_create(&thread, NULL, rename_all, &renaming), 0);
+                while (!__atomic_load_n(&renaming.over, __ATOMIC_ACQUIRE)) {
+                        Host h = {};
+                        ASSERT_OK(detect_disks(r.root, &h, &r.diag));
+                        disks_clear(&h);
+                }
+                ASSERT_EQ(pthread_join(thread, NULL), 0);
+        }
+}
+
 TEST(missing_version_files_name_both_options) {
         RUN(r, "none");
         run_fails(&r, CAUSE_FACTS, "--kubelet-version", "/etc/eks/kubelet-version.txt");
