@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define RAID10_DISKS 4U         /* that it takes at least */
 #define STRATEGY "spec.instance.localStorage.strategy"
 
 void stores_done(Stores *s) {
@@ -58,6 +59,12 @@ static int compare_disks(const void *a, const void *b) {
         return by_serial ?: strcmp(x->name, y->name);
 }
 
+/* Where nobody looked yet and nobody says how many there will be, the run phase will know; of a model's disk that stands for however
+ * many there are, the node. */
+static bool number_is_known(const Stores *s) {
+        return s->seen->looked || s->expected > 0 || (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
+}
+
 void stores_find(Stores *s) {
         s->disks = xcalloc(s->host->n_disks + 1, sizeof(Disk *));
         for (size_t i = 0; i < s->host->n_disks; i++)
@@ -66,6 +73,8 @@ void stores_find(Stores *s) {
         qsort(s->disks, s->n, sizeof(Disk *), compare_disks);
         s->expected = host_expected_stores(s->config, s->host);
         s->count = s->seen->looked ? s->n : MAX(s->n, (size_t)s->expected);     /* early in a boot some may be on their way */
+        if (s->count > 0 && s->config->instance.storage.strategy == STORAGE_RAID10 && !number_is_known(s))
+                s->count = MAX(s->count, RAID10_DISKS);
 }
 
 /* ---- how many ---- */
@@ -84,13 +93,8 @@ static void refuse_missing(Stores *s) {
                       s->n == 1 ? "is" : "are", here.data ?: "none");
 }
 
-/* Where nobody looked yet and nobody says how many there will be, the run phase will know. */
-static bool number_is_known(const Stores *s) {
-        return s->seen->looked || s->expected > 0 || s->seen->not_looked;
-}
-
 void stores_check_number(Stores *s) {
-        bool enough = s->config->instance.storage.strategy != STORAGE_RAID10 || s->count >= 4 || s->count == 0;
+        bool enough = s->config->instance.storage.strategy != STORAGE_RAID10 || s->count >= RAID10_DISKS || s->count == 0;
         if (s->count < s->expected)
                 refuse_missing(s);
         if (!enough && number_is_known(s))

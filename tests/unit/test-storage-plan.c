@@ -619,6 +619,13 @@ TEST(too_few_for_raid10_is_known_without_a_look) {
         m->s.host.type = NULL;
         m->s.host.storage.not_looked = TEXT(m, "a model");
         ASSERT_REFUSED(m, CAUSE_DISKS, "RAID10 needs at least four");
+        m->s.host.n_disks = 1;          /* a type whose number of disks the table does not know: one stands for them all */
+        m->s.host.assumed = keep_list(m, LIST("disks"));
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(planned(m, "create-raid:" RAID_DEVICE)->with, "raid10 4 disks");
+        m->s.host.n_disks = 0;
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!plan_find(m->s.plan, "create-raid:" RAID_DEVICE));
 }
 
 TEST(a_promise_that_the_table_denies_is_warned_about) {
