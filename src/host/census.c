@@ -127,7 +127,7 @@ void take_census(const Config *config, Host *h) {
         const InstanceOptions *o = &config->instance;
 
         if (h->gpus.doubt)
-                add(h, CAUSE_GPU_CLASS, xasprintf("%s; " ADVICE, h->gpus.doubt));
+                add(h, CAUSE_GPU_CLASS, xasprintf("%s; %s", h->gpus.doubt, endswith(h->gpus.doubt, ONLY_ROOT) ? "as root this can be told" : ADVICE));
         if (t && t->gpu_pci)
                 count_part(h, &gpu_part, h->gpus.expected, by);
         count_switches(h, t, by);

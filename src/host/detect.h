@@ -12,6 +12,7 @@ _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, co
 /* h->gpus and h->shortfalls, from what the other detectors found and the instance type; of the machine itself it reads no more than
  * vital product data, where that decides, and /etc/default/mig. Wants everything else of h. */
 _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
+#define ONLY_ROOT ", only root can"     /* ends a doubt of the GPUs' class that says nothing of the machine, but of who looked */
 #define BOARD 8                 /* GPUs of a machine that has a whole board of them */
 const InstanceType *machine_type(const Host *h);                /* by the firmware's word, else the metadata service's; or NULL */
 bool pci_is_nvswitch(const PciDevice *d);

@@ -100,7 +100,7 @@ static void find_switch_management(const Root *root, Host *h, char **ret_unread)
                 d->switch_management = r > 0;
                 if (r < 0 && !*ret_unread)
                         *ret_unread = xasprintf("%s/vpd cannot be read: %s%s", d->address, strerror(-r),
-                                                r == -EACCES || r == -EPERM ? ", only root can" : "");
+                                                r == -EACCES || r == -EPERM ? ONLY_ROOT : "");
         }
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the services: they stand in for src/aws ---- */
@@ -277,6 +278,24 @@ TEST(gpus_and_huge_pages_of_a_p6) {
         for (size_t i = 0; i < h->n_pci; i++)
                 managing += h->pci[i].switch_management;
         ASSERT_EQ(managing, 2);
+}
+
+TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine) {
+        RUN(r, "p6-b200");
+        uid_t user = geteuid();
+        ASSERT_EQ(chmod(r.dir, 0755), 0);
+        for (unsigned i = 3; i <= 4; i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/sys/bus/pci/devices/0000:7%u:00.0/vpd", r.dir, i);
+                ASSERT_EQ(chmod(path, user == 0 ? 0600 : 0), 0);
+        }
+        if (user == 0)
+                ASSERT_EQ(seteuid(65534), 0);
+        run_ok(&r);
+        if (user == 0)
+                ASSERT_EQ(seteuid(0), 0);
+        ASSERT_EQ(r.host->gpus.class, GPU_CLASS_NVLINK5);
+        ASSERT_EQ(r.host->n_shortfalls, 1);
+        ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; as root this can be told");
 }
 
 TEST(mig_of_the_file_is_not_asked_for_where_the_configuration_names_it) {
