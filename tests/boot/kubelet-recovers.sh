@@ -10,12 +10,13 @@
 init() { sh -c "nodestrap init $1 $(sources) --config-cache /run/eks/nodeadm/config.json"; }
 is_soon() { for _ in $(seq 300); do [ "$(property kubelet SubState)" = "$1" ] && return; sleep 0.1; done; echo "is $(property kubelet SubState)"; return 1; }
 crash() { systemctl kill -s KILL kubelet && is_soon auto-restart; }
+restarted_after() { printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=%s\n' "$1" >/run/systemd/system/kubelet.service.d/restart.conf; systemctl daemon-reload; }
 restarts() { is "$(property kubelet NRestarts)" "$1"; }
 mkdir -p /run/systemd/system/kubelet.service.d
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=4\n' >/run/systemd/system/kubelet.service.d/restart.conf
-try "systemd restarts kubelet" systemctl daemon-reload
+try "systemd restarts kubelet" restarted_after 2
 try "it ends" crash
 try "systemd has restarted it" is_soon running
+try "later, from now on" restarted_after 20
 try "it ends again" crash
 try "systemd counts" restarts 1
 try "the run phase finds it so, and ends well" init "--skip config"

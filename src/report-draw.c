@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is for. */
+#include "report-draw.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#define ROW   18                        /* pixels, as all lengths here */
+#define CHART 900                       /* from the kernel's start to the end of the last row */
+#define GLYPH 8                         /* a character of the font, at most */
+#define TICKS 10                        /* at most */
+#define NAME_SHOWN 100U
+#define TEXT_SHOWN 2000
+
+typedef struct Row {
+        char *class, *name, *title;
+        int64_t begin, end;             /* usec since the kernel started; begin 0: never began */
+} Row;
+
+typedef struct Chart {
+        Row *rows; size_t n;
+        int64_t end;
+        size_t longest;                 /* name, in characters */
+} Chart;
+
+static void chart_done(Chart *c) {
+        for (size_t i = 0; i < c->n; i++) {
+                free(c->rows[i].class);
+                free(c->rows[i].name);
+                free(c->rows[i].title);
+        }
+        free(c->rows);
+}
+
+/* Takes the texts. */
+static void add_row(Chart *c, char *class, char *name, char *title, int64_t begin, int64_t end) {
+        c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
+        c->rows[c->n++] = (Row){ class, name, title, begin, MAX(begin, end) };
+        c->end = MAX(c->end, MAX(begin, end));
+        c->longest = MAX(c->longest, MIN(strlen(name), NAME_SHOWN));
+}
+
+static int64_t number_of(const json_t *object, const char *key) {
+        return MAX(json_integer_value(json_object_get(object, key)), 0);
+}
+
+/* ---- status.json → rows ---- */
+
+static void add_action(Chart *c, const json_t *action) {
+        const char *id = json_get_text(action, "id"), *outcome = json_get_text(action, "outcome"), *text = json_get_text(action, "text");
+        int64_t begin = number_of(action, "beginUsec"), end = number_of(action, "endUsec");
+        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
+        _cleanup_(freep) char *why = xasprintf("%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
+        char *title = begin > 0 ? xasprintf("%s: %s, began at %s, took %s%s", id, outcome, since, took, why) : xasprintf("%s: %s%s", id, outcome, why);
+        add_row(c, xasprintf("%s%s", outcome, startswith(id, "await-") ? " wait" : ""), xasprintf("  %s", id), title, begin, end);
+}
+
+static void add_run(Chart *c, const char *phases, const json_t *run) {
+        int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
+        const char *verdict = json_get_text(run, "verdict");
+        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
+        json_t *action;
+        size_t i;
+        add_row(c, xstrdup("phase"), xasprintf("%s: %s", phases, verdict), xasprintf("%s: %s, began at %s, took %s", phases, verdict, since, took), begin, end);
+        json_array_foreach(json_object_get(run, "actions"), i, action)
+                add_action(c, action);
+}
+
+/* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier waits of this boot may
+ * have seen either. */
+static void add_join(Chart *c, const json_t *joined) {
+        static const char *const steps[][2] = { { "registeredUsec", "registered" }, { "readyUsec", "ready" } };
+        int64_t begin = number_of(joined, "beginUsec");
+        const char *verdict = json_get_text(joined, "verdict");
+        add_row(c, xstrdup("phase"), xasprintf("join: %s", verdict), xasprintf("join: %s %s", verdict, json_get_text(joined, "text")), begin, number_of(joined, "endUsec"));
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                int64_t end = number_of(joined, steps[i][0]);
+                _cleanup_(freep) char *at = usec_text(end);
+                if (end == 0)
+                        continue;
+                add_row(c, xstrdup("done wait"), xasprintf("  %s", steps[i][1]), xasprintf("%s at %s", steps[i][1], at), MIN(begin, end), end);
+                begin = end;
+        }
+}
+
+static void add_all(Chart *c, const json_t *status) {
+        static const char *const order[] = { "config", "config,run", "run" };
+        const json_t *joined = json_object_get(status, "joined");
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+                const json_t *run = json_object_get(json_object_get(status, "runs"), order[i]);
+                if (run)
+                        add_run(c, order[i], run);
+        }
+        if (joined)
+                add_join(c, joined);
+}
+
+/* ---- rows → SVG ---- */
+
+/* As XML: what it has no way to say becomes \x1b. */
+static void add_xml(Text *t, const char *s) {
+        static const char *const names[] = { ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;" };
+        _cleanup_(text_done) Text shown = {};
+        text_add_shown(&shown, s, strlen(s), TEXT_SHOWN, 0);
+        for (const char *p = shown.data; p && *p; p++) {
+                const char *name = (unsigned char)*p < ARRAY_SIZE(names) ? names[(unsigned char)*p] : NULL;
+                text_add_bytes(t, name ?: p, name ? strlen(name) : 1);
+        }
+}
+
+static double x_of(const Chart *c, int64_t usec) {
+        return (double)(c->longest * GLYPH + 2 * ROW) + (double)usec * CHART / (double)MAX(c->end, 1);
+}
+
+/* 1, 2 or 5 of a power of ten. */
+static int64_t tick_of(int64_t end) {
+        int64_t tick = USEC_PER_MSEC;
+        for (unsigned i = 0; end / tick > TICKS; i++)
+                tick = i % 3 == 1 ? tick / 2 * 5 : tick * 2;
+        return tick;
+}
+
+static void add_axis(Text *t, const Chart *c, unsigned height) {
+        int64_t tick = tick_of(c->end);
+        for (int64_t usec = 0; usec <= c->end; usec += tick)
+                text_add(t, "<path class=\"tick\" d=\"M%.1f %d V%u\"/><text x=\"%.1f\" y=\"%d\">%g s</text>\n", x_of(c, usec), 2 * ROW, height - ROW / 2,
+                         x_of(c, usec) + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
+}
+
+static void add_bar(Text *t, const Chart *c, size_t i) {
+        const Row *r = &c->rows[i];
+        unsigned y = (unsigned)(i + 3) * ROW;
+        text_add(t, "<g class=\"");
+        add_xml(t, r->class);
+        text_add(t, "\"><title>");
+        add_xml(t, r->title);
+        text_add(t, "</title><text x=\"%d\" y=\"%u\">", ROW, y + ROW - 5);
+        add_xml(t, r->name);
+        text_add(t, "</text>");
+        if (r->begin > 0)
+                text_add(t, "<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\"/>", x_of(c, r->begin), y + 2, MAX(x_of(c, r->end) - x_of(c, r->begin), 1.5), ROW - 4);
+        text_add(t, "</g>\n");
+}
+
+char *status_draw(const json_t *status) {
+        static const char style[] = "text{font:12px monospace;white-space:pre}.tick{stroke:#ddd}.phase text{font-weight:bold}.phase rect{fill:#9fb3c8}"
+                                    ".done rect{fill:#2e9d5b}.unchanged rect{fill:#9bbfa8}.failed rect{fill:#d0342c}.failed text{fill:#d0342c}"
+                                    ".skipped text{fill:#888}.wait rect{fill-opacity:.5}";
+        _cleanup_(chart_done) Chart c = {};
+        Text t = {};
+        add_all(&c, status);
+        unsigned width = (unsigned)x_of(&c, c.end) + 4 * ROW, height = (unsigned)(c.n + 4) * ROW;
+        text_add(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\">\n<style>%s</style>\n"
+                     "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%d\" y=\"%d\">nodestrap ", width, height, style, ROW, 2 * ROW - 5);
+        add_xml(&t, json_get_text(status, "verdict"));
+        text_add(&t, " ");
+        add_xml(&t, json_get_text(status, "code"));
+        text_add(&t, " (seconds since the kernel started)</text>\n");
+        add_axis(&t, &c, height);
+        for (size_t i = 0; i < c.n; i++)
+                add_bar(&t, &c, i);
+        text_add(&t, "</svg>\n");
+        return text_take(&t);
+}
