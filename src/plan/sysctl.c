@@ -37,6 +37,9 @@ static int check_setting(const Config *config, const Variable *v, const char *pa
                 if (streq(path, tunables[i].path) && !streq(value, tunables[i].value) && protects_kernel_defaults(config))
                         return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at, "kubelet starts with no other value than %s here: leave it out, or "
                                           "set spec.kubelet.config.protectKernelDefaults: false", tunables[i].value);
+        if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
+                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at,
+                                  "is a secret, and what is set here stands in plans and logs: set it by a part of the user data that only root can read");
         if (startswith(path, "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
                 return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at,
                                   "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");

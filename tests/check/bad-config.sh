@@ -99,6 +99,8 @@ bad 'huge pages in two ways' 11 EINVALID plan 'spec.instance.sysctl.vm.nr_hugepa
 for name in ../etc/passwd vm..x vm//x /vm.x 'vm.x/../../y' 'vm x'; do
         bad "the kernel setting $name" 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl: a name is not one of a kernel setting' < <(instance "sysctl: {\"$name\": \"1\"}")
 done
+bad 'a kernel setting that is a secret' 11 EINVALID plan 'spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, and what is set here stands in plans' \
+        < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
 bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
 bad 'a kernel setting by two names' 11 EINVALID plan 'spec.instance.sysctl: vm/max_map_count is set twice, under two names' \
                 < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')
