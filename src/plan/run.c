@@ -96,6 +96,16 @@ static void plan_taint(Plan *plan, const Config *config) {
         after_devices(plan, a, false);
 }
 
+/* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a verdict of their own. */
+static void after_files_of_devices(const Plan *plan, Action *turn) {
+        for (size_t i = 0; i < plan->n; i++)
+                for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL; id && *id; id++) {
+                        const Action *before = plan_find(plan, *id);
+                        if (before && !plan_is_device_step(before))
+                                action_after(turn, *id);
+                }
+}
+
 /* ---- units ---- */
 
 static void plan_turn(Plan *plan, bool tainted) {
@@ -106,6 +116,7 @@ static void plan_turn(Plan *plan, bool tainted) {
         action_after(turn, "write-file:" MOUNTS_READY);         /* also where --daemon leaves containerd out */
         action_after(turn, "taint-node:" TAINT_FILE);
         after_devices(plan, turn, !tainted);
+        after_files_of_devices(plan, turn);
 }
 
 static void plan_units(Plan *plan, const Config *config, bool soci) {

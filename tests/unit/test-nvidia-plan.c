@@ -639,6 +639,7 @@ TEST(joins_with_a_taint) {
         sample_plan(&b.s);
         _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->device.words, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
+        ASSERT_TRUE(strv_contains(action(&b, "write-file:/run/nodestrap/kubelet-may-start")->after, "write-file:" NVIDIA_OPTIONS) == !!plan_find(b.s.plan, "write-file:" NVIDIA_OPTIONS));
         b.s.config.kubelet.config = NULL;
         strv_free(flags);
 }
