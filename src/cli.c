@@ -47,7 +47,7 @@ static const struct Flag { const char *name; int value; unsigned commands; const
         { "dry-run",            OPT_DRY_RUN,       BIT(COMMAND_INIT), NULL, "the same as plan" },
         { "strict",             OPT_STRICT,        LOADS,  NULL,    "warnings about the input are errors" },
         { "credential-plugin",  OPT_PLUGIN,        PLANS,  "NAME",  "kubeconfig's exec plugin: nodestrap (default) or aws" },
-        { "output",             OPT_OUTPUT,        PRINTS, "FORMAT", "text (default) or json" },
+        { "output",             OPT_OUTPUT,        PRINTS, "FORMAT", "text (default) or json; of status also svg" },
         { "write-to",           OPT_WRITE_TO,      BIT(COMMAND_PLAN), "DIR", "also write every planned file below DIR" },
         { "instance-type",      OPT_INSTANCE_TYPE, BIT(COMMAND_PLAN), "TYPE", "plan for such a machine instead of this one" },
         { "kubelet-version",    OPT_KUBELET,       BIT(COMMAND_PLAN), "VERSION", "plan for this kubelet" },
@@ -90,10 +90,11 @@ static int add_daemon(Options *o, const char *name, Diag *diag) {
 }
 
 static int set_output(Options *o, const char *format, Diag *diag) {
-        if (!streq(format, "text") && !streq(format, "json"))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--output takes text or json, not \"%s\"", format);
-        o->json = streq(format, "json");
-        return 0;
+        static const char *const formats[] = { [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg" };
+        for (o->output = 0; o->output < _OUTPUT_MAX; o->output++)
+                if (streq(format, formats[o->output]))
+                        return 0;
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--output takes text or json, of status also svg, not \"%s\"", format);
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
@@ -209,6 +210,8 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
                 if (seen[i] && !(flags[i].commands & BIT(o->command)))
                         return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s does not take --%s; see nodestrap %s --help",
                                           commands[o->command].words, flags[i].name, commands[o->command].words);
+        if (o->output == OUTPUT_SVG && o->command != COMMAND_STATUS)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s cannot be drawn: --output takes text or json here", commands[o->command].words);
         return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/macro.h"
 #include "kube/kube.h"
 #include "plan/plan.h"
+#include "report.h"
 
 typedef enum Command {
         COMMAND_INIT, COMMAND_PLAN, COMMAND_CONFIG_CHECK, COMMAND_CONFIG_DUMP, COMMAND_CONFIG_SCHEMA, COMMAND_TOKEN, COMMAND_WAIT, COMMAND_STATUS,
@@ -19,7 +20,8 @@ typedef struct Options {
         char **sources;                 /* as given, in order; imds://user-data when none was */
         char **daemons;
         bool skip_config, skip_run;
-        bool strict, dry_run, development, json;
+        bool strict, dry_run, development;
+        Output output;                  /* SVG: of status alone */
         const char *root;
         const char *cache;              /* --config-cache, or NULL */
         const char *output_file;        /* --config-output, or NULL */

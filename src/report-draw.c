@@ -7,9 +7,10 @@
 #include "base/time.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
-#define CHART 900                       /* from the kernel's start to the end of the last row */
+#define CHART 900                       /* from the first beginning to the last end */
 #define GLYPH 8                         /* a character of the font, at most */
 #define TICKS 10                        /* at most */
+#define NUMBER_MAX (1LL << 52)          /* so that none that a file may hold overflows */
 #define NAME_SHOWN 100U
 #define TEXT_SHOWN 2000
 
@@ -20,7 +21,7 @@ typedef struct Row {
 
 typedef struct Chart {
         Row *rows; size_t n;
-        int64_t end;
+        int64_t begin, end;             /* of all */
         size_t longest;                 /* name, in characters */
 } Chart;
 
@@ -33,53 +34,51 @@ static void chart_done(Chart *c) {
         free(c->rows);
 }
 
-/* Takes the texts. */
-static void add_row(Chart *c, char *class, char *name, char *title, int64_t begin, int64_t end) {
+/* Of a text only the first line, which says all that matters. */
+static void add_row(Chart *c, bool is_phase, const char *name, const char *outcome, const char *text, int64_t begin, int64_t end) {
+        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
+        Text title = {};
+        text_add(&title, "%s: %s", name, outcome);
+        if (begin > 0)
+                text_add(&title, ", began at %s, took %s", since, took);
+        text_add(&title, "%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
         c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
-        c->rows[c->n++] = (Row){ class, name, title, begin, MAX(begin, end) };
+        c->rows[c->n++] = (Row){ .class = is_phase ? xstrdup("phase") : xasprintf("%s%s", outcome, startswith(name, "await-") ? " wait" : ""),
+                                 .name = is_phase ? xasprintf("%s: %s", name, outcome) : xasprintf("  %s", name),
+                                 .title = text_take(&title), .begin = begin, .end = MAX(begin, end) };
+        if (begin > 0)
+                c->begin = c->begin > 0 ? MIN(c->begin, begin) : begin;
         c->end = MAX(c->end, MAX(begin, end));
-        c->longest = MAX(c->longest, MIN(strlen(name), NAME_SHOWN));
+        c->longest = MAX(c->longest, MIN(strlen(name) + 2, NAME_SHOWN));
 }
 
 static int64_t number_of(const json_t *object, const char *key) {
-        return MAX(json_integer_value(json_object_get(object, key)), 0);
+        int64_t number = json_integer_value(json_object_get(object, key));
+        return MIN(MAX(number, 0), NUMBER_MAX);
 }
 
 /* ---- status.json → rows ---- */
 
-static void add_action(Chart *c, const json_t *action) {
-        const char *id = json_get_text(action, "id"), *outcome = json_get_text(action, "outcome"), *text = json_get_text(action, "text");
-        int64_t begin = number_of(action, "beginUsec"), end = number_of(action, "endUsec");
-        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
-        _cleanup_(freep) char *why = xasprintf("%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
-        char *title = begin > 0 ? xasprintf("%s: %s, began at %s, took %s%s", id, outcome, since, took, why) : xasprintf("%s: %s%s", id, outcome, why);
-        add_row(c, xasprintf("%s%s", outcome, startswith(id, "await-") ? " wait" : ""), xasprintf("  %s", id), title, begin, end);
-}
-
 static void add_run(Chart *c, const char *phases, const json_t *run) {
-        int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
-        const char *verdict = json_get_text(run, "verdict");
-        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
         json_t *action;
         size_t i;
-        add_row(c, xstrdup("phase"), xasprintf("%s: %s", phases, verdict), xasprintf("%s: %s, began at %s, took %s", phases, verdict, since, took), begin, end);
+        add_row(c, true, phases, json_get_text(run, "verdict"), "", number_of(run, "beginUsec"), number_of(run, "endUsec"));
         json_array_foreach(json_object_get(run, "actions"), i, action)
-                add_action(c, action);
+                add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"), json_get_text(action, "text"),
+                        number_of(action, "beginUsec"), number_of(action, "endUsec"));
 }
 
 /* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier waits of this boot may
  * have seen either. */
 static void add_join(Chart *c, const json_t *joined) {
-        static const char *const steps[][2] = { { "registeredUsec", "registered" }, { "readyUsec", "ready" } };
+        static const char *const steps[][2] = { { "registeredUsec", "await-registered" }, { "readyUsec", "await-ready" } };
         int64_t begin = number_of(joined, "beginUsec");
-        const char *verdict = json_get_text(joined, "verdict");
-        add_row(c, xstrdup("phase"), xasprintf("join: %s", verdict), xasprintf("join: %s %s", verdict, json_get_text(joined, "text")), begin, number_of(joined, "endUsec"));
+        add_row(c, true, "join", json_get_text(joined, "verdict"), json_get_text(joined, "text"), begin, number_of(joined, "endUsec"));
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 int64_t end = number_of(joined, steps[i][0]);
-                _cleanup_(freep) char *at = usec_text(end);
                 if (end == 0)
                         continue;
-                add_row(c, xstrdup("done wait"), xasprintf("  %s", steps[i][1]), xasprintf("%s at %s", steps[i][1], at), MIN(begin, end), end);
+                add_row(c, false, steps[i][1], "done", "", MIN(begin, end), end);
                 begin = end;
         }
 }
@@ -110,21 +109,21 @@ static void add_xml(Text *t, const char *s) {
 }
 
 static double x_of(const Chart *c, int64_t usec) {
-        return (double)(c->longest * GLYPH + 2 * ROW) + (double)usec * CHART / (double)MAX(c->end, 1);
+        return (double)(c->longest * GLYPH + 2 * ROW) + (double)(usec - c->begin) * CHART / (double)MAX(c->end - c->begin, 1);
 }
 
 /* 1, 2 or 5 of a power of ten. */
-static int64_t tick_of(int64_t end) {
+static int64_t tick_of(int64_t span) {
         int64_t tick = USEC_PER_MSEC;
-        for (unsigned i = 0; end / tick > TICKS; i++)
+        for (unsigned i = 0; span / tick > TICKS; i++)
                 tick = i % 3 == 1 ? tick / 2 * 5 : tick * 2;
         return tick;
 }
 
 static void add_axis(Text *t, const Chart *c, unsigned height) {
-        int64_t tick = tick_of(c->end);
-        for (int64_t usec = 0; usec <= c->end; usec += tick)
-                text_add(t, "<path class=\"tick\" d=\"M%.1f %d V%u\"/><text x=\"%.1f\" y=\"%d\">%g s</text>\n", x_of(c, usec), 2 * ROW, height - ROW / 2,
+        int64_t tick = tick_of(c->end - c->begin), first = (c->begin + tick - 1) / tick * tick;
+        for (int64_t usec = first; usec <= c->end && usec >= first; usec += tick)
+                text_add(t, "<path class=\"tick\" d=\"M%.1f %d V%u\"/><text x=\"%.1f\" y=\"%d\">%.10g s</text>\n", x_of(c, usec), 2 * ROW, height - ROW / 2,
                          x_of(c, usec) + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
 }
 

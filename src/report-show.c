@@ -2,6 +2,7 @@
  * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line an action:
  *     start  duration  outcome  |  ===      |  id */
 #include "report.h"
+#include "report-draw.h"
 #include "report-found.h"
 #include "report-join.h"
 
@@ -17,15 +18,6 @@
 
 static int64_t number_of(const json_t *object, const char *key) {
         return json_integer_value(json_object_get(object, key));
-}
-
-/* "0.3 ms", "41.2 s": three digits are enough for a person. */
-static char *span_text(int64_t usec) {
-        if (usec < 0)
-                usec = 0;
-        if (usec < (int64_t)USEC_PER_SEC)
-                return xasprintf("%.1f ms", (double)usec / USEC_PER_MSEC);
-        return xasprintf("%.*f s", usec < 10 * (int64_t)USEC_PER_SEC ? 2 : 1, (double)usec / USEC_PER_SEC);
 }
 
 static void lines_show(const char *indent, const char *text) {
@@ -60,8 +52,8 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
         _cleanup_(freep) char *start = NULL, *took = NULL;
         if (begin > 0) {
                 bar_make(bar, begin - run_begin, end - run_begin, run_end - run_begin);
-                start = span_text(begin - run_begin);
-                took = span_text(end - begin);
+                start = usec_text(begin - run_begin);
+                took = usec_text(end - begin);
         }
         printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"), BAR, bar, json_get_text(action, "id"));
         lines_show("                                 ", json_get_text(action, "text"));
@@ -69,7 +61,7 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
 
 static void run_show(const char *phases, const json_t *run) {
         int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
-        _cleanup_(freep) char *since = span_text(begin), *took = span_text(end - begin);
+        _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
         const json_t *requests = json_object_get(run, "requests");
         json_t *action;
         size_t i;
@@ -142,7 +134,7 @@ char *report_plan_id(const Root *root) {
         return xstrdup(json_get_text(status, "planId"));
 }
 
-int report_show(const Root *root, bool as_json) {
+int report_show(const Root *root, Output output) {
         json_t *status = NULL, *joined;
         int r = status_read(root, &status);
         if (r < 0)
@@ -150,9 +142,12 @@ int report_show(const Root *root, bool as_json) {
         joined = joined_read(root);
         if (joined)
                 json_object_set_new(status, "joined", joined);
-        if (as_json) {
+        if (output == OUTPUT_JSON) {
                 json_dumpf(status, stdout, JSON_INDENT(2));
                 putchar('\n');
+        } else if (output == OUTPUT_SVG) {
+                _cleanup_(freep) char *drawing = status_draw(status);
+                fputs(drawing, stdout);
         } else
                 status_show(status);
         json_decref(status);

@@ -8,6 +8,8 @@
 #define REPORT_METRICS "/run/nodestrap/metrics.prom"
 #define REPORT_MAX     (16 << 20)       /* of the former */
 
+typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX, _OUTPUT_INVALID = -22 } Output;     /* what a command prints */
+
 typedef struct Report {
         const char *command;            /* "init" */
         const char *phases;             /* "config", "run", "config,run" */
@@ -31,4 +33,4 @@ _nonnull_ ExitCode report_write(const Root *root, const Report *report);
 /* Of the plan that this boot has applied last; NULL where none was. The caller frees it. */
 _nonnull_ char *report_plan_id(const Root *root);
 /* `nodestrap status`: what the last boot did, from status.json. -ENOENT where there was none. */
-_must_check_ _nonnull_ int report_show(const Root *root, bool as_json);
+_must_check_ _nonnull_ int report_show(const Root *root, Output output);

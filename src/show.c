@@ -72,7 +72,7 @@ int show_plan(const Options *o, const Plan *plan, Diag *diag) {
         int r = o->write_to ? write_plan_files(o->write_to, plan, diag) : 0;
         if (r < 0)
                 return r;
-        if (o->json) {
+        if (o->output == OUTPUT_JSON) {
                 _cleanup_(json_decrefp) json_t *json = plan_to_json(plan);
                 return show_json(o, json, diag);
         }
@@ -82,7 +82,7 @@ int show_plan(const Options *o, const Plan *plan, Diag *diag) {
 
 int show_status(const Options *o, const Root *root, Diag *diag) {
         begin_output();
-        int r = report_show(root, o->json);
+        int r = report_show(root, o->output);
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, REPORT_STATUS " cannot be shown: %s", strerror(-r)) : 0;

@@ -2,6 +2,8 @@
  * The steady clock, and time spans as people write them. */
 #include "base/time.h"
 
+#include "base/str.h"
+
 #include <errno.h>
 #include <time.h>
 
@@ -9,6 +11,14 @@ uint64_t now_usec(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
         return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+}
+
+char *usec_text(int64_t usec) {
+        if (usec < 0)
+                usec = 0;
+        if (usec < (int64_t)USEC_PER_SEC)
+                return xasprintf("%.1f ms", (double)usec / USEC_PER_MSEC);
+        return xasprintf("%.*f s", usec < 10 * (int64_t)USEC_PER_SEC ? 2 : 1, (double)usec / USEC_PER_SEC);
 }
 
 int parse_timespan(const char *s, uint64_t *ret_usec) {

@@ -5,5 +5,7 @@
 #define USEC_PER_MSEC 1000ULL
 #define USEC_PER_SEC  1000000ULL
 uint64_t now_usec(void);
+/* "0.3 ms", "41.2 s": three digits are enough for a person. */
+_malloc_ char *usec_text(int64_t usec);
 /* "90", "90s", "5m", "1h30m", "250ms"; -EINVAL. */
 _must_check_ int parse_timespan(const char *s, uint64_t *ret_usec);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/time.h"
 
+#include <expat.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
@@ -69,10 +70,13 @@ static int do_write(Box *b) {
         return 0;
 }
 static int do_show(Box *b) {
-        return report_show(b->root, false);
+        return report_show(b->root, OUTPUT_TEXT);
+}
+static int do_draw(Box *b) {
+        return report_show(b->root, OUTPUT_SVG);
 }
 static int do_show_json(Box *b) {
-        return report_show(b->root, true);
+        return report_show(b->root, OUTPUT_JSON);
 }
 
 static char *file_text(const Box *b, const char *path) {
@@ -355,11 +359,96 @@ TEST(what_did_not_answer_is_not_counted) {
         json_decref(b.items[1].found);
 }
 
+/* ---- the drawing ---- */
+
+typedef struct Drawn { unsigned rows, bars, bad; double first, last; Text classes, titles; bool in_title; } Drawn;
+
+static const char *attribute(const char **attributes, const char *name) {
+        for (; *attributes; attributes += 2)
+                if (streq(attributes[0], name))
+                        return attributes[1];
+        return "";
+}
+
+static void on_begin(void *data, const char *element, const char **attributes) {
+        Drawn *d = data;
+        d->in_title = streq(element, "title");
+        if (streq(element, "g")) {
+                d->rows++;
+                text_add(&d->classes, "%s|", attribute(attributes, "class"));
+        }
+        if (streq(element, "rect") && !streq(attribute(attributes, "width"), "100%")) {
+                double x = atof(attribute(attributes, "x"));
+                d->first = d->bars++ ? d->first : x;
+                d->bad += x < d->first || atof(attribute(attributes, "width")) < 1;
+                d->last = MAX(d->last, x + atof(attribute(attributes, "width")));
+        }
+}
+
+static void on_text(void *data, const char *text, int size) {
+        Drawn *d = data;
+        if (d->in_title)
+                text_add_bytes(&d->titles, text, (size_t)size);
+}
+
+static void draw(Box *b, Drawn *ret) {
+        _cleanup_(freep) char *svg = captured(b, STDOUT_FILENO, do_draw);
+        XML_Parser parser = XML_ParserCreate(NULL);
+        *ret = (Drawn){};
+        XML_SetUserData(parser, ret);
+        XML_SetElementHandler(parser, on_begin, NULL);
+        XML_SetCharacterDataHandler(parser, on_text);
+        enum XML_Status status = XML_Parse(parser, svg, (int)strlen(svg), 1);
+        ASSERT_STREQ(status == XML_STATUS_OK ? "" : XML_ErrorString(XML_GetErrorCode(parser)), "");
+        XML_ParserFree(parser);
+}
+
+static void drawn_done(Drawn *d) {
+        text_done(&d->classes);
+        text_done(&d->titles);
+}
+
+TEST(a_boot_can_be_drawn) {
+        static char wait[] = "await-fabric:<fabric>";
+        BOX(b);
+        _cleanup_(drawn_done) Drawn d = {};
+        b.actions[1].id = wait;
+        b.items[1].outcome = OUTCOME_FAILED;
+        b.items[1].cause = CAUSE_FABRIC;
+        b.items[1].text = (char *)"GPU 3 & \x1b[31m\nmore";
+        b.items[3] = (Result){ .action = &b.actions[3], .outcome = OUTCOME_SKIPPED };
+        free(captured(&b, STDERR_FILENO, do_write));
+        draw(&b, &d);
+        ASSERT_STREQ(d.classes.data, "phase|done|failed wait|done|skipped|");
+        ASSERT_EQ(d.bars, 4);                   /* what was skipped has none */
+        ASSERT_EQ(d.bad, 0);
+        ASSERT_TRUE(d.last - d.first < 900.5);  /* within the chart */
+        ASSERT_CONTAINS(d.titles.data, "await-fabric:<fabric>: failed, began at ");
+        ASSERT_CONTAINS(d.titles.data, "took 500.0 ms: GPU 3 & \\x1b[31m");
+        ASSERT_TRUE(!strstr(d.titles.data, "more"));
+}
+
+TEST(any_status_can_be_drawn) {
+        static const char *const any[] = {
+                "{}", "{\"runs\": 3, \"joined\": []}", "{\"runs\": {\"run\": {}}, \"verdict\": \"<\", \"code\": 7}",
+                "{\"runs\": {\"run\": {\"beginUsec\": -5, \"endUsec\": 9223372036854775807, \"actions\": [1, {}, {\"id\": \"x\", \"beginUsec\": 9223372036854775807}]}}}",
+        };
+        static const unsigned rows[] = { 0, 1, 1, 4 };
+        for (size_t i = 0; i < ARRAY_SIZE(any); i++) {
+                BOX(b);
+                _cleanup_(drawn_done) Drawn d = {};
+                ASSERT_OK(root_replace(b.root, REPORT_STATUS, any[i], strlen(any[i]), 0644));
+                draw(&b, &d);
+                ASSERT_EQ(d.bad, 0);
+                ASSERT_EQ(d.rows, rows[i]);
+        }
+}
+
 TEST(no_status) {
         BOX(b);
-        ASSERT_ERROR(report_show(b.root, false), ENOENT);
+        ASSERT_ERROR(report_show(b.root, OUTPUT_TEXT), ENOENT);
         ASSERT_OK(root_replace(b.root, REPORT_STATUS, "x", 1, 0644));
-        ASSERT_ERROR(report_show(b.root, true), EBADMSG);
+        ASSERT_ERROR(report_show(b.root, OUTPUT_JSON), EBADMSG);
 }
 
 TEST_MAIN
