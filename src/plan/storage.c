@@ -420,12 +420,20 @@ static void warn_of_promise(Plan *plan, const Stores *s) {
                           "%u instance stores are asked for, and a %s is known to have %d: it would fail", said, type->name, type->disks);
 }
 
+/* The table has accelerated types alone: of another one the model has no disk, and without a word the plan would have none either. */
+static void warn_of_model(Plan *plan, const Stores *s) {
+        if (s->host->modelled && !s->host->type && s->count == 0)
+                diag_warn(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
+                          "how many instance stores a %s has is not known here, and this is the plan without any; expectedDisks says how many", s->host->instance.type);
+}
+
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done) Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
         if (config->instance.storage.strategy == STORAGE_NONE)
                 return 0;
         stores_find(&s);
         warn_of_promise(plan, &s);
+        warn_of_model(plan, &s);
         stores_check_number(&s);
         if (s.count > 0 || !s.seen->looked)
                 place_check_top(&s);
