@@ -639,9 +639,16 @@ TEST(joins_with_a_taint) {
         sample_plan(&b.s);
         _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->device.words, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
-        ASSERT_TRUE(strv_contains(action(&b, "write-file:/run/nodestrap/kubelet-may-start")->after, "write-file:" NVIDIA_OPTIONS) == !!plan_find(b.s.plan, "write-file:" NVIDIA_OPTIONS));
         b.s.config.kubelet.config = NULL;
         strv_free(flags);
+}
+
+TEST(a_taint_does_not_stand_for_a_file) {
+        BOX(b, "p6e-gb200.36xlarge");
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        ASSERT_TRUE(strv_contains(action(&b, "await-unit:nvidia-driver-resolve.service")->after, "write-file:" NVIDIA_OPTIONS));
+        ASSERT_TRUE(strv_contains(action(&b, "write-file:/run/nodestrap/kubelet-may-start")->after, "write-file:" NVIDIA_OPTIONS));
 }
 
 TEST(json_names_what_a_step_wants) {
