@@ -108,8 +108,8 @@ static void add_xml(Text *t, const char *s) {
         }
 }
 
-static double x_of(const Chart *c, int64_t usec) {
-        return (double)(c->longest * GLYPH + 2 * ROW) + (double)(usec - c->begin) * CHART / (double)MAX(c->end - c->begin, 1);
+static int x_of(const Chart *c, int64_t usec) {
+        return (int)c->longest * GLYPH + 2 * ROW + (int)((usec - c->begin) * CHART / MAX(c->end - c->begin, 1));
 }
 
 /* 1, 2 or 5 of a power of ten. */
@@ -120,25 +120,27 @@ static int64_t tick_of(int64_t span) {
         return tick;
 }
 
-static void add_axis(Text *t, const Chart *c, unsigned height) {
-        int64_t tick = tick_of(c->end - c->begin), first = (c->begin + tick - 1) / tick * tick;
-        for (int64_t usec = first; usec <= c->end && usec >= first; usec += tick)
-                text_add(t, "<path class=\"tick\" d=\"M%.1f %d V%u\"/><text x=\"%.1f\" y=\"%d\">%.10g s</text>\n", x_of(c, usec), 2 * ROW, height - ROW / 2,
-                         x_of(c, usec) + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
+static void add_axis(Text *t, const Chart *c, int height) {
+        int64_t tick = tick_of(c->end - c->begin);
+        for (int64_t usec = (c->begin + tick - 1) / tick * tick; usec <= c->end; usec += tick) {
+                int x = x_of(c, usec);
+                text_add(t, "<path class=\"tick\" d=\"M%d %d V%d\"/><text x=\"%d\" y=\"%d\">%.10g s</text>\n", x, 2 * ROW, height - ROW / 2,
+                         x + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
+        }
 }
 
 static void add_bar(Text *t, const Chart *c, size_t i) {
         const Row *r = &c->rows[i];
-        unsigned y = (unsigned)(i + 3) * ROW;
+        int y = (int)(i + 3) * ROW, x = x_of(c, r->begin);
         text_add(t, "<g class=\"");
         add_xml(t, r->class);
         text_add(t, "\"><title>");
         add_xml(t, r->title);
-        text_add(t, "</title><text x=\"%d\" y=\"%u\">", ROW, y + ROW - 5);
+        text_add(t, "</title><text x=\"%d\" y=\"%d\">", ROW, y + ROW - 5);
         add_xml(t, r->name);
         text_add(t, "</text>");
         if (r->begin > 0)
-                text_add(t, "<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\"/>", x_of(c, r->begin), y + 2, MAX(x_of(c, r->end) - x_of(c, r->begin), 1.5), ROW - 4);
+                text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", x, y + 2, MAX(x_of(c, r->end) - x, 2), ROW - 4);
         text_add(t, "</g>\n");
 }
 
@@ -149,8 +151,8 @@ char *status_draw(const json_t *status) {
         _cleanup_(chart_done) Chart c = {};
         Text t = {};
         add_all(&c, status);
-        unsigned width = (unsigned)x_of(&c, c.end) + 4 * ROW, height = (unsigned)(c.n + 4) * ROW;
-        text_add(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\">\n<style>%s</style>\n"
+        int width = x_of(&c, c.end) + 4 * ROW, height = (int)(c.n + 4) * ROW;
+        text_add(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\">\n<style>%s</style>\n"
                      "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%d\" y=\"%d\">nodestrap ", width, height, style, ROW, 2 * ROW - 5);
         add_xml(&t, json_get_text(status, "verdict"));
         text_add(&t, " ");
