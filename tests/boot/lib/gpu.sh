@@ -21,12 +21,26 @@ in_order() {
 value() { python3 -c 'import functools, json, sys
 print(functools.reduce(lambda v, key: v[key], sys.argv[1:], json.load(open("/run/nodestrap/status.json"))))' "$@"; }
 
+# Units in the order in which each must have been started last (images start containerd before we do), by the journal's clock
+# (SD_MESSAGE_UNIT_STARTED): those of a class that has them, and containerd and kubelet of all.
+journal_order() { journalctl -b -o json MESSAGE_ID=39f53479d3a045ac8e11786248231fbf | python3 -c 'import json, sys
+order = ["nodestrap-config", "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "containerd", "kubelet"]
+started = {}
+for line in sys.stdin:
+    entry = json.loads(line)
+    if entry["JOB_RESULT"] == "done" and "skipped" not in entry["MESSAGE"]:
+        started[entry["UNIT"].removesuffix(".service")] = int(entry["__MONOTONIC_TIMESTAMP"])
+seen = [(unit, started[unit]) for unit in order if unit in started]
+if seen != sorted(seen, key=lambda s: s[1]) or {"nodestrap-config", "containerd", "kubelet"} - started.keys():
+    sys.exit(f"{seen}")'; }
+
 excused=none
 may_fail() { excused=$(printf '%s.service\n' "$@"); }  # units of the image
 # All that a GPU machine must be after a boot; EVENT…: its order.
 check_gpu_node() {
         try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
         try "in the order that its class needs" in_order "$@"
+        try "also by the journal's clock" journal_order
         try "kubelet was started once, when all was ready" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend | cut -d' ' -f1 | grep -vxF "$excused")" ""
         try "no ordering cycle was broken" no_cycle
