@@ -160,7 +160,7 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
         int r = ask_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
         if (r != -ENOENT)
                 return r;
-        h->instance.domain = xstrdup(partition_find(h->instance.region)->domain);
+        h->instance.domain = xstrdup(partition_find(h->instance.region ?: "")->domain);
         return 0;
 }
 
