@@ -25,7 +25,7 @@ static inline void path_show(char **before) {
 #define NO_PROGRAMS()                           \
         if (getenv("NODESTRAP_VALGRIND"))       \
                 return;                         \
-        _cleanup_(path_show) char *_path = path_hide()
+        _unused_ _cleanup_(path_show) char *_path = path_hide()
 
 static inline void box_link(const Box *b, const char *path, const char *target) {
         _cleanup_(freep) char *full = box_path(b, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
