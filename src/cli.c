@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * argv → Options. nodeadm's spellings are kept (-c, -s, -d, -o, --development); options may stand before the command or behind
- * it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use all of these. */
+ * argv → Options. nodeadm's spellings are kept (-c, -s, -d, -o, --development); options may stand before the
+ * command or behind it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use all
+ * of these. */
 #include "cli.h"
 
 #include "base/str.h"
@@ -35,35 +36,66 @@ static const struct { const char *words, *help; unsigned names; } commands[_COMM
         [COMMAND_STATUS]        = { "status",        "what the last boot did", OURS },
 };
 
-enum { OPT_ROOT = 256, OPT_STRICT, OPT_DRY_RUN, OPT_DEVELOPMENT, OPT_OUTPUT, OPT_CACHE, OPT_WRITE_TO, OPT_INSTANCE_TYPE,
-       OPT_KUBELET, OPT_CONTAINERD, OPT_DRIVER, OPT_PLUGIN,
-       OPT_CLUSTER_NAME, OPT_CLUSTER_ID, OPT_REGION, OPT_ROLE, OPT_FOR, OPT_TIMEOUT, OPT_VERSION };
+enum {
+        OPT_ROOT = 256,
+        OPT_STRICT,
+        OPT_DRY_RUN,
+        OPT_DEVELOPMENT,
+        OPT_OUTPUT,
+        OPT_CACHE,
+        OPT_WRITE_TO,
+        OPT_INSTANCE_TYPE,
+        OPT_KUBELET,
+        OPT_CONTAINERD,
+        OPT_DRIVER,
+        OPT_PLUGIN,
+        OPT_CLUSTER_NAME,
+        OPT_CLUSTER_ID,
+        OPT_REGION,
+        OPT_ROLE,
+        OPT_FOR,
+        OPT_TIMEOUT,
+        OPT_VERSION
+};
 
-static const struct Flag { const char *name; int value; unsigned commands; const char *argument, *help; } flags[] = {
-        { "config-source",      'c',               LOADS,  "URI",   "imds://user-data (default), file://PATH or a directory; repeatable" },
-        { "config-cache",       OPT_CACHE,         PLANS,  "FILE",  "keep the merged configuration here; used when no source has one" },
-        { "skip",               's',               PLANS,  "PHASE", "leave out a phase: config or run; repeatable" },
-        { "daemon",             'd',               PLANS,  "NAME",  "only containerd or kubelet; repeatable" },
-        { "dry-run",            OPT_DRY_RUN,       BIT(COMMAND_INIT), NULL, "the same as plan" },
-        { "strict",             OPT_STRICT,        LOADS,  NULL,    "warnings about the input are errors" },
-        { "credential-plugin",  OPT_PLUGIN,        PLANS,  "NAME",  "kubeconfig's exec plugin: nodestrap (default) or aws" },
-        { "output",             OPT_OUTPUT,        PRINTS, "FORMAT", "text (default) or json; of status also svg" },
-        { "write-to",           OPT_WRITE_TO,      BIT(COMMAND_PLAN), "DIR", "also write every planned file below DIR" },
-        { "instance-type",      OPT_INSTANCE_TYPE, BIT(COMMAND_PLAN), "TYPE", "plan for such a machine instead of this one" },
-        { "kubelet-version",    OPT_KUBELET,       BIT(COMMAND_PLAN), "VERSION", "plan for this kubelet" },
-        { "containerd-version", OPT_CONTAINERD,    BIT(COMMAND_PLAN), "VERSION", "plan for this containerd" },
-        { "driver-version",     OPT_DRIVER,        BIT(COMMAND_PLAN), "VERSION", "plan for this NVIDIA driver" },
-        { "config-output",      'o',               BIT(COMMAND_CONFIG_DUMP) | BIT(COMMAND_CONFIG_SCHEMA), "FILE", "write there instead of stdout" },
-        { "cluster-name",       OPT_CLUSTER_NAME,  BIT(COMMAND_TOKEN), "NAME", "the cluster that the token is for" },
-        { "cluster-id",         OPT_CLUSTER_ID,    BIT(COMMAND_TOKEN), "ID", "the same for a local cluster on an Outpost" },
-        { "region",             OPT_REGION,        BIT(COMMAND_TOKEN), "REGION", "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
-        { "role-arn",           OPT_ROLE,          BIT(COMMAND_TOKEN), "ARN", "assume this role first" },
-        { "for",                OPT_FOR,           BIT(COMMAND_WAIT), "GOAL", "registered or ready (default)" },
-        { "timeout",            OPT_TIMEOUT,       BIT(COMMAND_WAIT), "TIME", "how long to wait; default: 5m" },
-        { "root",               OPT_ROOT,          ALL & ~BIT(COMMAND_TOKEN),    "DIR",   "every path read or written lies below DIR, /proc and /sys too" },
-        { "development",        OPT_DEVELOPMENT,   ALL,    NULL,    "debug log" },
-        { "help",               'h',               ALL,    NULL,    "this text; COMMAND --help for one command" },
-        { "version",            OPT_VERSION,       ALL,    NULL,    "print the version" },
+static const struct Flag {
+        const char *name;
+        int value;
+        unsigned commands;
+        const char *argument, *help;
+} flags[] = {
+        { "config-source", 'c', LOADS, "URI",
+          "imds://user-data (default), file://PATH or a directory; repeatable" },
+        { "config-cache", OPT_CACHE, PLANS, "FILE",
+          "keep the merged configuration here; used when no source has one" },
+        { "skip", 's', PLANS, "PHASE", "leave out a phase: config or run; repeatable" },
+        { "daemon", 'd', PLANS, "NAME", "only containerd or kubelet; repeatable" },
+        { "dry-run", OPT_DRY_RUN, BIT(COMMAND_INIT), NULL, "the same as plan" },
+        { "strict", OPT_STRICT, LOADS, NULL, "warnings about the input are errors" },
+        { "credential-plugin", OPT_PLUGIN, PLANS, "NAME",
+          "kubeconfig's exec plugin: nodestrap (default) or aws" },
+        { "output", OPT_OUTPUT, PRINTS, "FORMAT", "text (default) or json; of status also svg" },
+        { "write-to", OPT_WRITE_TO, BIT(COMMAND_PLAN), "DIR", "also write every planned file below DIR" },
+        { "instance-type", OPT_INSTANCE_TYPE, BIT(COMMAND_PLAN), "TYPE",
+          "plan for such a machine instead of this one" },
+        { "kubelet-version", OPT_KUBELET, BIT(COMMAND_PLAN), "VERSION", "plan for this kubelet" },
+        { "containerd-version", OPT_CONTAINERD, BIT(COMMAND_PLAN), "VERSION", "plan for this containerd" },
+        { "driver-version", OPT_DRIVER, BIT(COMMAND_PLAN), "VERSION", "plan for this NVIDIA driver" },
+        { "config-output", 'o', BIT(COMMAND_CONFIG_DUMP) | BIT(COMMAND_CONFIG_SCHEMA), "FILE",
+          "write there instead of stdout" },
+        { "cluster-name", OPT_CLUSTER_NAME, BIT(COMMAND_TOKEN), "NAME", "the cluster that the token is for" },
+        { "cluster-id", OPT_CLUSTER_ID, BIT(COMMAND_TOKEN), "ID",
+          "the same for a local cluster on an Outpost" },
+        { "region", OPT_REGION, BIT(COMMAND_TOKEN), "REGION",
+          "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
+        { "role-arn", OPT_ROLE, BIT(COMMAND_TOKEN), "ARN", "assume this role first" },
+        { "for", OPT_FOR, BIT(COMMAND_WAIT), "GOAL", "registered or ready (default)" },
+        { "timeout", OPT_TIMEOUT, BIT(COMMAND_WAIT), "TIME", "how long to wait; default: 5m" },
+        { "root", OPT_ROOT, ALL & ~BIT(COMMAND_TOKEN), "DIR",
+          "every path read or written lies below DIR, /proc and /sys too" },
+        { "development", OPT_DEVELOPMENT, ALL, NULL, "debug log" },
+        { "help", 'h', ALL, NULL, "this text; COMMAND --help for one command" },
+        { "version", OPT_VERSION, ALL, NULL, "print the version" },
 };
 
 void options_done(Options *o) {
@@ -78,32 +110,40 @@ static int add_skip(Options *o, const char *phase, Diag *diag) {
         else if (streq(phase, "run"))
                 o->skip_run = true;
         else
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--skip takes config or run, not \"%s\"", phase);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--skip takes config or run, not \"%s\"",
+                                  phase);
         return 0;
 }
 
 static int add_daemon(Options *o, const char *name, Diag *diag) {
         if (!streq(name, "containerd") && !streq(name, "kubelet"))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--daemon takes containerd or kubelet, not \"%s\"", name);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--daemon takes containerd or kubelet, not \"%s\"", name);
         strv_add(&o->daemons, name);
         return 0;
 }
 
 static int set_output(Options *o, const char *format, Diag *diag) {
-        static const char *const formats[] = { [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg" };
+        static const char *const formats[] = {
+                [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg"
+        };
         for (o->output = 0; o->output < _OUTPUT_MAX; o->output++)
                 if (streq(format, formats[o->output]))
                         return 0;
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--output takes text or json, of status also svg, not \"%s\"", format);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                          "--output takes text or json, of status also svg, not \"%s\"", format);
 }
 
 static int set_plugin(Options *o, const char *name, Diag *diag) {
         CredentialPlugin plugin = credential_plugin_from_string(name);
         if (plugin < 0)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
         if (plugin != PLUGIN_AWS && o->name != NAME_NODESTRAP)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "called as %s, the program writes nodeadm's kubeconfig, which names "
-                                  "aws; only under its own name it takes --credential-plugin %s", program_names[o->name], name);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "called as %s, the program writes nodeadm's kubeconfig, which names "
+                                  "aws; only under its own name it takes --credential-plugin %s",
+                                  program_names[o->name], name);
         o->plugin = plugin;
         return 0;
 }
@@ -111,7 +151,8 @@ static int set_plugin(Options *o, const char *name, Diag *diag) {
 static int set_goal(Options *o, const char *name, Diag *diag) {
         int goal = kube_goal_from_string(name);
         if (goal < 0)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--for takes registered or ready, not \"%s\"", name);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--for takes registered or ready, not \"%s\"",
+                                  name);
         o->goal = (KubeGoal)goal;
         return 0;
 }
@@ -119,7 +160,9 @@ static int set_goal(Options *o, const char *name, Diag *diag) {
 static int set_timeout(Options *o, const char *text, Diag *diag) {
         uint64_t usec = 0;
         if (parse_timespan(text, &usec) < 0 || usec == 0 || usec > TIMEOUT_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"", text);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"",
+                                  text);
         o->timeout_usec = usec;
         return 0;
 }
@@ -148,7 +191,7 @@ static int set_flag(Options *o, int value, const char *argument, Diag *diag) {
         case OPT_ROLE: o->role_arn = argument; return 0;
         case OPT_FOR: return set_goal(o, argument, diag);
         case OPT_TIMEOUT: return set_timeout(o, argument, diag);
-        default: return diag_error(diag, -EINVAL, CAUSE_INTERNAL, NULL, NULL, "option %d has no meaning", value);
+        default: return diag_error(diag, -EINVAL, CAUSE_INTERNAL, "option %d has no meaning", value);
         }
 }
 
@@ -159,21 +202,25 @@ static size_t flag_index(int value) {
         return i;
 }
 
-/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not know. */
+/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not
+ * know. */
 static int refuse_flag(int value, const char *word, Diag *diag) {
         const char *names[ARRAY_SIZE(flags) + 1] = {}, *near;
         int n = (int)strcspn(word, "=");
         if (value == ':')
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s lacks its value; see nodestrap --help", n, word);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "option %.*s lacks its value; see nodestrap --help", n, word);
         if (optopt && flag_index(optopt) == ARRAY_SIZE(flags))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option -%c is unknown; see nodestrap --help", optopt);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; see nodestrap --help",
+                                  optopt);
         if (optopt)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s takes no value; see nodestrap --help", n, word);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "option %.*s takes no value; see nodestrap --help", n, word);
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "option %.*s is unknown%s%s; see nodestrap --help", n, word,
-                          near ? ": did you mean --" : "", near ?: "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown%s%s; see nodestrap --help", n,
+                          word, near ? ": did you mean --" : "", near ?: "");
 }
 
 static int unknown_command(const char *words, Name name, Diag *diag) {
@@ -183,8 +230,9 @@ static int unknown_command(const char *words, Name name, Diag *diag) {
                 if (commands[i].names & BIT(name))
                         known[n++] = commands[i].words;
         near = nearest_name(words, known);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "there is no command \"%s\"%s%s%s; see %s --help", words,
-                          name == NAME_NODESTRAP ? "" : " under this name", near ? ": did you mean " : "", near ?: "", program_names[name]);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "there is no command \"%s\"%s%s%s; see %s --help",
+                          words, name == NAME_NODESTRAP ? "" : " under this name",
+                          near ? ": did you mean " : "", near ?: "", program_names[name]);
 }
 
 /* "config", "check" → COMMAND_CONFIG_CHECK. */
@@ -208,10 +256,13 @@ static int find_command(char *const *words, Options *o, Diag *diag) {
 static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
                 if (seen[i] && !(flags[i].commands & BIT(o->command)))
-                        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s does not take --%s; see nodestrap %s --help",
-                                          commands[o->command].words, flags[i].name, commands[o->command].words);
+                        return diag_error(
+                                diag, -EINVAL, CAUSE_USAGE, "%s does not take --%s; see nodestrap %s --help",
+                                commands[o->command].words, flags[i].name, commands[o->command].words);
         if (o->output == OUTPUT_SVG && o->command != COMMAND_STATUS)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "%s cannot be drawn: --output takes text or json here", commands[o->command].words);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "%s cannot be drawn: --output takes text or json here",
+                                  commands[o->command].words);
         return 0;
 }
 
@@ -226,19 +277,25 @@ static bool is_cluster(const char *name) {
 static int check_cluster(const Options *o, Diag *diag) {
         const char *cluster = o->cluster_id ?: o->cluster_name;
         if (!cluster || (o->cluster_id && o->cluster_name))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "token takes one of --cluster-name NAME and --cluster-id ID");
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "token takes one of --cluster-name NAME and --cluster-id ID");
         if (!is_cluster(cluster))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "the name of the cluster is empty, or has characters that none has");
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "the name of the cluster is empty, or has characters that none has");
         if (o->role_arn && !*o->role_arn)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "--role-arn is empty; without it the token is that of this instance");
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--role-arn is empty; without it the token is that of this instance");
         return 0;
 }
 
 static void make_getopt_tables(struct option *longs, char *shorts) {
-        *shorts++ = '-';                /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
-        *shorts++ = ':';                /* tell a missing value from an unknown option; we print, not getopt */
+        *shorts++ =
+                '-'; /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
+        *shorts++ = ':'; /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-                longs[i] = (struct option){ flags[i].name, flags[i].argument ? required_argument : no_argument, NULL, flags[i].value };
+                longs[i] =
+                        (struct option){ flags[i].name, flags[i].argument ? required_argument : no_argument,
+                                         NULL, flags[i].value };
                 if (flags[i].value < 256) {
                         *shorts++ = (char)flags[i].value;
                         if (flags[i].argument)
@@ -283,11 +340,14 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
 
 static Name called_by(const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        return streq(name, program_names[NAME_INTERNAL]) ? NAME_INTERNAL : startswith(name, "nodeadm") ? NAME_NODEADM : NAME_NODESTRAP;
+        return streq(name, program_names[NAME_INTERNAL]) ? NAME_INTERNAL
+               : startswith(name, "nodeadm")             ? NAME_NODEADM
+                                                         : NAME_NODESTRAP;
 }
 
-/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash or two, a switch may
- * be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d before the command is --development. NULL: says nothing. */
+/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash
+ * or two, a switch may be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d before the command
+ * is --development. NULL: says nothing. */
 static char *respell(const char *word, bool before_command) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
@@ -303,8 +363,9 @@ static char *respell(const char *word, bool before_command) {
                         continue;
                 if (value && !flags[i].argument && strv_contains((char *const *)no, value))
                         return NULL;
-                return value && !flags[i].argument && strv_contains((char *const *)yes, value) ? xasprintf("--%s", flags[i].name)
-                                                                                               : xasprintf("--%s", name);
+                return value && !flags[i].argument && strv_contains((char *const *)yes, value)
+                               ? xasprintf("--%s", flags[i].name)
+                               : xasprintf("--%s", name);
         }
         return xstrdup(word);
 }
@@ -313,7 +374,8 @@ static char *respell(const char *word, bool before_command) {
 static bool takes_next(const char *word) {
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
                 bool is_long = startswith(word, "--") && streq(word + 2, flags[i].name);
-                if (flags[i].argument && (is_long || (word[0] == '-' && word[1] == flags[i].value && !word[2])))
+                if (flags[i].argument &&
+                    (is_long || (word[0] == '-' && word[1] == flags[i].value && !word[2])))
                         return true;
         }
         return false;
@@ -338,11 +400,16 @@ static char **respell_all(int argc, char **argv) {
 int options_parse(int argc, char **argv, Options *o, Diag *diag) {
         _cleanup_(parsed_done) Parsed p = {};
 
-        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""), .command = COMMAND_HELP, .help_for = COMMAND_HELP, .root = "/",
-                        .goal = KUBE_READY, .timeout_usec = TIMEOUT_USEC };
+        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""),
+                        .command = COMMAND_HELP,
+                        .help_for = COMMAND_HELP,
+                        .root = "/",
+                        .goal = KUBE_READY,
+                        .timeout_usec = TIMEOUT_USEC };
         o->plugin = o->name == NAME_NODESTRAP ? PLUGIN_NODESTRAP : PLUGIN_AWS;
         if (o->name == NAME_INTERNAL && argc > 1 && argv[1][0] != '-')
-                return unknown_command(argv[1], NAME_INTERNAL, diag);   /* before its options are found strange */
+                /* before its options are found strange */
+                return unknown_command(argv[1], NAME_INTERNAL, diag);
         if (o->name != NAME_NODESTRAP) {
                 o->argv = respell_all(argc, argv);
                 argc = (int)strv_length(o->argv);
@@ -357,7 +424,8 @@ int options_parse(int argc, char **argv, Options *o, Diag *diag) {
                 o->help_for = o->command;
                 o->command = p.version && !p.help ? COMMAND_VERSION : COMMAND_HELP;
                 if (!p.words && !p.help && !p.version)
-                        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, NULL, "no command given; nodestrap --help lists them");
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                          "no command given; nodestrap --help lists them");
                 return 0;
         }
         if (!o->sources)
@@ -383,7 +451,8 @@ static void print_flags(unsigned mask) {
 
 void options_print_help(const Options *o) {
         if (o->help_for != COMMAND_HELP) {
-                printf("nodestrap %s: %s\n\nOptions:\n", commands[o->help_for].words, commands[o->help_for].help);
+                printf("nodestrap %s: %s\n\nOptions:\n", commands[o->help_for].words,
+                       commands[o->help_for].help);
                 print_flags(BIT(o->help_for));
                 return;
         }

@@ -1,20 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Command line → Options. One table of commands, one of options; help is printed from them. A command is a place to stop on
- * the road that main.c walks. Called as nodeadm or nodeadm-internal, the program takes their commands and flags. */
+/* Command line → Options. One table of commands, one of options; help is printed from them. A command is a
+ * place to stop on the road that main.c walks. Called as nodeadm or nodeadm-internal, the program takes their
+ * commands and flags. */
 #include "base/macro.h"
 #include "kube/kube.h"
 #include "plan/plan.h"
 #include "report.h"
 
 typedef enum Command {
-        COMMAND_INIT, COMMAND_PLAN, COMMAND_CONFIG_CHECK, COMMAND_CONFIG_DUMP, COMMAND_CONFIG_SCHEMA, COMMAND_TOKEN, COMMAND_WAIT, COMMAND_STATUS,
-        COMMAND_VERSION, COMMAND_HELP,
-        _COMMAND_MAX, _COMMAND_INVALID = -22,
+        COMMAND_INIT,
+        COMMAND_PLAN,
+        COMMAND_CONFIG_CHECK,
+        COMMAND_CONFIG_DUMP,
+        COMMAND_CONFIG_SCHEMA,
+        COMMAND_TOKEN,
+        COMMAND_WAIT,
+        COMMAND_STATUS,
+        COMMAND_VERSION,
+        COMMAND_HELP,
+        _COMMAND_MAX,
+        _COMMAND_INVALID = -22,
 } Command;
 
 typedef struct Options {
-        unsigned name;                  /* that the program was called by: 0 its own, 1 nodeadm, 2 nodeadm-internal */
+        unsigned name;                  /* that the program was called by: 0 its
+                                         * own, 1 nodeadm, 2 nodeadm-internal */
         Command command;
         Command help_for;               /* of COMMAND_HELP: that command, or COMMAND_HELP for all */
         char **sources;                 /* as given, in order; imds://user-data when none was */

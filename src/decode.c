@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which damage is an error: what
- * is labelled as a NodeConfig, or is clearly meant as one, must decode; any other text is somebody else's (rules M10 and N1). */
+ * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which damage
+ * is an error: what is labelled as a NodeConfig, or is clearly meant as one, must decode; any other text is
+ * somebody else's (rules M10 and N1). */
 #include "source.h"
 
 #include "base/str.h"
@@ -74,22 +75,24 @@ static Cut first_content(const Blob *b) {
         return (Cut){ c.end, c.end };
 }
 
-/* A line that begins with a key. The header of a damaged message looks like one, but no NodeConfig begins that way. */
+/* A line that begins with a key. The header of a damaged message looks like one, but no NodeConfig begins
+ * that way. */
 static bool is_key_line(Cut line) {
         const char *colon = memchr(line.s, ':', (size_t)(line.end - line.s));
         size_t n = colon ? (size_t)(colon - line.s) : 0;
 
         if (n == 0 || (colon + 1 < line.end && !isblank((unsigned char)colon[1])))
                 return false;
-        if ((n >= 5 && strncasecmp(line.s, "MIME-", 5) == 0) || (n >= 8 && strncasecmp(line.s, "Content-", 8) == 0))
+        if ((n >= 5 && strncasecmp(line.s, "MIME-", 5) == 0) ||
+            (n >= 8 && strncasecmp(line.s, "Content-", 8) == 0))
                 return false;
         while (n > 0 && isblank((unsigned char)line.s[n - 1]))
                 n--;
         return n > 0 && !memchr(line.s, ' ', n);
 }
 
-/* Bare text that does not parse: did somebody mean it to be a NodeConfig? Then it begins as a map and one of its top-level lines
- * says so; in JSON, where lines mean nothing, any place will do. */
+/* Bare text that does not parse: did somebody mean it to be a NodeConfig? Then it begins as a map and one of
+ * its top-level lines says so; in JSON, where lines mean nothing, any place will do. */
 static bool is_meant(const Blob *b) {
         Cut rest = first_content(b), first = rest;
         size_t indent;
@@ -159,7 +162,8 @@ static void warn_not_yaml(Diag *found, Diag *diag) {
                 char *text;
                 if (item->warning)
                         continue;
-                text = xasprintf("nothing here says that it is a NodeConfig, so it is not read: %s", item->text);
+                text = xasprintf("nothing here says that it is a NodeConfig, so it is not read: %s",
+                                 item->text);
                 free(item->text);
                 item->text = text;
                 item->warning = true;
@@ -177,8 +181,8 @@ static int decode_bare(const Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         int r;
 
         if (kind) {
-                diag_warn(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
-                          "this is %s by its first line, so it is not read as a NodeConfig", kind);
+                diag_warn_at(notes, "foreign-data", &(Position){ .source = b->at.source }, NULL,
+                             "this is %s by its first line, so it is not read as a NodeConfig", kind);
                 return 0;
         }
         r = yaml_parse(b, &documents, &found);
@@ -202,8 +206,9 @@ static int decode_part(const Blob *b, Documents *ret, Diag *diag) {
                 return r;
         for (size_t i = 0; i < documents.n; i++)
                 if (documents.items[i].root->type != NODE_MAP)
-                        r = diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &documents.items[i].at, NULL,
-                                       "this part is labelled as a NodeConfig, and its text is no map of keys and values");
+                        r = diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &documents.items[i].at, NULL,
+                                          "this part is labelled as a NodeConfig, and its text is no map of "
+                                          "keys and values");
         if (r < 0)
                 documents_done(&documents);
         else
@@ -221,7 +226,8 @@ static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < parts.n; i++) {
-                int k = is_mime ? decode_part(&parts.items[i], ret, diag) : decode_bare(&parts.items[i], ret, diag, notes);
+                int k = is_mime ? decode_part(&parts.items[i], ret, diag)
+                                : decode_bare(&parts.items[i], ret, diag, notes);
                 r = r < 0 ? r : k;
         }
         return r;
@@ -234,7 +240,8 @@ static char *describe_sources(const Blobs *blobs) {
         Text t = {};
         for (size_t i = 0; i < blobs->n && i < ORIGINS_SHOWN; i++) {
                 const Blob *b = &blobs->items[i];
-                text_add(&t, b->size > 0 ? "%s%s (%zu bytes)" : "%s%s (empty)", i > 0 ? ", " : "", b->at.source, b->size);
+                text_add(&t, b->size > 0 ? "%s%s (%zu bytes)" : "%s%s (empty)", i > 0 ? ", " : "",
+                         b->at.source, b->size);
         }
         if (blobs->n > ORIGINS_SHOWN)
                 text_add(&t, " and %zu more", blobs->n - ORIGINS_SHOWN);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who this node is to AWS, for kube/, which knows nothing of it: tokens as kubelet's own, and the ARN that has to be mapped. */
+ * Who this node is to AWS, for kube/, which knows nothing of it: tokens as kubelet's own, and the ARN that
+ * has to be mapped. */
 #include "join.h"
 
 #include "aws/aws.h"
@@ -28,12 +29,14 @@ static int get_token(void *user, char **ret, Diag *diag) {
         const Identity *i = user;
         const KubeAccess *a = i->access;
         uint64_t now = now_usec();
-        TokenRequest request = { a->cluster, a->region, a->role, MIN(MAX(i->deadline_usec, now + USEC_PER_SEC), now + TOKEN_USEC) };
+        TokenRequest request = { a->cluster, a->region, a->role,
+                                 MIN(MAX(i->deadline_usec, now + USEC_PER_SEC), now + TOKEN_USEC) };
         int64_t seconds;
         return token_make(&request, ret, &seconds, diag);
 }
 
-/* "arn:aws:iam::123456789012:role/NAME". The metadata service does not tell the role's path, which most do not have. */
+/* "arn:aws:iam::123456789012:role/NAME". The metadata service does not tell the role's path, which most do
+ * not have. */
 static char *find_instance_role(const char *region) {
         _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
         _cleanup_(freep) char *role = NULL, *text = NULL;
@@ -48,11 +51,14 @@ static char *find_instance_role(const char *region) {
         const char *account = json_string_value(json_object_get(document, "accountId"));
         const char *here = region ?: json_string_value(json_object_get(document, "region")) ?: "";
         role[strcspn(role, "\r\n")] = 0;
-        return account && *role ? xasprintf("arn:%s:iam::%s:role/%s", partition_find(here)->name, account, role) : NULL;
+        return account && *role
+                       ? xasprintf("arn:%s:iam::%s:role/%s", partition_find(here)->name, account, role)
+                       : NULL;
 }
 
 static char *find_principal(void *user) {
-        static const char *const others[] = { "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        static const char *const others[] = { "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                              "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
                                               "AWS_CONTAINER_CREDENTIALS_FULL_URI" };
         const Identity *i = user;
         if (i->access->role)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* `nodestrap wait`: has this node joined its cluster? The files that kubelet reads and the instance's role → what the API server says. */
+/* `nodestrap wait`: has this node joined its cluster? The files that kubelet reads and the instance's role →
+ * what the API server says. */
 #include "cli.h"
 #include "kube/kube.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image captured from a running node, the file
- * may be older than this boot. */
+ * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image captured from a
+ * running node, the file may be older than this boot. */
 #include "keep.h"
 
 #include "base/hash.h"
@@ -33,10 +33,13 @@ int kept_read(const Root *root, Kept *ret) {
         if (r < 0)
                 return -ENOENT;
         _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, 0, NULL);
-        if (!json || json_unpack(json, "{s:s, s:s, s:o, s:o}", "bootId", &there, "spec", &spec, "answers", &answers, "status", &status) < 0 ||
+        if (!json ||
+            json_unpack(json, "{s:s, s:s, s:o, s:o}", "bootId", &there, "spec", &spec, "answers", &answers,
+                        "status", &status) < 0 ||
             !streq(there, boot) || strlen(spec) != 64)
                 return -ENOENT;
-        *ret = (Kept){ .answers = json_is_object(answers) ? json_incref(answers) : NULL, .status = json_is_object(status) ? json_incref(status) : NULL };
+        *ret = (Kept){ .answers = json_is_object(answers) ? json_incref(answers) : NULL,
+                       .status = json_is_object(status) ? json_incref(status) : NULL };
         memcpy(ret->spec, spec, sizeof ret->spec);
         return 0;
 }
@@ -46,8 +49,9 @@ int kept_write(const Root *root, const Kept *kept) {
         int r = root_boot_id(root, &boot);
         if (r < 0)
                 return r;
-        _cleanup_(json_decrefp) json_t *json = json_pack("{s:s, s:s, s:O?, s:O?}", "bootId", boot, "spec", kept->spec,
-                                                        "answers", kept->answers, "status", kept->status);
+        _cleanup_(json_decrefp) json_t *json =
+                json_pack("{s:s, s:s, s:O?, s:O?}", "bootId", boot, "spec", kept->spec, "answers",
+                          kept->answers, "status", kept->status);
         text = json_dumps(json, JSON_COMPACT);
         return root_replace_volatile(root, KEEP_FILE, text, strlen(text), 0600);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What one phase learned, kept for the next one of the same boot in /run (0600): so the run phase asks nobody again. */
+/* What one phase learned, kept for the next one of the same boot in /run (0600): so the run phase asks nobody
+ * again. */
 #include "base/root.h"
 #include <jansson.h>
 
 #define KEEP_FILE "/run/nodestrap/facts.json"
 
 typedef struct Kept {
-        json_t *answers;        /* of the metadata service; user data, type and MAC cannot change while an instance runs */
+        json_t *answers;        /* of the metadata service; user data, type and
+                                 * MAC cannot change while an instance runs */
         json_t *status;         /* nodeadm's .status: facts that hold for one spec */
         char spec[65];          /* SHA-256 of that spec */
 } Kept;

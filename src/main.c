@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The road, from left to right: sources → decode → merge → validate → detect → plan → apply → report. A command is a place to
- * stop on it; a dry run is one return behind the plan. */
+ * The road, from left to right: sources → decode → merge → validate → detect → plan → apply → report. A
+ * command is a place to stop on it; a dry run is one return behind the plan. */
 #include "apply/apply.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -25,7 +25,8 @@
 #include <unistd.h>
 
 #define LOCK_FILE APPLY_RUN_DIR "/lock"
-#define DISKS_TIMEOUT (30 * USEC_PER_SEC)       /* for instance stores that come late; a plan shows what is there */
+#define DISKS_TIMEOUT (30 * USEC_PER_SEC)       /* for instance stores that come late;
+                                                 * a plan shows what is there */
 
 /* Everything that the stages hand to each other, and what ends up in the report. */
 typedef struct Run {
@@ -79,8 +80,9 @@ static bool asks_imds(const Options *o) {
         return false;
 }
 
-/* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it keeps when the
- * configuration is what it was; a changed configuration brings the config phase back even where it was to be skipped. */
+/* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it
+ * keeps when the configuration is what it was; a changed configuration brings the config phase back even
+ * where it was to be skipped. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
@@ -88,13 +90,15 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
         if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
                 return loaded;
         if (loaded == -ENODATA) {
-                _cleanup_(json_decrefp) json_t *document = json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION,
-                                                                    "kind", CONFIG_KIND, "spec", spec);
+                _cleanup_(json_decrefp) json_t *document =
+                        json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION, "kind", CONFIG_KIND,
+                                  "spec", spec);
                 r = config_from_json(document, run->cache, &run->config, &run->diag);
                 if (r < 0)
                         return r;
                 diag_done(found);
-                diag_warn(&run->diag, "config-from-cache", NULL, NULL, "no source holds a NodeConfig; %s is used instead", run->cache);
+                diag_warn(&run->diag, "config-from-cache", "no source holds a NodeConfig; %s is used instead",
+                          run->cache);
         } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
                 run->options.skip_config = false;
                 return loaded;
@@ -107,7 +111,8 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
 static int enter(Run *run, const char *stage) {
         int signal = stop_signal();
         if (signal != 0)
-                return diag_error(&run->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s; nothing was changed", stop_name(signal));
+                return diag_error(&run->diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s; nothing was changed",
+                                  stop_name(signal));
         run->stage = stage;
         return 0;
 }
@@ -130,7 +135,8 @@ static int load_config(Run *run) {
         int r;
 
         if (asks_imds(&run->options) || run->options.command == COMMAND_INIT)
-                run->imds = imds_new(0);        /* a file says what is wanted; what this instance is, only IMDS knows */
+                /* a file says what is wanted; what this instance is, only IMDS knows */
+                run->imds = imds_new(0);
         if (changes_machine(&run->options) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
                 imds_recall(run->imds, run->kept.answers);
         r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
@@ -150,9 +156,11 @@ static int load_config(Run *run) {
         return run->options.strict ? warnings_promote(&run->diag) : 0;
 }
 
-/* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken over. */
+/* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken
+ * over. */
 static void adopt_proxy(const Config *config) {
-        static const char *const names[] = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy" };
+        static const char *const names[] = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+                                             "http_proxy", "https_proxy", "no_proxy" };
         for (size_t i = 0; i < config->instance.n_environment; i++) {
                 const ServiceEnvironment *e = &config->instance.environment[i];
                 for (size_t v = 0; streq(e->service, "default") && v < e->n; v++)
@@ -172,8 +180,14 @@ static int make_plan(Run *run) {
         if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
                 run->cached_status = json_incref(run->kept.status);
         HostOptions host = {
-                o->instance_type, o->kubelet_version, o->containerd_version, o->driver_version, run->imds, run->cached_status,
-                .storage = !o->skip_run, .disks_timeout_usec = changes_machine(o) && !o->skip_run ? DISKS_TIMEOUT : 0,
+                o->instance_type,
+                o->kubelet_version,
+                o->containerd_version,
+                o->driver_version,
+                run->imds,
+                run->cached_status,
+                .storage = !o->skip_run,
+                .disks_timeout_usec = changes_machine(o) && !o->skip_run ? DISKS_TIMEOUT : 0,
         };
         adopt_proxy(run->config);
         int r = host_detect(run->root, run->config, &host, &run->host, &run->diag);
@@ -186,19 +200,24 @@ static int make_plan(Run *run) {
         return 0;
 }
 
-/* One init at a time: user data may call it while the unit does. The lock is a file that only root can open, or anybody could
- * hold up a boot. Not by a flock() that waits: a signal that came a moment before would not end it. */
+/* One init at a time: user data may call it while the unit does. The lock is a file that only root can open,
+ * or anybody could hold up a boot. Not by a flock() that waits: a signal that came a moment before would not
+ * end it. */
 #define LOCK_PAUSE_USEC 50000
 static int take_lock(Run *run) {
         int r = root_make_dirs(run->root, APPLY_RUN_DIR, 0755);
         if (r >= 0)
                 r = run->lock_fd = root_open(run->root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be made: %s. The lock and the status of this "
-                                  "boot live there; /run must be a directory in which root can write", strerror(-r));
+                return diag_error(&run->diag, r, CAUSE_FILE,
+                                  LOCK_FILE
+                                  " cannot be made: %s. The lock and the status of this "
+                                  "boot live there; /run must be a directory in which root can write",
+                                  strerror(-r));
         for (bool told = false; flock(run->lock_fd, LOCK_EX | LOCK_NB) < 0; told = true) {
                 if (errno != EWOULDBLOCK)
-                        return diag_error(&run->diag, -errno, CAUSE_FILE, NULL, NULL, LOCK_FILE " cannot be locked: %s", strerror(errno));
+                        return diag_error(&run->diag, -errno, CAUSE_FILE, LOCK_FILE " cannot be locked: %s",
+                                          strerror(errno));
                 if (!told)
                         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
                 r = enter(run, run->stage);
@@ -243,7 +262,7 @@ static int walk(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
         if (r < 0)
-                return diag_error(&run->diag, r, CAUSE_USAGE, NULL, NULL, "--root %s: %s", o->root, strerror(-r));
+                return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (o->command == COMMAND_STATUS)
                 return show_status(o, run->root, &run->diag);
@@ -253,7 +272,9 @@ static int walk(Run *run) {
                 return 0;
         }
         if (changes_machine(o) && root_is_host(run->root) && geteuid() != 0)
-                return diag_error(&run->diag, -EPERM, CAUSE_USAGE, NULL, NULL, "init changes the machine and needs root; plan, which shows what it would do, does not");
+                return diag_error(&run->diag, -EPERM, CAUSE_USAGE,
+                                  "init changes the machine and needs root; plan, which shows what it would "
+                                  "do, does not");
         if (changes_machine(o))
                 stop_catch();           /* from here on a report is owed */
         run->stage = "source";
@@ -265,7 +286,8 @@ static int walk(Run *run) {
         if (o->command == COMMAND_CONFIG_CHECK)
                 return config_check_expression(run->config, &run->diag);
         r = enter(run, "detect");
-        if (r >= 0 && changes_machine(o))       /* before anything is looked at: another init may be changing just that */
+        /* before anything is looked at: another init may be changing just that */
+        if (r >= 0 && changes_machine(o))
                 r = take_lock(run);
         if (r >= 0)
                 r = make_plan(run);
@@ -285,12 +307,21 @@ static ExitCode conclude(Run *run, int r) {
         const Options *o = &run->options;
         if (run->join.done)
                 return report_join(run->root, &run->join);
-        if (r < 0 && !diag_first_error(&run->diag))     /* a defect, but never a failure that is reported as a success */
-                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, NULL, NULL, "%s, and nobody said why", strerror(-r));
+        /* a defect, but never a failure that is reported as a success */
+        if (r < 0 && !diag_first_error(&run->diag))
+                (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, and nobody said why", strerror(-r));
         Report report = {
-                .command = "init", .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run", .step = run->stage,
-                .begin_usec = run->begin_usec, .plan = run->plan, .results = run->applied ? &run->results : NULL,
-                .diag = &run->diag, .imds_requests = run->imds ? imds_requests(run->imds) : 0, .ec2_requests = ec2_requests(),
+                .command = "init",
+                .phases = o->skip_run      ? "config"
+                          : o->skip_config ? "run"
+                                           : "config,run",
+                .step = run->stage,
+                .begin_usec = run->begin_usec,
+                .plan = run->plan,
+                .results = run->applied ? &run->results : NULL,
+                .diag = &run->diag,
+                .imds_requests = run->imds ? imds_requests(run->imds) : 0,
+                .ec2_requests = ec2_requests(),
         };
         if (run->stage && changes_machine(o))
                 return report_write(run->root, &report);
@@ -302,12 +333,14 @@ static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
 
-/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of and get our
- * messages; a mask that hides directories from daemons; ended children that nobody can wait for; and a reader of our messages
- * that goes away, or a peer that hangs up, must not end a node's boot half way. */
+/* Whatever the caller left us with: closed standard descriptors, which the next file would take the place of
+ * and get our messages; a mask that hides directories from daemons; ended children that nobody can wait for;
+ * and a reader of our messages that goes away, or a peer that hangs up, must not end a node's boot half
+ * way. */
 static void settle_in(void) {
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+                if (fcntl(fd, F_GETFD) < 0 &&
+                    open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
                         _exit(EXIT_INTERNAL);
         umask(022);
         signal(SIGCHLD, SIG_DFL);
@@ -336,7 +369,8 @@ static int obey(int argc, char **argv, Run *run) {
         }
 }
 
-/* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must not happen beside it. */
+/* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must
+ * not happen beside it. */
 static void leave(const Results *results, ExitCode code) {
         if (results->threads_left == 0)
                 return;

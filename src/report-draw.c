@@ -35,7 +35,8 @@ static void chart_done(Chart *c) {
 }
 
 /* Of a text only the first line, which says all that matters. */
-static void add_row(Chart *c, bool is_phase, const char *name, const char *outcome, const char *text, int64_t begin, int64_t end) {
+static void add_row(Chart *c, bool is_phase, const char *name, const char *outcome, const char *text,
+                    int64_t begin, int64_t end) {
         _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
         Text title = {};
         text_add(&title, "%s: %s", name, outcome);
@@ -43,9 +44,14 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
                 text_add(&title, ", began at %s, took %s", since, took);
         text_add(&title, "%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
         c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
-        c->rows[c->n++] = (Row){ .class = is_phase ? xstrdup("phase") : xasprintf("%s%s", outcome, startswith(name, "await-") ? " wait" : ""),
-                                 .name = is_phase ? xasprintf("%s: %s", name, outcome) : xasprintf("  %s", name),
-                                 .title = text_take(&title), .begin = begin, .end = MAX(begin, end) };
+        c->rows[c->n++] =
+                (Row){ .class = is_phase ? xstrdup("phase")
+                                         : xasprintf("%s%s", outcome,
+                                                     startswith(name, "await-") ? " wait" : ""),
+                       .name = is_phase ? xasprintf("%s: %s", name, outcome) : xasprintf("  %s", name),
+                       .title = text_take(&title),
+                       .begin = begin,
+                       .end = MAX(begin, end) };
         if (begin > 0)
                 c->begin = c->begin > 0 ? MIN(c->begin, begin) : begin;
         c->end = MAX(c->end, MAX(begin, end));
@@ -62,18 +68,22 @@ static int64_t number_of(const json_t *object, const char *key) {
 static void add_run(Chart *c, const char *phases, const json_t *run) {
         json_t *action;
         size_t i;
-        add_row(c, true, phases, json_get_text(run, "verdict"), "", number_of(run, "beginUsec"), number_of(run, "endUsec"));
+        add_row(c, true, phases, json_get_text(run, "verdict"), "", number_of(run, "beginUsec"),
+                number_of(run, "endUsec"));
         json_array_foreach(json_object_get(run, "actions"), i, action)
-                add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"), json_get_text(action, "text"),
-                        number_of(action, "beginUsec"), number_of(action, "endUsec"));
+                add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"),
+                        json_get_text(action, "text"), number_of(action, "beginUsec"),
+                        number_of(action, "endUsec"));
 }
 
-/* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier waits of this boot may
- * have seen either. */
+/* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier
+ * waits of this boot may have seen either. */
 static void add_join(Chart *c, const json_t *joined) {
-        static const char *const steps[][2] = { { "registeredUsec", "await-registered" }, { "readyUsec", "await-ready" } };
+        static const char *const steps[][2] = { { "registeredUsec", "await-registered" },
+                                                { "readyUsec", "await-ready" } };
         int64_t begin = number_of(joined, "beginUsec");
-        add_row(c, true, "join", json_get_text(joined, "verdict"), json_get_text(joined, "text"), begin, number_of(joined, "endUsec"));
+        add_row(c, true, "join", json_get_text(joined, "verdict"), json_get_text(joined, "text"), begin,
+                number_of(joined, "endUsec"));
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 int64_t end = number_of(joined, steps[i][0]);
                 if (end == 0)
@@ -99,7 +109,9 @@ static void add_all(Chart *c, const json_t *status) {
 
 /* As XML: what it has no way to say becomes \x1b. */
 static void add_xml(Text *t, const char *s) {
-        static const char *const names[] = { ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;" };
+        static const char *const names[] = {
+                ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"
+        };
         _cleanup_(text_done) Text shown = {};
         text_add_shown(&shown, s, strlen(s), TEXT_SHOWN, 0);
         for (const char *p = shown.data; p && *p; p++) {
@@ -109,7 +121,8 @@ static void add_xml(Text *t, const char *s) {
 }
 
 static int x_of(const Chart *c, int64_t usec) {
-        return (int)c->longest * GLYPH + 2 * ROW + (int)((usec - c->begin) * CHART / MAX(c->end - c->begin, 1));
+        return (int)c->longest * GLYPH + 2 * ROW +
+               (int)((usec - c->begin) * CHART / MAX(c->end - c->begin, 1));
 }
 
 /* 1, 2 or 5 of a power of ten. */
@@ -124,8 +137,8 @@ static void add_axis(Text *t, const Chart *c, int height) {
         int64_t tick = tick_of(c->end - c->begin);
         for (int64_t usec = (c->begin + tick - 1) / tick * tick; usec <= c->end; usec += tick) {
                 int x = x_of(c, usec);
-                text_add(t, "<path class=\"tick\" d=\"M%d %d V%d\"/><text x=\"%d\" y=\"%d\">%.10g s</text>\n", x, 2 * ROW, height - ROW / 2,
-                         x + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
+                text_add(t, "<path class=\"tick\" d=\"M%d %d V%d\"/><text x=\"%d\" y=\"%d\">%.10g s</text>\n",
+                         x, 2 * ROW, height - ROW / 2, x + 3, 3 * ROW - 5, (double)usec / USEC_PER_SEC);
         }
 }
 
@@ -140,20 +153,25 @@ static void add_bar(Text *t, const Chart *c, size_t i) {
         add_xml(t, r->name);
         text_add(t, "</text>");
         if (r->begin > 0)
-                text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", x, y + 2, MAX(x_of(c, r->end) - x, 2), ROW - 4);
+                text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", x, y + 2,
+                         MAX(x_of(c, r->end) - x, 2), ROW - 4);
         text_add(t, "</g>\n");
 }
 
 char *status_draw(const json_t *status) {
-        static const char style[] = "text{font:12px monospace;white-space:pre}.tick{stroke:#ddd}.phase text{font-weight:bold}.phase rect{fill:#9fb3c8}"
-                                    ".done rect{fill:#2e9d5b}.unchanged rect{fill:#9bbfa8}.failed rect{fill:#d0342c}.failed text{fill:#d0342c}"
+        static const char style[] = "text{font:12px monospace;white-space:pre}.tick{stroke:#ddd}.phase "
+                                    "text{font-weight:bold}.phase rect{fill:#9fb3c8}"
+                                    ".done rect{fill:#2e9d5b}.unchanged rect{fill:#9bbfa8}.failed "
+                                    "rect{fill:#d0342c}.failed text{fill:#d0342c}"
                                     ".skipped text{fill:#888}.wait rect{fill-opacity:.5}";
         _cleanup_(chart_done) Chart c = {};
         Text t = {};
         add_all(&c, status);
         int width = x_of(&c, c.end) + 4 * ROW, height = (int)(c.n + 4) * ROW;
-        text_add(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\">\n<style>%s</style>\n"
-                     "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%d\" y=\"%d\">nodestrap ", width, height, style, ROW, 2 * ROW - 5);
+        text_add(&t,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\">\n<style>%s</style>\n"
+                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%d\" y=\"%d\">nodestrap ",
+                 width, height, style, ROW, 2 * ROW - 5);
         add_xml(&t, json_get_text(status, "verdict"));
         text_add(&t, " ");
         add_xml(&t, json_get_text(status, "code"));

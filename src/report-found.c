@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for status.json: "accelerator", with
- * all that is known of each GPU in one place, and "hugepages"; and from there for the metrics and for people. */
+ * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
+ * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
+ * there for the metrics and for people. */
 #include "report-found.h"
 
 #include "base/json.h"
@@ -48,7 +49,8 @@ static void gpus_merge(json_t *accelerator, const json_t *found) {
         if (!gpus)
                 json_object_set_new(accelerator, "gpus", gpus = json_array());
         json_array_foreach(list, i, one) {
-                json_object_update(gpu_of(gpus, json_integer_value(json_object_get(one, "index"))), (json_t *)one);
+                json_object_update(gpu_of(gpus, json_integer_value(json_object_get(one, "index"))),
+                                   (json_t *)one);
         }
 }
 
@@ -58,7 +60,9 @@ static void states_count(json_t *accelerator) {
         json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
                 const char *state = state_of(gpu);
                 if (state)
-                        json_object_set_new(states, state, json_integer(json_integer_value(json_object_get(states, state)) + 1));
+                        json_object_set_new(
+                                states, state,
+                                json_integer(json_integer_value(json_object_get(states, state)) + 1));
         }
         if (json_object_size(states) > 0)
                 json_object_set(accelerator, "states", states);
@@ -119,13 +123,17 @@ static void metrics_accelerator(Text *t, json_t *accelerator) {
         const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
         json_t *states = json_object_get(accelerator, "states"), *count;
         if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
-                metric_head(t, "fabric_info", "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
-                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "", number(accelerator, "cliqueId"));
+                metric_head(
+                        t, "fabric_info",
+                        "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
+                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "",
+                         number(accelerator, "cliqueId"));
         }
         if (states)
                 metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
         json_object_foreach(states, state, count) {
-                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state, (long long)json_integer_value(count));
+                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state,
+                         (long long)json_integer_value(count));
         }
         if (json_object_get(accelerator, "listed")) {
                 metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
@@ -142,7 +150,8 @@ static void metrics_pages(Text *t, const json_t *list) {
         json_array_foreach(list, i, pages) {
                 _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
                 for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
-                        text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size, node, kinds[k], number(pages, kinds[k]));
+                        text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
+                                 node, kinds[k], number(pages, kinds[k]));
         }
 }
 
@@ -154,13 +163,15 @@ void found_metrics(Text *t, const json_t *status) {
 /* ---- for people: a line each ---- */
 
 static void accelerator_text(Text *t, json_t *a) {
-        const char *driver = json_string_value(json_object_get(a, "driver")), *uuid = json_string_value(json_object_get(a, "clusterUuid")), *state;
+        const char *driver = json_string_value(json_object_get(a, "driver")),
+                   *uuid = json_string_value(json_object_get(a, "clusterUuid")), *state;
         json_t *count;
         size_t before = t->size;
         text_add(t, "GPUs: ");
         if (json_object_get(a, "listed"))
                 text_add(t, "%lld listed, ", number(a, "listed"));
-        else if (json_array_size(json_object_get(a, "gpus")) > 0)      /* none: NVIDIA's library answered nothing, which is no count */
+        /* none: NVIDIA's library answered nothing, which is no count */
+        else if (json_array_size(json_object_get(a, "gpus")) > 0)
                 text_add(t, "%zu, ", json_array_size(json_object_get(a, "gpus")));
         if (number(a, "migDevices") > 0)
                 text_add(t, "%lld MIG devices, ", number(a, "migDevices"));
@@ -185,8 +196,8 @@ char *found_text(const json_t *status) {
                 accelerator_text(&t, accelerator);
         json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
                 _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
-                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", number(pages, "got"), number(pages, "requested"), size,
-                         *node ? " on node " : "", node);
+                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", number(pages, "got"),
+                         number(pages, "requested"), size, *node ? " on node " : "", node);
         }
         text_add(&t, "%s", i > 0 ? "\n" : "");
         return text_take(&t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the actions found out about this node → "accelerator" and "hugepages" of status.json, metrics, lines for people. */
+/* What the actions found out about this node → "accelerator" and "hugepages" of status.json, metrics, lines
+ * for people. */
 #include "base/str.h"
 #include <jansson.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files of its own, not parts of
- * status.json and metrics.prom: init may be run again while this waits, and each process replaces its files whole. */
+ * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files of
+ * its own, not parts of status.json and metrics.prom: init may be run again while this waits, and each
+ * process replaces its files whole. */
 #include "report-join.h"
 
 #include "base/json.h"
@@ -75,9 +76,12 @@ static void add_seconds(Text *t, const json_t *joined, const char *key, const ch
 static char *metrics_make(const json_t *joined, const Verdict *v) {
         _cleanup_(freep) char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
-        add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels, v->exit_code == EXIT_DONE);
-        add_seconds(&t, joined, "registeredUsec", "registered_seconds", "from the start of the kernel until kubelet had registered the node");
-        add_seconds(&t, joined, "readyUsec", "ready_seconds", "from the start of the kernel until the node was Ready");
+        add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
+                  v->exit_code == EXIT_DONE);
+        add_seconds(&t, joined, "registeredUsec", "registered_seconds",
+                    "from the start of the kernel until kubelet had registered the node");
+        add_seconds(&t, joined, "readyUsec", "ready_seconds",
+                    "from the start of the kernel until the node was Ready");
         add_gauge(&t, "join_requests", "watches of the node that were begun, retries counted", "",
                   (double)json_integer_value(json_object_get(joined, "requests")));
         return text_take(&t);
@@ -94,17 +98,21 @@ static char *times_text(const json_t *joined, const char *format) {
                 if (usec > 0 && streq(format, "console"))
                         text_add(&t, " %s=%.1fs", keys[i][1], (double)usec / USEC_PER_SEC);
                 else if (usec > 0)
-                        text_add(&t, "%s%s %.1f s", t.size > 0 ? ", " : "", keys[i][1], (double)usec / USEC_PER_SEC);
+                        text_add(&t, "%s%s %.1f s", t.size > 0 ? ", " : "", keys[i][1],
+                                 (double)usec / USEC_PER_SEC);
         }
         return text_take(&t);
 }
 
 static char *last_line(const Join *join, const Verdict *v, const json_t *joined, double seconds) {
         if (v->exit_code != EXIT_DONE)
-                return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code, v->step, v->text);
+                return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
+                                 v->step, v->text);
         _cleanup_(freep) char *times = times_text(joined, "sentence");
-        return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u request%s, %.2f s)", join->access.node,
-                         join->access.cluster, kube_goal_to_string(join->goal), times, join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
+        return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
+                         "request%s, %.2f s)",
+                         join->access.node, join->access.cluster, kube_goal_to_string(join->goal), times,
+                         join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
 }
 
 static void files_write(const Root *root, const json_t *joined, const Verdict *v) {
@@ -115,18 +123,28 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
         if (r == -EACCES || r == -EPERM)        /* anybody may ask, but not everybody writes for all */
                 log_debug(REPORT_JOINED " is left as it is: %s", strerror(-r));
         else if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, REPORT_JOINED " and joined.prom beside it are not up to date, as they cannot be written");
+                (void)log_line_errno(
+                        LOG_WARNING, r,
+                        REPORT_JOINED
+                        " and joined.prom beside it are not up to date, as they cannot be written");
 }
 
 ExitCode report_join(const Root *root, const Join *join) {
         const KubeOutcome *o = &join->outcome;
         bool good = o->cause == CAUSE_NONE;
-        Verdict v = { good ? "ok" : "failed", cause_word(o->cause), cause_exit_code(o->cause), "join", o->text, false };
+        Verdict v = { good ? "ok" : "failed",
+                      cause_word(o->cause),
+                      cause_exit_code(o->cause),
+                      "join",
+                      o->text,
+                      false };
         _cleanup_(freep) char *plan_id = report_plan_id(root);
         _cleanup_(json_decrefp) json_t *joined = joined_make(root, join, &v, plan_id);
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
-        _cleanup_(freep) char *times = times_text(joined, "console"), *last = last_line(join, &v, joined, seconds);
-        _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s", v.word, v.code, seconds, plan_id ?: "-", times);
+        _cleanup_(freep) char *times = times_text(joined, "console"),
+                              *last = last_line(join, &v, joined, seconds);
+        _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
+                                                   v.word, v.code, seconds, plan_id ?: "-", times);
 
         files_write(root, joined, &v);
         if (root_is_host(root))
@@ -145,11 +163,14 @@ void joined_show(const json_t *joined) {
         json_t *line;
         size_t i;
         if (streq(verdict, "ok"))
-                printf("joined: %s after the kernel started (node %s of cluster %s)\n", times, json_string_value(json_object_get(joined, "node")) ?: "?",
+                printf("joined: %s after the kernel started (node %s of cluster %s)\n", times,
+                       json_string_value(json_object_get(joined, "node")) ?: "?",
                        json_string_value(json_object_get(joined, "cluster")) ?: "?");
         else
-                printf("not joined (%lld %s): %s\n", (long long)json_integer_value(json_object_get(joined, "exit")),
-                       json_string_value(json_object_get(joined, "code")) ?: "?", json_get_text(joined, "text"));
+                printf("not joined (%lld %s): %s\n",
+                       (long long)json_integer_value(json_object_get(joined, "exit")),
+                       json_string_value(json_object_get(joined, "code")) ?: "?",
+                       json_get_text(joined, "text"));
         json_array_foreach(json_object_get(joined, "details"), i, line) {
                 printf("  | %s\n", json_string_value(line) ?: "");
         }

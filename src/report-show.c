@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line an action:
- *     start  duration  outcome  |  ===      |  id */
+ * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line
+ * an action: start  duration  outcome  |  ===      |  id */
 #include "report.h"
 #include "report-draw.h"
 #include "report-found.h"
@@ -38,7 +38,8 @@ static void list_show(const char *title, const json_t *list) {
 
 /* The part of the run in which the action worked; at least one mark. */
 static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t whole) {
-        int64_t first = whole > 0 ? from * BAR / whole : 0, last = whole > 0 ? (to * BAR + whole - 1) / whole : BAR;
+        int64_t first = whole > 0 ? from * BAR / whole : 0,
+                last = whole > 0 ? (to * BAR + whole - 1) / whole : BAR;
         first = MAX(MIN(first, BAR - 1), 0);
         last = MAX(MIN(last, BAR), first + 1);
         for (int i = 0; i < BAR; i++)
@@ -55,7 +56,8 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
                 start = usec_text(begin - run_begin);
                 took = usec_text(end - begin);
         }
-        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"), BAR, bar, json_get_text(action, "id"));
+        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"),
+               BAR, bar, json_get_text(action, "id"));
         lines_show("                                 ", json_get_text(action, "text"));
 }
 
@@ -66,9 +68,11 @@ static void run_show(const char *phases, const json_t *run) {
         json_t *action;
         size_t i;
 
-        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n", phases, json_get_text(run, "verdict"), since,
-               took, (long long)number_of(requests, "imds"), (long long)number_of(requests, "ec2"), json_get_text(run, "endedAt"));
-        if (json_array_size(json_object_get(run, "actions")) == 0)      /* else they stand at the actions that failed */
+        printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
+               phases, json_get_text(run, "verdict"), since, took, (long long)number_of(requests, "imds"),
+               (long long)number_of(requests, "ec2"), json_get_text(run, "endedAt"));
+        /* else they stand at the actions that failed */
+        if (json_array_size(json_object_get(run, "actions")) == 0)
                 list_show("error", json_object_get(run, "errors"));
         list_show("warning", json_object_get(run, "warnings"));
         if (json_array_size(json_object_get(run, "actions")) > 0)
@@ -87,8 +91,8 @@ static void counts_show(json_t *runs) {
                         counts[MAX(outcome_from_string(json_get_text(action, "outcome")), 0)]++;
                 }
         }
-        printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE], counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED],
-               counts[OUTCOME_FAILED]);
+        printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE],
+               counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }
 
 static void status_show(json_t *status) {
@@ -97,7 +101,8 @@ static void status_show(json_t *status) {
         if (streq(json_get_text(status, "verdict"), "ok"))
                 printf("ok: ");
         else {
-                printf("%s (%lld %s) at %s:\n", json_get_text(status, "verdict"), (long long)number_of(status, "exit"), json_get_text(status, "code"),
+                printf("%s (%lld %s) at %s:\n", json_get_text(status, "verdict"),
+                       (long long)number_of(status, "exit"), json_get_text(status, "code"),
                        json_get_text(status, "step"));
                 lines_show("  ", json_get_text(status, "text"));
         }
@@ -106,7 +111,9 @@ static void status_show(json_t *status) {
         fputs(found, stdout);
         if (json_object_get(status, "joined"))
                 joined_show(json_object_get(status, "joined"));
-        printf("plan %s, nodestrap %s\n", *json_get_text(status, "planId") ? json_get_text(status, "planId") : "(none was made)", json_get_text(status, "version"));
+        printf("plan %s, nodestrap %s\n",
+               *json_get_text(status, "planId") ? json_get_text(status, "planId") : "(none was made)",
+               json_get_text(status, "version"));
         for (size_t i = 0; i < ARRAY_SIZE(order); i++)
                 if (json_object_get(runs, order[i]))
                         run_show(order[i], json_object_get(runs, order[i]));

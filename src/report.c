@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What happened → status.json, metrics.prom, a journal entry with fields, a line on the console and the last line on stderr.
- * The two phases of a boot are two processes: each replaces its own part of status.json and keeps the other's. Nothing here
- * can hold a secret: texts name paths and units, never contents. */
+ * What happened → status.json, metrics.prom, a journal entry with fields, a line on the console and the last
+ * line on stderr. The two phases of a boot are two processes: each replaces its own part of status.json and
+ * keeps the other's. Nothing here can hold a secret: texts name paths and units, never contents. */
 #include "report.h"
 #include "report-found.h"
 
@@ -25,13 +25,16 @@ static const Result *result_of(const Results *r, ActionType type, const char *ta
         return NULL;
 }
 
-/* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs with it. */
+/* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs
+ * with it. */
 static bool is_tolerated(const Results *r) {
-        const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE), *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
+        const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE),
+                     *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
         if (!went_well(taint) || !taint->found || !went_well(kubelet))
                 return false;
         for (size_t i = 0; i < r->n; i++)
-                if (r->items[i].outcome == OUTCOME_FAILED && !strv_contains(taint->action->after_any, r->items[i].action->id))
+                if (r->items[i].outcome == OUTCOME_FAILED &&
+                    !strv_contains(taint->action->after_any, r->items[i].action->id))
                         return false;
         return true;
 }
@@ -41,10 +44,19 @@ static Verdict verdict_make(const Report *report) {
         const Diagnostic *error = diag_first_error(report->diag);
         bool tolerated = failed && is_tolerated(report->results);
         if (failed)
-                return (Verdict){ tolerated ? "tainted" : "failed", cause_word(failed->cause), cause_exit_code(failed->cause), failed->action->id,
-                                  xstrdup(failed->text), tolerated };
+                return (Verdict){ tolerated ? "tainted" : "failed",
+                                  cause_word(failed->cause),
+                                  cause_exit_code(failed->cause),
+                                  failed->action->id,
+                                  xstrdup(failed->text),
+                                  tolerated };
         if (error)
-                return (Verdict){ "failed", cause_word(error->cause), cause_exit_code(error->cause), report->step ?: "start", diagnostic_format(error), false };
+                return (Verdict){ "failed",
+                                  cause_word(error->cause),
+                                  cause_exit_code(error->cause),
+                                  report->step ?: "start",
+                                  diagnostic_format(error),
+                                  false };
         return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL, false };
 }
 
@@ -78,7 +90,8 @@ static void diag_put(json_t *list, json_t *seen, const Diag *diag, bool warnings
 }
 
 static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_usec) {
-        json_t *run = json_object(), *actions = json_array(), *warnings = json_array(), *errors = json_array();
+        json_t *run = json_object(), *actions = json_array(), *warnings = json_array(),
+               *errors = json_array();
         _cleanup_(json_decrefp) json_t *seen = json_object();
         _cleanup_(freep) char *when = verdict_time();
 
@@ -88,7 +101,9 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         json_object_set_new(run, "endedAt", json_string(when));
         json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
         json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));
-        json_object_set_new(run, "requests", json_pack("{si si}", "imds", (int)report->imds_requests, "ec2", (int)report->ec2_requests));
+        json_object_set_new(
+                run, "requests",
+                json_pack("{si si}", "imds", (int)report->imds_requests, "ec2", (int)report->ec2_requests));
         for (size_t i = 0; report->results && i < report->results->n; i++)
                 json_array_append_new(actions, result_json(&report->results->items[i]));
         if (report->plan)
@@ -130,9 +145,11 @@ static bool verdict_is(const json_t *run, const char *word) {
         return verdict && streq(verdict, word);
 }
 
-/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what taints the node. */
+/* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what
+ * taints the node. */
 static json_t *overall_find(json_t *runs, json_t *own) {
-        static const char *const order[] = { "config", "config,run", "run" }, *const words[] = { "failed", "tainted" };
+        static const char *const order[] = { "config", "config,run", "run" }, *const words[] = { "failed",
+                                                                                                 "tainted" };
         for (size_t w = 0; w < ARRAY_SIZE(words); w++)
                 for (size_t i = 0; i < ARRAY_SIZE(order); i++)
                         if (verdict_is(json_object_get(runs, order[i]), words[w]))
@@ -171,7 +188,8 @@ static char *label_escape(const char *value) {
 }
 
 static double seconds_of(const json_t *object) {
-        json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")), end = json_integer_value(json_object_get(object, "endUsec"));
+        json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")),
+                   end = json_integer_value(json_object_get(object, "endUsec"));
         return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
 }
 
@@ -182,12 +200,16 @@ void metric_head(Text *t, const char *name, const char *help) {
 static void metrics_verdict(Text *t, const json_t *status) {
         _cleanup_(freep) char *step = label_escape(json_get_text(status, "step"));
         metric_head(t, "verdict", "1 for the verdict of this boot");
-        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n", json_get_text(status, "verdict"), json_get_text(status, "code"), step);
+        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n",
+                 json_get_text(status, "verdict"), json_get_text(status, "code"), step);
         metric_head(t, "info", "version and plan of this boot");
-        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", json_get_text(status, "version"), json_get_text(status, "planId"));
+        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", json_get_text(status, "version"),
+                 json_get_text(status, "planId"));
         metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
-        text_add(t, "nodestrap_exit_code %lld\n", (long long)json_integer_value(json_object_get(status, "exit")));
-        metric_head(t, "tainted", "1 where the node joins with a taint, because a step failed that its policy tolerates");
+        text_add(t, "nodestrap_exit_code %lld\n",
+                 (long long)json_integer_value(json_object_get(status, "exit")));
+        metric_head(t, "tainted",
+                    "1 where the node joins with a taint, because a step failed that its policy tolerates");
         text_add(t, "nodestrap_tainted %d\n", streq(json_get_text(status, "verdict"), "tainted"));
 }
 
@@ -201,12 +223,14 @@ static void metrics_runs(Text *t, json_t *runs) {
         metric_head(t, "requests", "requests sent, retries counted");
         json_object_foreach(runs, phases, run) {
                 json_object_foreach(json_object_get(run, "requests"), name, count) {
-                        text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name, (long long)json_integer_value(count));
+                        text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name,
+                                 (long long)json_integer_value(count));
                 }
         }
         metric_head(t, "warnings", "warnings about the input and the machine");
         json_object_foreach(runs, phases, run) {
-                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases, json_array_size(json_object_get(run, "warnings")));
+                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases,
+                         json_array_size(json_object_get(run, "warnings")));
         }
 }
 
@@ -221,12 +245,14 @@ static void metrics_actions(Text *t, json_t *runs) {
                         _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
                         counts[MAX(outcome, 0)]++;
                         if (outcome != OUTCOME_SKIPPED)
-                                text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id, seconds_of(action));
+                                text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id,
+                                         seconds_of(action));
                 }
         }
         metric_head(t, "actions", "actions by outcome");
         for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
-                text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i), counts[i]);
+                text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i),
+                         counts[i]);
 }
 
 static char *metrics_make(json_t *status) {
@@ -242,25 +268,29 @@ static char *metrics_make(json_t *status) {
 /* ---- for people ---- */
 
 static char *console_line(const Verdict *v, const Report *report, double seconds) {
-        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code, v->step ?: "-", seconds,
-                         report->plan ? report->plan->id : "-");
+        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code,
+                         v->step ?: "-", seconds, report->plan ? report->plan->id : "-");
 }
 
 static char *last_line(const Verdict *v, const Report *report, double seconds) {
         const Results *r = report->results;
         if (v->exit_code != EXIT_DONE) {
                 size_t errors = diag_count(report->diag, false);
-                _cleanup_(freep) char *more = errors > 1 ? xasprintf(" (the first of %zu errors)", errors) : xstrdup("");
-                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s%s", v->word, (int)v->exit_code, v->code, v->step,
-                                 (int)strcspn(v->text ?: "", "\n"), v->text ?: "", more);
+                _cleanup_(freep) char *more =
+                        errors > 1 ? xasprintf(" (the first of %zu errors)", errors) : xstrdup("");
+                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s%s", v->word, (int)v->exit_code, v->code,
+                                 v->step, (int)strcspn(v->text ?: "", "\n"), v->text ?: "", more);
         }
-        size_t done = r ? results_count(r, OUTCOME_DONE) : 0, unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
+        size_t done = r ? results_count(r, OUTCOME_DONE) : 0,
+               unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
         size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
         _cleanup_(freep) char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
         if (done == 0)
-                return xasprintf("nodestrap: ok: nothing to change, %zu of %zu actions were so already%s (%s, %.2f s)", unchanged, r ? r->n : 0,
-                                 left_out, report->phases, seconds);
-        return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out, report->phases, seconds);
+                return xasprintf(
+                        "nodestrap: ok: nothing to change, %zu of %zu actions were so already%s (%s, %.2f s)",
+                        unchanged, r ? r->n : 0, left_out, report->phases, seconds);
+        return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out,
+                         report->phases, seconds);
 }
 
 /* A unit's last words, one by one, before the line that names the root cause. */
@@ -276,7 +306,10 @@ static void files_write(const Root *root, const char *status, const char *metric
         if (r >= 0)
                 r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
-                (void)log_line_errno(LOG_WARNING, r, REPORT_STATUS " and metrics.prom beside it are not up to date, as they cannot be written");
+                (void)log_line_errno(
+                        LOG_WARNING, r,
+                        REPORT_STATUS
+                        " and metrics.prom beside it are not up to date, as they cannot be written");
 }
 
 void report_tell(const Diag *diag) {
@@ -306,7 +339,8 @@ ExitCode report_write(const Root *root, const Report *given) {
 
         json_t *status = status_make(root, &report, &v, end_usec);
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
-        _cleanup_(freep) char *console = console_line(&v, &report, seconds), *last = last_line(&v, &report, seconds);
+        _cleanup_(freep) char *console = console_line(&v, &report, seconds),
+                              *last = last_line(&v, &report, seconds);
         json_decref(status);
         if (report.plan)
                 report_tell(&report.plan->warnings);

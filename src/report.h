@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console; and back again for `status`. */
+/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console; and back again
+ * for `status`. */
 #include "apply/apply.h"
 #include "base/str.h"
 
@@ -8,12 +9,14 @@
 #define REPORT_METRICS "/run/nodestrap/metrics.prom"
 #define REPORT_MAX     (16 << 20)       /* of the former */
 
-typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX, _OUTPUT_INVALID = -22 } Output;     /* what a command prints */
+/* what a command prints */
+typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX, _OUTPUT_INVALID = -22 } Output;
 
 typedef struct Report {
         const char *command;            /* "init" */
         const char *phases;             /* "config", "run", "config,run" */
-        const char *step;               /* how far it came, for a failure that belongs to no action; NULL: it did not start */
+        const char *step;               /* how far it came, for a failure that belongs
+                                         * to no action; NULL: it did not start */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
         const Plan *plan;               /* NULL if it did not come to a plan */
         const Results *results;         /* NULL if nothing was applied */
@@ -23,12 +26,14 @@ typedef struct Report {
 
 /* The two lines above a gauge's values. */
 _nonnull_ void metric_head(Text *t, const char *name, const char *help);
-/* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line will say it. */
+/* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line
+ * will say it. */
 _nonnull_ void report_tell(const Diag *diag);
 /* The last line on stderr, for a command that leaves no report behind. Returns the exit code. */
 _nonnull_ ExitCode report_tell_failure(const Report *report);
-/* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of the boot. Returns the exit code: 0 also
- * where the node joins tainted, whose cause has another one in status.json. */
+/* All of it, what report_tell() does too; a report that cannot be written is a warning, never a failure of
+ * the boot. Returns the exit code: 0 also where the node joins tainted, whose cause has another one in
+ * status.json. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
 /* Of the plan that this boot has applied last; NULL where none was. The caller frees it. */
 _nonnull_ char *report_plan_id(const Root *root);

@@ -13,13 +13,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as in any pipeline. */
+/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as
+ * in any pipeline. */
 static void begin_output(void) {
         signal(SIGPIPE, SIG_DFL);
 }
 
 static int end_output(Diag *diag) {
-        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : diag_error(diag, -EIO, CAUSE_FILE, NULL, NULL, "stdout cannot be written");
+        return fflush(stdout) == 0 && !ferror(stdout)
+                       ? 0
+                       : diag_error(diag, -EIO, CAUSE_FILE, "stdout cannot be written");
 }
 
 static int write_output(const char *path, const char *text) {
@@ -46,7 +49,9 @@ int show_json(const Options *o, const json_t *json, Diag *diag) {
                 return end_output(diag);
         }
         int r = write_output(o->output_file, text);
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s cannot be written: %s", o->output_file, strerror(-r)) : 0;
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", o->output_file,
+                                  strerror(-r))
+                     : 0;
 }
 
 /* --write-to: every planned file below a directory of the reader's choice, to look at or to compare. */
@@ -65,7 +70,9 @@ static int write_plan_files(const char *target, const Plan *plan, Diag *diag) {
                 if (a->type == ACTION_WRITE_FILE || a->type == ACTION_WRITE_BLOCK)
                         r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
         }
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the planned files cannot be written there: %s", target, strerror(-r)) : 0;
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
+                                  target, strerror(-r))
+                     : 0;
 }
 
 int show_plan(const Options *o, const Plan *plan, Diag *diag) {
@@ -84,8 +91,11 @@ int show_status(const Options *o, const Root *root, Diag *diag) {
         begin_output();
         int r = report_show(root, o->output);
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_USAGE, NULL, NULL, "there is no " REPORT_STATUS ": nodestrap init has not run since this machine booted");
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, REPORT_STATUS " cannot be shown: %s", strerror(-r)) : 0;
+                return diag_error(diag, r, CAUSE_USAGE,
+                                  "there is no " REPORT_STATUS
+                                  ": nodestrap init has not run since this machine booted");
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r))
+                     : 0;
 }
 
 int show_about(const Options *o, Diag *diag) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a command answers on stdout: the last thing that it does. A reader that goes away ends the program, as in any pipeline. */
+/* What a command answers on stdout: the last thing that it does. A reader that goes away ends the program, as
+ * in any pipeline. */
 #include "cli.h"
 
 /* On stdout, or into the file of --config-output, which may hold secrets (0600). */

@@ -5,9 +5,12 @@
 #include "base/root.h"
 #include "doc/doc.h"
 
-/* Reads every source into blobs, undecoded. User data that does not exist (404) and an empty directory add nothing.
- * imds may be NULL where no source is imds://; each blob's at.source is what messages call it ("user-data", or the path). */
-_must_check_ _nonnull(1, 2, 4, 5) int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret, Diag *diag);
+/* Reads every source into blobs, undecoded. User data that does not exist (404) and an empty directory add
+ * nothing. imds may be NULL where no source is imds://; each blob's at.source is what messages call it
+ * ("user-data", or the path). */
+_must_check_ _nonnull(1, 2, 4, 5) int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret,
+                                                  Diag *diag);
 bool source_is_imds(const char *uri);
-/* Blobs → documents: unpack, split messages, parse. Everything found, of whatever kind; config_load() picks its own. */
+/* Blobs → documents: unpack, split messages, parse. Everything found, of whatever kind; config_load() picks
+ * its own. */
 _must_check_ _nonnull_ int source_decode(Blobs *blobs, Documents *ret, Diag *diag);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a cluster → an ExecCredential with a presigned URL inside, which the API server resolves to find out who asks.
- * https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
- * Byte for byte what the AWS CLI prints at the same second with the same credentials, so that everything that can read that can read
- * this; tests/boot/token-equality.sh compares them. */
+ * The name of a cluster → an ExecCredential with a presigned URL inside, which the API server resolves to
+ * find out who asks. https://kubernetes.io/docs/reference/config-api/client-authentication.v1/ Byte for byte
+ * what the AWS CLI prints at the same second with the same credentials, so that everything that can read that
+ * can read this; tests/boot/token-equality.sh compares them. */
 #include "token.h"
 
 #include "aws/aws.h"
@@ -23,7 +23,8 @@
 
 static const char *const versions[] = { GROUP "v1beta1", GROUP "v1", GROUP "v1alpha1" };
 
-/* The version that the caller speaks, as it says itself in KUBERNETES_EXEC_INFO; callers before Kubernetes 1.20 say nothing. */
+/* The version that the caller speaks, as it says itself in KUBERNETES_EXEC_INFO; callers before
+ * Kubernetes 1.20 say nothing. */
 static const char *find_version(void) {
         const char *text = getenv("KUBERNETES_EXEC_INFO");
         if (!text || !*text)
@@ -33,7 +34,9 @@ static const char *find_version(void) {
         for (size_t i = 0; asked && i < ARRAY_SIZE(versions); i++)
                 if (streq(versions[i], asked))
                         return versions[i];
-        log_warning("KUBERNETES_EXEC_INFO asks for no version of ExecCredential that is known here; it gets %s.", versions[0]);
+        log_warning(
+                "KUBERNETES_EXEC_INFO asks for no version of ExecCredential that is known here; it gets %s.",
+                versions[0]);
         return versions[0];
 }
 
@@ -46,11 +49,13 @@ static int find_region(const TokenRequest *q, Imds *imds, char **ret, Diag *diag
                 }
         int r = imds_get(imds, "meta-data/placement/region", ret, NULL, diag);
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL, "the metadata service does not say the region; name it with --region");
+                return diag_error(diag, r, CAUSE_FACTS,
+                                  "the metadata service does not say the region; name it with --region");
         return r;
 }
 
-static int find_credentials(const TokenRequest *q, Imds *imds, const char *region, Credentials *ret, Diag *diag) {
+static int find_credentials(const TokenRequest *q, Imds *imds, const char *region, Credentials *ret,
+                            Diag *diag) {
         Credentials own = {};
         int r = credentials_get(imds, region, q->deadline_usec, q->role_arn ? &own : ret, diag);
         if (r < 0 || !q->role_arn)
@@ -71,7 +76,8 @@ static char *encode(const char *url) {
 
 int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *diag) {
         uint64_t now = now_usec(), left = q->deadline_usec - MIN(now, q->deadline_usec);
-        _cleanup_(imds_freep) Imds *imds = imds_new(left > 2 * IMDS_LAST_USEC ? left - IMDS_LAST_USEC : IMDS_LAST_USEC);
+        _cleanup_(imds_freep) Imds *imds =
+                imds_new(left > 2 * IMDS_LAST_USEC ? left - IMDS_LAST_USEC : IMDS_LAST_USEC);
         _cleanup_(credentials_done) Credentials credentials = {};
         _cleanup_(freep) char *region = NULL, *url = NULL;
 
@@ -92,17 +98,21 @@ static char *make_credential(const char *version, const char *token, int64_t now
         struct tm tm = {};
         time_t t = now + LIFE_SEC;
         strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-        return xasprintf("{\n    \"kind\": \"ExecCredential\",\n    \"apiVersion\": \"%s\",\n    \"spec\": {},\n    \"status\": {\n"
-                         "        \"expirationTimestamp\": \"%s\",\n        \"token\": \"%s\"\n    }\n}\n\n", version, until, token);
+        return xasprintf("{\n    \"kind\": \"ExecCredential\",\n    \"apiVersion\": \"%s\",\n    \"spec\": "
+                         "{},\n    \"status\": {\n"
+                         "        \"expirationTimestamp\": \"%s\",\n        \"token\": \"%s\"\n    }\n}\n\n",
+                         version, until, token);
 }
 
 int token_print(const Options *o, Diag *diag) {
-        TokenRequest request = { o->cluster_id ?: o->cluster_name, o->region, o->role_arn, now_usec() + TOTAL_USEC };
+        TokenRequest request = { o->cluster_id ?: o->cluster_name, o->region, o->role_arn,
+                                 now_usec() + TOTAL_USEC };
         _cleanup_(freep) char *token = NULL;
         int64_t now = 0;
 
         if (!o->development)
-                log_set_level(LOG_WARNING);     /* in kubelet's journal every 14 minutes: what passed again is not worth a line */
+                /* in kubelet's journal every 14 minutes: what passed again is not worth a line */
+                log_set_level(LOG_WARNING);
         const char *version = find_version();
         int r = token_make(&request, &token, &now, diag);
         if (r < 0)

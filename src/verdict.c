@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a verdict reaches people: the journal keeps it with fields, the console shows it where nobody can log in, stderr ends with it. */
+ * How a verdict reaches people: the journal keeps it with fields, the console shows it where nobody can log
+ * in, stderr ends with it. */
 #include "verdict.h"
 
 #include "base/log.h"
@@ -42,7 +43,8 @@ void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
         json_object_set_new(object, "planId", text_json(plan_id));
 }
 
-static void journal_send(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line) {
+static void journal_send(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                         const char *line) {
         char *fields[] = {
                 xasprintf("MESSAGE=%s", line),
                 xstrdup("MESSAGE_ID=" MESSAGE_ID),
@@ -71,8 +73,8 @@ static void console_write(const char *line) {
         size_t left = strlen(line);
         if (fd < 0)
                 return;
-        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that nobody drains
-         * must not hold up the boot. */
+        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console
+         * that nobody drains must not hold up the boot. */
         for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
                 struct pollfd ready = { .fd = fd, .events = POLLOUT };
                 ssize_t n = write(fd, line, left);
@@ -86,14 +88,16 @@ static void console_write(const char *line) {
         close(fd);
 }
 
-void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line) {
+void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                      const char *line) {
         _cleanup_(freep) char *whole = xasprintf("%s\n", line);
         journal_send(v, phases, plan_id, seconds, line);
         console_write(whole);
 }
 
 void verdict_tell(const Verdict *v, const char *line) {
-        _cleanup_(freep) char *priority = log_to_journal() ? xasprintf("<%d>", verdict_level(v)) : xstrdup("");
+        _cleanup_(freep) char *priority =
+                log_to_journal() ? xasprintf("<%d>", verdict_level(v)) : xstrdup("");
         _cleanup_(freep) char *all = xasprintf("%s%s\n", priority, line);
         (void)!write(STDERR_FILENO, all, strlen(all));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One verdict, and where it goes: status files, journal, console, the last line on stderr. Nothing of it can hold a secret. */
+/* One verdict, and where it goes: status files, journal, console, the last line on stderr. Nothing of it can
+ * hold a secret. */
 #include "base/error.h"
 #include <jansson.h>
 
@@ -17,7 +18,8 @@ json_t *text_json(const char *text);
 /* verdict, code, exit, step, text and planId */
 _nonnull(1, 2) void verdict_put(json_t *object, const Verdict *v, const char *plan_id);
 /* An entry with fields in the journal, and the line on the console. */
-_nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds, const char *line);
+_nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                                const char *line);
 /* The last line on stderr. */
 _nonnull_ void verdict_tell(const Verdict *v, const char *line);
 /* "2026-01-02T03:04:05Z": now, by a clock that may not be set yet. */

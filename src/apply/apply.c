@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready together are staged,
- * synced and published together; the rest works through one sd-event loop, each task under its own deadline. A plan of files
- * alone needs no loop and no bus and gets none. */
+ * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready
+ * together are staged, synced and published together; the rest works through one sd-event loop, each task
+ * under its own deadline. A plan of files alone needs no loop and no bus and gets none. */
 #include "apply/device.h"
 #include "apply/executor.h"
 #include "apply/storage.h"
@@ -79,7 +79,8 @@ void results_done(Results *r) {
 const Result *results_first_failure(const Results *r) {
         const Result *first = NULL;
         for (size_t i = 0; i < r->n; i++)
-                if (r->items[i].outcome == OUTCOME_FAILED && (!first || r->items[i].end_usec < first->end_usec))
+                if (r->items[i].outcome == OUTCOME_FAILED &&
+                    (!first || r->items[i].end_usec < first->end_usec))
                         first = &r->items[i];
         return first;
 }
@@ -138,7 +139,7 @@ void task_watch(Task *t) {
 /* The node can do without it: what comes behind it goes on. */
 static void task_miss(Task *t, const char *text) {
         const char *code = task_executor(t)->missed ?: action_type_to_string(t->action->type);
-        diag_warn(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
         task_end(t, OUTCOME_UNCHANGED);
 }
 
@@ -156,7 +157,7 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
                 return r;
         }
         /* The first line alone: what follows it (a unit's own words) is for the status and the journal. */
-        diag_error(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        diag_error_at(t->apply->diag, r, cause, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
         free(t->result->text);
         t->result->text = TAKE_PTR(text);
         t->result->outcome = OUTCOME_FAILED;
@@ -229,9 +230,9 @@ static void *task_sync(void *userdata) {
         return NULL;
 }
 
-/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each after the other only
- * in ten times that. One syncfs() would be a little faster still, but it waits for all that others have written, which at boot
- * has no bound. */
+/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each
+ * after the other only in ten times that. One syncfs() would be a little faster still, but it waits for all
+ * that others have written, which at boot has no bound. */
 static void batch_sync(Apply *a) {
         pthread_t threads[BATCH_MAX + 1];
         size_t n = 0;
@@ -248,20 +249,25 @@ static void batch_sync(Apply *a) {
                 pthread_join(threads[--n], NULL);
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
-                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "written", a->tasks[i].action->target);
+                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "written",
+                                        a->tasks[i].action->target);
 }
 
-/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So none is renamed into
- * its place while one of them cannot be prepared. */
+/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So
+ * none is renamed into its place while one of them cannot be prepared. */
 static void batch_withhold(Apply *a) {
         const Task *failed = NULL;
         for (size_t i = 0; i < a->n && !failed; i++)
-                if (a->tasks[i].result->outcome == OUTCOME_FAILED && a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
+                if (a->tasks[i].result->outcome == OUTCOME_FAILED &&
+                    a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
                         failed = &a->tasks[i];
         for (size_t i = 0; i < a->n && failed; i++)
                 if (a->tasks[i].state == TASK_STAGED && a->tasks[i].action->phase == PHASE_CONFIG)
-                        task_skip(&a->tasks[i], xasprintf("left as it was: the configuration is written whole or not at all, and %s failed",
-                                                          failed->action->id), false);
+                        task_skip(&a->tasks[i],
+                                  xasprintf("left as it was: the configuration is written whole or not at "
+                                            "all, and %s failed",
+                                            failed->action->id),
+                                  false);
 }
 
 /* Without a word where it fails: prune-files writes the same file, and its failure is told. */
@@ -276,7 +282,8 @@ static void announce(Apply *a) {
 
 static void announcement_stage(Apply *a) {
         for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].action->type == ACTION_PRUNE_FILES && manifest_announce(&a->tasks[i], &a->announcement.tmp) > 0)
+                if (a->tasks[i].action->type == ACTION_PRUNE_FILES &&
+                    manifest_announce(&a->tasks[i], &a->announcement.tmp) > 0)
                         a->announcement.state = TASK_STAGED;
 }
 
@@ -341,7 +348,8 @@ static int task_arm(Task *t) {
         sd_event *event = NULL;
         int r = apply_event(t->apply, &event);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC,
+                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC,
+                                               t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC,
                                                USEC_PER_MSEC, on_deadline, t);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
 }
@@ -365,7 +373,8 @@ static void task_begin(Task *t) {
         int r = e->check(t);
         if (r == CHECK_DONE_ALREADY)
                 task_end(t, OUTCOME_UNCHANGED);
-        else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)        /* the timer comes first: it brings the loop with it */
+        /* the timer comes first: it brings the loop with it */
+        else if (r > 0 && task_arm(t) >= 0 && r == CHECK_NEEDED)
                 task_checked(t, true);
 }
 
@@ -410,11 +419,13 @@ static void apply_interrupt(Apply *a) {
                 else if (t->state == TASK_RUNNING) {
                         if (e->cancel)
                                 e->cancel(t);
-                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s", stop_name(a->interrupted));
+                        (void)task_fail(t, -EINTR, CAUSE_INTERRUPTED, "stopped by %s",
+                                        stop_name(a->interrupted));
                 }
         }
         if (!diag_first_error(a->diag) && a->n > 0)
-                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s before the plan was carried out", stop_name(a->interrupted));
+                (void)diag_error(a->diag, -EINTR, CAUSE_INTERRUPTED,
+                                 "stopped by %s before the plan was carried out", stop_name(a->interrupted));
         for (size_t i = 0; i < a->n; i++)
                 if (a->tasks[i].state == TASK_PENDING)
                         task_skip(&a->tasks[i], xstrdup("stopped by a signal before it began"), false);
@@ -439,10 +450,12 @@ static int apply_run(Apply *a) {
                 if (tasks_begin_ready(a))
                         continue;
                 if (a->in_flight == 0)
-                        return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL, NULL, NULL, "the plan's actions wait for each other in a circle");
+                        return diag_error(a->diag, -EDEADLK, CAUSE_INTERNAL,
+                                          "the plan's actions wait for each other in a circle");
                 int r = sd_event_run(a->event, UINT64_MAX);
                 if (r < 0)
-                        return diag_error(a->diag, r, CAUSE_INTERNAL, NULL, NULL, "the event loop failed: %s", strerror(-r));
+                        return diag_error(a->diag, r, CAUSE_INTERNAL, "the event loop failed: %s",
+                                          strerror(-r));
         }
         return 0;
 }
@@ -458,8 +471,8 @@ static int tasks_find(Apply *a, size_t i, char *const *ids, Task **to, size_t *n
         for (; ids && *ids; ids++) {
                 Task *before = task_find(a, *ids, i);
                 if (!before)
-                        return diag_error(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
-                                          "it comes after %s, which is not before it in the plan", *ids);
+                        return diag_error_at(a->diag, -EINVAL, CAUSE_INTERNAL, NULL, a->tasks[i].action->id,
+                                             "it comes after %s, which is not before it in the plan", *ids);
                 to[(*n)++] = before;
         }
         return 0;
@@ -474,7 +487,8 @@ static int task_link(Apply *a, size_t i) {
                 r = tasks_find(a, i, t->action->after_any, t->after_any, &t->n_after_any);
         if (r < 0)
                 return r;
-        /* Nothing is removed, and the manifest names no new file, unless everything before it could be written. */
+        /* Nothing is removed, and the manifest names no new file, unless everything before it could be
+         * written. */
         for (size_t k = 0; k < i && t->action->type == ACTION_PRUNE_FILES; k++)
                 if (task_executor(&a->tasks[k])->stage)
                         t->after[t->n_after++] = &a->tasks[k];
@@ -487,7 +501,10 @@ static int tasks_make(Apply *a, Results *results) {
         results->items = xcalloc(a->n, sizeof *results->items);
         for (size_t i = 0; i < a->n; i++) {
                 results->items[i].action = &a->plan->actions[i];
-                a->tasks[i] = (Task){ .apply = a, .action = &a->plan->actions[i], .result = &results->items[i], .tmp = { .dir_fd = -1, .fd = -1 } };
+                a->tasks[i] = (Task){ .apply = a,
+                                      .action = &a->plan->actions[i],
+                                      .result = &results->items[i],
+                                      .tmp = { .dir_fd = -1, .fd = -1 } };
         }
         for (size_t i = 0; i < a->n; i++) {
                 int r = task_link(a, i);
@@ -511,17 +528,22 @@ static void apply_done(Apply *a) {
         a->event = sd_event_unref(a->event);
 }
 
-/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging itself. */
+/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging
+ * itself. */
 static void sweep(const Apply *a) {
         for (size_t i = 0; i < a->n; i++) {
                 const Task *t = &a->tasks[i];
                 if (task_executor(t)->stage && root_tmp_sweep(a->root, t->action->target) > 0)
-                        log_debug("%s: removed what a run that was killed had left beside it", t->action->target);
+                        log_debug("%s: removed what a run that was killed had left beside it",
+                                  t->action->target);
         }
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
-        _cleanup_(apply_done) Apply a = { .root = root, .plan = plan, .diag = diag, .announcement.tmp = { .dir_fd = -1, .fd = -1 },
+        _cleanup_(apply_done) Apply a = { .root = root,
+                                          .plan = plan,
+                                          .diag = diag,
+                                          .announcement.tmp = { .dir_fd = -1, .fd = -1 },
                                           .threads_left = &ret->threads_left };
         sigset_t held, before;
         *ret = (Results){};
@@ -530,12 +552,15 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                 return r;
         signals_set(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "cannot hold back signals: %s", strerror(errno));
+                return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
+                                  strerror(errno));
         sweep(&a);
         announcement_stage(&a);
         r = apply_run(&a);
-        signals_look(&a);       /* one that came after the last action must not end us before the report is written */
-        if (!a.interrupted)     /* else the process is about to end, and a second signal must not keep it from saying why */
+        /* one that came after the last action must not end us before the report is written */
+        signals_look(&a);
+        /* else the process is about to end, and a second signal must not keep it from saying why */
+        if (!a.interrupted)
                 sigprocmask(SIG_SETMASK, &before, NULL);
         return r < 0 ? r : results_first_failure(ret) ? -EIO : 0;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or stopped: the image decided
- * whether it runs, and some of them refuse it (RefuseManualStart, facts: nvidia 7.2). What has not begun has nothing to wait for. */
+ * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or
+ * stopped: the image decided whether it runs, and some of them refuse it (RefuseManualStart, facts:
+ * nvidia 7.2). What has not begun has nothing to wait for. */
 #include "apply/unit.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 
-/* Also between two attempts of a unit that systemd restarts; since v254 its state may be "failed" there for a moment. */
+/* Also between two attempts of a unit that systemd restarts; since v254 its state may be "failed" there for a
+ * moment. */
 static bool is_busy(const UnitState *s) {
-        return *s->job || streq(s->active, "activating") || streq(s->active, "deactivating") || strstr(s->sub, "auto-restart");
+        return *s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
+               strstr(s->sub, "auto-restart");
 }
 
 /* The job is somebody else's, and may be another one each time systemd restarts the unit. */
@@ -47,7 +50,9 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 }
 
 int await_check(Task *t) {
-        static const UnitKind kind = { .ended = job_ended, .changed = look, .failed = "failed", .history = true };
+        static const UnitKind kind = {
+                .ended = job_ended, .changed = look, .failed = "failed", .history = true
+        };
         return unit_look(t, &kind, on_checked);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How systemd is called (sd-bus, all asynchronous) and what its answers mean; unit.c decides when. The bus is opened when the
- * first unit action needs it. */
+ * How systemd is called (sd-bus, all asynchronous) and what its answers mean; unit.c decides when. The bus is
+ * opened when the first unit action needs it. */
 #include "apply/unit.h"
 
 #include "base/log.h"
@@ -12,18 +12,21 @@
 #include <stdarg.h>
 #include <systemd/sd-login.h>
 
-#define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline, not with the bus's own 25 s */
+#define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline,
+                                              * not with the bus's own 25 s */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
 #define TAIL_LINES 5
 
 #define PRIVATE_SOCKET "unix:path=/run/systemd/private"
 
-/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no name. */
+/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no
+ * name. */
 struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
 
 static bool task_is_unit(const Task *t) {
-        static const ActionType types[] = { ACTION_START_UNIT, ACTION_STOP_UNIT, ACTION_RESTART_UNIT, ACTION_RELOAD_MANAGER, ACTION_MASK_UNIT,
-                                            ACTION_UNMASK_UNIT, ACTION_AWAIT_UNIT };
+        static const ActionType types[] = { ACTION_START_UNIT,     ACTION_STOP_UNIT, ACTION_RESTART_UNIT,
+                                            ACTION_RELOAD_MANAGER, ACTION_MASK_UNIT, ACTION_UNMASK_UNIT,
+                                            ACTION_AWAIT_UNIT };
         for (size_t i = 0; i < ARRAY_SIZE(types) && t->data; i++)
                 if (types[i] == t->action->type)
                         return true;
@@ -36,7 +39,8 @@ static void bus_broken(Apply *a, const char *why) {
                 if (task_is_unit(&a->tasks[i]) && a->tasks[i].state == TASK_WATCHED)
                         task_end(&a->tasks[i], OUTCOME_DONE);
                 else if (task_is_unit(&a->tasks[i]))
-                        (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS, "the connection to systemd was lost (%s); look at dbus.service", why);
+                        (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS,
+                                        "the connection to systemd was lost (%s); look at dbus.service", why);
 }
 
 static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
@@ -59,7 +63,8 @@ static int on_job_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_err
                 return 0;
         for (size_t i = 0; i < a->n; i++) {
                 Unit *u = task_is_unit(&a->tasks[i]) ? a->tasks[i].data : NULL;
-                if (u && u->job && streq(u->job, job))  /* maybe of several: one may wait for a job that is another's */
+                /* maybe of several: one may wait for a job that is another's */
+                if (u && u->job && streq(u->job, job))
                         unit_job_removed(u, result);
         }
         return 0;
@@ -75,8 +80,9 @@ Bus *bus_free(Bus *b) {
 }
 DEFINE_CLEANUP(Bus *, bus_free)
 
-/* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the configuration phase
- * runs before sysinit.target, and a message to the bus would have to wait for a start that waits for this phase. */
+/* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the
+ * configuration phase runs before sysinit.target, and a message to the bus would have to wait for a start
+ * that waits for this phase. */
 static int bus_connect(Bus *b) {
         int r = sd_bus_new(&b->bus);
         if (r >= 0)
@@ -90,8 +96,8 @@ static int bus_connect(Bus *b) {
         return sd_bus_open_system(&b->bus);
 }
 
-/* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a bus systemd sends
- * signals only when somebody subscribed. */
+/* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a
+ * bus systemd sends signals only when somebody subscribed. */
 static int bus_open(Apply *a) {
         _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
         sd_event *event = NULL;
@@ -103,12 +109,15 @@ static int bus_open(Apply *a) {
         if (r >= 0)
                 r = sd_bus_attach_event(b->bus, event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
-                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, a);
+                r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local",
+                                              "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
+                                              "Disconnected", on_disconnected, NULL, a);
         if (r >= 0)
-                r = sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved", on_job_removed, NULL, a);
+                r = sd_bus_match_signal_async(b->bus, NULL, b->sender, MANAGER_PATH, MANAGER, "JobRemoved",
+                                              on_job_removed, NULL, a);
         if (r >= 0)
-                r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe", on_subscribed, a, "");
+                r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe",
+                                             on_subscribed, a, "");
         if (r < 0)
                 return r;
         (void)sd_pid_get_unit(0, &b->own_unit);
@@ -117,18 +126,20 @@ static int bus_open(Apply *a) {
 }
 
 static int bus_fail(Unit *u, int r) {
-        return task_fail(u->task, r, CAUSE_BUS, "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
+        return task_fail(u->task, r, CAUSE_BUS,
+                         "systemd cannot be reached (%s); is this machine run by systemd, and by root?",
                          strerror(-r));
 }
 
 /* ---- calls ---- */
 
-int unit_call(Unit *u, const char *path, const char *interface, const char *member, sd_bus_message_handler_t reply,
-              const char *types, ...) {
+int unit_call(Unit *u, const char *path, const char *interface, const char *member,
+              sd_bus_message_handler_t reply, const char *types, ...) {
         va_list ap;
         u->call = sd_bus_slot_unref(u->call);
         va_start(ap, types);
-        int r = sd_bus_call_method_asyncv(u->task->apply->bus->bus, &u->call, SYSTEMD, path, interface, member, reply, u, types, ap);
+        int r = sd_bus_call_method_asyncv(u->task->apply->bus->bus, &u->call, SYSTEMD, path, interface,
+                                          member, reply, u, types, ap);
         va_end(ap);
         return r < 0 ? bus_fail(u, r) : 0;
 }
@@ -139,11 +150,13 @@ int unit_get_all(Unit *u, sd_bus_message_handler_t reply) {
 }
 
 void unit_tell(Unit *u, const char *member, const char *name) {
-        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, member, NULL, NULL, "s", name);
+        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, member,
+                                       NULL, NULL, "s", name);
 }
 
 void job_cancel(Unit *u) {
-        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, u->job, SYSTEMD ".Job", "Cancel", NULL, NULL, "");
+        (void)sd_bus_call_method_async(u->task->apply->bus->bus, NULL, SYSTEMD, u->job, SYSTEMD ".Job",
+                                       "Cancel", NULL, NULL, "");
 }
 
 int unit_reply(Unit *u, sd_bus_message *m) {
@@ -153,10 +166,11 @@ int unit_reply(Unit *u, sd_bus_message *m) {
                 return 0;
         int r = -sd_bus_message_get_errno(m);
         if (sd_bus_error_has_name(error, SYSTEMD ".NoSuchUnit"))
-                return task_fail(u->task, r, CAUSE_UNIT_MISSING, "%s does not exist on this machine", u->name);
+                return task_fail(u->task, r, CAUSE_UNIT_MISSING, "%s does not exist on this machine",
+                                 u->name);
         bool ours = startswith(error->name, SYSTEMD ".");
-        return task_fail(u->task, r, ours ? unit_cause(u->name) : CAUSE_BUS, "systemd refused %s for %s: %s", u->method ?: "the call", u->name,
-                         error->message ?: error->name);
+        return task_fail(u->task, r, ours ? unit_cause(u->name) : CAUSE_BUS, "systemd refused %s for %s: %s",
+                         u->method ?: "the call", u->name, error->message ?: error->name);
 }
 
 /* ---- properties ---- */
@@ -191,7 +205,8 @@ void unit_state_done(UnitState *s) {
 static int property_read_text(sd_bus_message *m, const struct Property *p, char **field) {
         const char *text = "";
         uint32_t id = 0;
-        int r = p->type == 'j' ? sd_bus_message_read(m, "v", "(uo)", &id, &text) : sd_bus_message_read(m, "v", "s", &text);
+        int r = p->type == 'j' ? sd_bus_message_read(m, "v", "(uo)", &id, &text)
+                               : sd_bus_message_read(m, "v", "s", &text);
         if (r < 0)
                 return r;
         free(*field);
@@ -247,7 +262,9 @@ int unit_read_all(Unit *u, sd_bus_message *m) {
         unit_state_done(&u->state);
         r = state_read(m, &u->state);
         state_complete(&u->state);
-        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s", u->name, strerror(-r)) : 0;
+        return r < 0 ? task_fail(u->task, r, CAUSE_BUS, "systemd's answer about %s cannot be read: %s",
+                                 u->name, strerror(-r))
+                     : 0;
 }
 
 static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
@@ -266,8 +283,9 @@ int unit_connect(Unit *u, bool signals) {
         if (r >= 0 && a->bus->broken)
                 r = -ECONNRESET;
         if (r >= 0 && signals)
-                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, a->bus->sender, u->path, "org.freedesktop.DBus.Properties",
-                                              "PropertiesChanged", on_changed, NULL, u);
+                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, a->bus->sender, u->path,
+                                              "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                                              on_changed, NULL, u);
         return r < 0 ? bus_fail(u, r) : 0;
 }
 
@@ -303,7 +321,8 @@ char *job_blockers(Unit *u) {
 static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *own = u->task->apply->bus->own_unit, *unit, *job;
-        if (!u->job || sd_bus_message_is_method_error(m, NULL) || sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
+        if (!u->job || sd_bus_message_is_method_error(m, NULL) ||
+            sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
                 return 0;                       /* the job is over already */
         while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
                 if (!streq(unit, own)) {
@@ -313,7 +332,9 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 if (!u->foreign)
                         job_cancel(u);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
-                                "%s is ordered after %s, which would wait for it for ever; remove that After= (or the Before= in %s)", u->name, own, own);
+                                "%s is ordered after %s, which would wait for it for ever; remove that "
+                                "After= (or the Before= in %s)",
+                                u->name, own, own);
                 return 0;
         }
         return 0;
@@ -323,7 +344,8 @@ void unit_look_for_deadlock(Unit *u, const char *job) {
         Bus *b = u->task->apply->bus;
         if (!b->own_unit || u->n_blockers >= BLOCKERS_MAX)
                 return;
-        if (sd_bus_call_method_async(b->bus, &u->blockers[u->n_blockers], SYSTEMD, job, SYSTEMD ".Job", "GetBefore", on_blockers, u, "") >= 0)
+        if (sd_bus_call_method_async(b->bus, &u->blockers[u->n_blockers], SYSTEMD, job, SYSTEMD ".Job",
+                                     "GetBefore", on_blockers, u, "") >= 0)
                 u->n_blockers++;
 }
 
@@ -354,13 +376,16 @@ static char *exit_text(const UnitState *s) {
                 return xstrdup("its program cannot be executed (status 203/EXEC)");
         if (s->code == CLD_EXITED)
                 return xasprintf("its process exited with status %d", s->status);
-        return xasprintf("its process was killed by signal %d%s%s", s->status, signal ? "/" : "", signal ?: "");
+        return xasprintf("its process was killed by signal %d%s%s", s->status, signal ? "/" : "",
+                         signal ?: "");
 }
 
-static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name, const char *contents) {
+static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name,
+                                    const char *contents) {
         sd_bus *bus = u->task->apply->bus->bus;
         sd_bus_message *call = NULL, *reply = NULL;
-        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->path, "org.freedesktop.DBus.Properties", "Get");
+        int r = sd_bus_message_new_method_call(bus, &call, SYSTEMD, u->path,
+                                               "org.freedesktop.DBus.Properties", "Get");
         if (r >= 0)
                 r = sd_bus_message_append(call, "ss", interface, name);
         if (r >= 0)
@@ -381,19 +406,22 @@ static char *conditions_unmet(const Unit *u) {
         sd_bus_message *m = property_ask(u, SYSTEMD ".Unit", "Conditions", "a(sbbsi)");
         while (m && sd_bus_message_read(m, "(sbbsi)", &type, &trigger, &negate, &parameter, &state) > 0)
                 if (state < 0)
-                        strv_push(&unmet, xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "", parameter));
+                        strv_push(&unmet, xasprintf("%s=%s%s%s", type, trigger ? "|" : "", negate ? "!" : "",
+                                                    parameter));
         sd_bus_message_unref(m);
         return unmet ? strv_join(unmet, ", ") : NULL;
 }
 
-/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly; NULL where none did, or nobody knows. */
+/* "/etc/eks/condition.sh (status 1)": the first command of that property which ended badly; NULL where none
+ * did, or nobody knows. */
 static char *command_failed(const Unit *u, const char *property) {
         const char *path;
         char *command = NULL;
         int status;
         sd_bus_message *m = property_ask(u, SYSTEMD ".Service", property, "a(sasbttttuii)");
-        while (m && !command && sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 && sd_bus_message_read(m, "s", &path) > 0 &&
-               sd_bus_message_skip(m, "asbttttui") >= 0 && sd_bus_message_read(m, "i", &status) > 0 && sd_bus_message_exit_container(m) >= 0)
+        while (m && !command && sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 &&
+               sd_bus_message_read(m, "s", &path) > 0 && sd_bus_message_skip(m, "asbttttui") >= 0 &&
+               sd_bus_message_read(m, "i", &status) > 0 && sd_bus_message_exit_container(m) >= 0)
                 if (status != 0)
                         command = xasprintf("%s (status %d)", path, status);
         sd_bus_message_unref(m);
@@ -402,10 +430,12 @@ static char *command_failed(const Unit *u, const char *property) {
 
 bool unit_was_skipped(const Unit *u) {
         const UnitState *s = &u->state;
-        return streq(s->active, "inactive") && (streq(s->result, "exec-condition") || (!s->condition && streq(s->result, "success")));
+        return streq(s->active, "inactive") &&
+               (streq(s->result, "exec-condition") || (!s->condition && streq(s->result, "success")));
 }
 
-/* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no program was asked. */
+/* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no
+ * program was asked. */
 static char *skip_text(const Unit *u) {
         _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
         if (unmet)
@@ -413,7 +443,8 @@ static char *skip_text(const Unit *u) {
         if (!streq(u->state.result, "exec-condition"))
                 return xstrdup("one of its Condition…= is not met, so systemd did not start it");
         program = command_failed(u, "ExecCondition");
-        return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it", program ? " " : "", program ?: "");
+        return xasprintf("its ExecCondition=%s%s said no, so systemd did not start it", program ? " " : "",
+                         program ?: "");
 }
 
 static char *failure_text(const Unit *u) {
@@ -428,18 +459,24 @@ static char *failure_text(const Unit *u) {
                         return xstrdup(service_results[i].text);
         if (s->code != 0)
                 return exit_text(s);
-        _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");   /* it never had a main process */
+        /* it never had a main process */
+        _cleanup_(freep) char *command = command_failed(u, "ExecStartPre") ?: command_failed(u, "ExecStart");
         if (command)
                 return xasprintf("its command %s failed", command);
         return xasprintf("it is %s (%s), result %s", s->active, s->sub, *s->result ? s->result : "unknown");
 }
 
-/* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their words by default. */
+/* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their
+ * words by default. */
 static const struct { const char *name; Cause cause; const char *log; } known_units[] = {
-        { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },        /* facts: nvidia 1.4 */
-        { "nvidia-imex.service",           CAUSE_IMEX,           "/var/log/nvidia-imex.log"   },        /* 3.2 */
-        { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },        /* 7.1 */
-        { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },        /* 7.2 */
+        /* facts: nvidia 1.4 */
+        { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },
+        /* 3.2 */
+        { "nvidia-imex.service",           CAUSE_IMEX,           "/var/log/nvidia-imex.log"   },
+        /* 7.1 */
+        { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },
+        /* 7.2 */
+        { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },
         { "nvidia-setup.service",          CAUSE_DRIVER,         NULL                         },
         { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
 };
@@ -478,7 +515,8 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
         _cleanup_(freep) char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
         if (u->state.restarts > 0)
-                text_add(t, "; systemd restarted it %u time%s", u->state.restarts, u->state.restarts > 1 ? "s" : "");
+                text_add(t, "; systemd restarted it %u time%s", u->state.restarts,
+                         u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
                 text_add(t, "; systemd goes on restarting it");
         if (n > 0)
@@ -495,7 +533,8 @@ char *unit_failure(const Unit *u, uint64_t since_usec) {
 }
 
 void unit_fail(Unit *u) {
-        _cleanup_(strv_freep) char **lines = journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
+        _cleanup_(strv_freep) char **lines =
+                journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
         _cleanup_(text_done) Text t = {};
         failure_add(&t, u, lines);
         if (u->calls > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * generate-cdi → nvidia-ctk: the file by which container runtimes know the GPUs. It is made outside of the directory that they watch,
- * for they read whatever ends in .yaml there, and takes its place with one rename, only where it differs. */
+ * generate-cdi → nvidia-ctk: the file by which container runtimes know the GPUs. It is made outside of the
+ * directory that they watch, for they read whatever ends in .yaml there, and takes its place with one rename,
+ * only where it differs. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -19,7 +20,10 @@ static int publish(Work *w) {
         if (r >= 0 && size == 0)
                 r = -ENODATA;
         if (r < 0)
-                return work_fail(w, r, CAUSE_CDI, "nvidia-ctk ended well, but what it was to write to " DRAFT " cannot be used: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_CDI,
+                                 "nvidia-ctk ended well, but what it was to write to " DRAFT
+                                 " cannot be used: %s",
+                                 strerror(-r));
         r = root_replace_volatile(w->root, target, text, size, 0644);
         return r < 0 ? work_fail(w, r, CAUSE_CDI, "%s cannot be written: %s", target, strerror(-r)) : r;
 }
@@ -29,12 +33,14 @@ static bool is_divided_into_nothing(NvmlDevice device) {
         _cleanup_(freep) NvmlProfile *profiles = NULL;
         bool on = false, pending = false;
         size_t n = 0;
-        return nvml_mig_mode(device, &on, &pending) == NVML_OK && on && nvml_mig_profiles(device, &profiles, &n) == NVML_OK &&
+        return nvml_mig_mode(device, &on, &pending) == NVML_OK && on &&
+               nvml_mig_profiles(device, &profiles, &n) == NVML_OK &&
                nvml_mig_instances(device, profiles, n, &there) == NVML_OK && there.n == 0;
 }
 
-/* "GPU 3 (0000:86:00.0)": in MIG mode and without an instance, with which the generator fails (Azure/AgentBaker#8736). A100 keeps the mode
- * over reboots, and never the instances. NULL: no such GPU, or nobody knows. */
+/* "GPU 3 (0000:86:00.0)": in MIG mode and without an instance, with which the generator fails
+ * (Azure/AgentBaker#8736). A100 keeps the mode over reboots, and never the instances. NULL: no such GPU, or
+ * nobody knows. */
 static char *gpu_without_instances(Work *w) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
         NvmlGpus gpus = {};
@@ -49,21 +55,26 @@ static char *gpu_without_instances(Work *w) {
         return name;
 }
 
-/* Instances that the configuration asks for are there by now: those that are missing are another's to make, such as NVIDIA's MIG
- * manager, which needs kubelet for it and makes the file itself then. */
+/* Instances that the configuration asks for are there by now: those that are missing are another's to make,
+ * such as NVIDIA's MIG manager, which needs kubelet for it and makes the file itself then. */
 static int generator_failed(Work *w, int r) {
         _cleanup_(freep) char *gpu = r == -EIO ? gpu_without_instances(w) : NULL;
         if (!gpu)
                 return r;
-        diag_warn(&w->warnings, "cdi", NULL, w->action->id, "no file was made: %s is in MIG mode and has no instance, which nvidia-ctk does not take; whoever "
-                  "makes instances has to make it, or name them in spec.accelerator.nvidia.mig", gpu);
+        diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
+                     "no file was made: %s is in MIG mode and has no instance, which nvidia-ctk does not "
+                     "take; whoever "
+                     "makes instances has to make it, or name them in spec.accelerator.nvidia.mig",
+                     gpu);
         return 0;
 }
 
 /* Such images boot well and run pods: containerd's NVIDIA runtime gives them GPUs without this file. */
 static int generator_missing(Work *w) {
-        diag_warn(&w->warnings, "cdi", NULL, w->action->id, "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); containers get "
-                  "GPUs only through the legacy nvidia runtime");
+        diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
+                     "no file was made: nvidia-ctk is not there (package nvidia-container-toolkit); "
+                     "containers get "
+                     "GPUs only through the legacy nvidia runtime");
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them (facts: nvidia 7.1); or the
- * GPU's defaults. What a model does not have is left, and one that is divided keeps what it has. */
+ * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them
+ * (facts: nvidia 7.1); or the GPU's defaults. What a model does not have is left, and one that is divided
+ * keeps what it has. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -26,7 +27,10 @@ static bool accepted(Tuning *t, int code, const char *what) {
                 return false;
         }
         _cleanup_(freep) char *text = nvml_text(code);
-        int r = t->failure < 0 ? 0 : work_miss(t->w, -EIO, CAUSE_NVML, "clocks", "%s: %s cannot be set: %s; it runs with what it has", t->name, what, text);
+        int r = t->failure < 0 ? 0
+                               : work_miss(t->w, -EIO, CAUSE_NVML, "clocks",
+                                           "%s: %s cannot be set: %s; it runs with what it has", t->name,
+                                           what, text);
         t->failure = MIN(t->failure, r);
         return false;
 }
@@ -51,12 +55,14 @@ static void auto_boost_off(Tuning *t) {
 
 static void clocks_set(Tuning *t, bool highest) {
         unsigned memory = 0, graphics = 0, now_memory = 0, now_graphics = 0;
-        int code = highest ? nvml_highest_clocks(t->device, &memory, &graphics) : nvml_default_clocks(t->device, &memory, &graphics);
+        int code = highest ? nvml_highest_clocks(t->device, &memory, &graphics)
+                           : nvml_default_clocks(t->device, &memory, &graphics);
         if (code == NVML_OK)
                 code = nvml_application_clocks(t->device, &now_memory, &now_graphics);
         bool same = code == NVML_OK && memory == now_memory && graphics == now_graphics;
         if (code == NVML_OK && !same)
-                code = highest ? nvml_set_application_clocks(t->device, memory, graphics) : nvml_reset_application_clocks(t->device);
+                code = highest ? nvml_set_application_clocks(t->device, memory, graphics)
+                               : nvml_reset_application_clocks(t->device);
         if (!accepted(t, code, "application clocks"))
                 return;
         t->changed |= !same;
@@ -76,7 +82,8 @@ static void gpu_tune(Tuning *t, const NvmlGpus *gpus, size_t index, json_t *foun
         bool highest = streq(t->w->action->with, "max"), divided = is_divided(gpu->device);
         t->name = name;
         t->device = gpu->device;
-        t->found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address, "mig", divided, "unsupported");
+        t->found = json_pack("{s:I, s:s, s:b, s:[]}", "index", (json_int_t)index, "address", gpu->address,
+                             "mig", divided, "unsupported");
         work_at(t->w, "NVML was asked to set the clocks of %s, and did not answer", name);
         json_array_append_new(found, t->found);
         if (highest)

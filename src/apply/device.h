@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c, mig.c, list.c, clocks.c, cdi.c,
- * imex.c, and of what a failure of theirs makes of the node, taint.c. Those that take a Work run on a thread, look for themselves
- * whether anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
+/* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c,
+ * mig.c, list.c, clocks.c, cdi.c, imex.c, and of what a failure of theirs makes of the node, taint.c. Those
+ * that take a Work run on a thread, look for themselves whether anything is to be done, and return > 0 done,
+ * 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
 _must_check_ _nonnull_ int pages_work(Work *w);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the storage executors ask before they write: is it still that disk, who holds it, which array is it part of? From sysfs
- * and from the kernel's own exclusive opens (open(2), O_EXCL on a block device), which mounts, md and swap hold. */
+ * What the storage executors ask before they write: is it still that disk, who holds it, which array is it
+ * part of? From sysfs and from the kernel's own exclusive opens (open(2), O_EXCL on a block device), which
+ * mounts, md and swap hold. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -17,9 +18,11 @@ int storage_check(Task *t) {
         if (t->action->storage.state == STEP_KEEP)
                 return CHECK_DONE_ALREADY;
         if (t->action->storage.state == STEP_UNKNOWN)
-                return task_fail(t, -EINVAL, CAUSE_DISKS, "%s", t->action->why ?: "the disks were not looked at when the plan was made");
+                return task_fail(t, -EINVAL, CAUSE_DISKS, "%s",
+                                 t->action->why ?: "the disks were not looked at when the plan was made");
         if (strv_length(t->action->storage.disks) != strv_length(t->action->storage.serials))
-                return task_fail(t, -EINVAL, CAUSE_INTERNAL, "the plan does not name the serial of each of its disks");
+                return task_fail(t, -EINVAL, CAUSE_INTERNAL,
+                                 "the plan does not name the serial of each of its disks");
         return CHECK_NEEDED;
 }
 
@@ -74,9 +77,12 @@ int device_content(Work *w, const char *name, Content *ret) {
         int r = content_probe(w->root, path, &c, &diag);
         const Diagnostic *d = diag_first_error(&diag);
         if (r < 0)
-                return work_fail(w, r, d ? d->cause : CAUSE_DISK_ERROR, "what lies on %s cannot be known: %s", shown, d ? d->text : strerror(-r));
+                return work_fail(w, r, d ? d->cause : CAUSE_DISK_ERROR, "what lies on %s cannot be known: %s",
+                                 shown, d ? d->text : strerror(-r));
         if (c.kind == CONTENT_UNREADABLE)
-                return work_fail(w, -EIO, CAUSE_DISK_ERROR, "%s cannot be read: %s; dmesg shows more, and an instance with a broken disk is to be replaced",
+                return work_fail(w, -EIO, CAUSE_DISK_ERROR,
+                                 "%s cannot be read: %s; dmesg shows more, and an instance with a broken "
+                                 "disk is to be replaced",
                                  shown, c.error ?: "input/output error");
         *ret = c;
         c = (Content){};
@@ -85,7 +91,8 @@ int device_content(Work *w, const char *name, Content *ret) {
 
 int refuse_content(Work *w, const char *name, const Content *c) {
         _cleanup_(freep) char *shown = disk_shown(w, name), *what = content_describe(c);
-        return work_fail(w, -EEXIST, CAUSE_DISK_USED, "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
+        return work_fail(w, -EEXIST, CAUSE_DISK_USED,
+                         "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
 }
 
 /* ---- is it still that disk, and free? ---- */
@@ -97,12 +104,17 @@ int disk_same(Work *w, const char *name, const char *serial) {
         if (r >= 0)
                 r = root_read_line(w->root, model_path, &model);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DISKS, "the disk %s (%s) is gone: %s: %s; dmesg tells of a controller that failed", name, serial,
-                                 serial_path, strerror(-r));
+                return work_fail(w, r, CAUSE_DISKS,
+                                 "the disk %s (%s) is gone: %s: %s; dmesg tells of a controller that failed",
+                                 name, serial, serial_path, strerror(-r));
         if (!streq(now, serial))
-                return work_fail(w, -ESTALE, CAUSE_DISKS, "%s is the disk %s now, and was %s when the plan was made; " AGAIN, name, now, serial);
+                return work_fail(w, -ESTALE, CAUSE_DISKS,
+                                 "%s is the disk %s now, and was %s when the plan was made; " AGAIN, name,
+                                 now, serial);
         if (disk_kind(model) != DISK_INSTANCE_STORE)
-                return work_fail(w, -EINVAL, CAUSE_DISK_USED, "%s (%s) is no instance store but \"%s\"; nothing was written", name, serial, model);
+                return work_fail(w, -EINVAL, CAUSE_DISK_USED,
+                                 "%s (%s) is no instance store but \"%s\"; nothing was written", name, serial,
+                                 model);
         return 0;
 }
 
@@ -114,16 +126,21 @@ static int no_partitions(Work *w, const char *name) {
                 return work_fail(w, r, CAUSE_DISKS, "%s is gone: %s: %s", shown, path, strerror(-r));
         for (char **e = entries; e && *e; e++)
                 if (startswith(*e, name))
-                        return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s has a partition, %s; " AGAIN, shown, *e);
+                        return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s has a partition, %s; " AGAIN, shown,
+                                         *e);
         return 0;
 }
 
-/* Such a device can be opened for writing all the same, and mdadm finds out when it has written to the others. */
+/* Such a device can be opened for writing all the same, and mdadm finds out when it has written to the
+ * others. */
 static int not_read_only(Work *w, const char *name) {
         _cleanup_(freep) char *path = xasprintf("/sys/block/%s/ro", name), *shown = disk_shown(w, name);
         uint64_t value = 0;
         if (root_read_u64(w->root, path, &value) >= 0 && value != 0)
-                return work_fail(w, -EROFS, CAUSE_DISK_ERROR, "%s cannot be written: the kernel has it as read-only, and dmesg says why; nothing was written", shown);
+                return work_fail(w, -EROFS, CAUSE_DISK_ERROR,
+                                 "%s cannot be written: the kernel has it as read-only, and dmesg says why; "
+                                 "nothing was written",
+                                 shown);
         return 0;
 }
 
@@ -132,7 +149,8 @@ static int not_in_use(Work *w, const char *name) {
         _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *shown = disk_shown(w, name);
         int fd = root_open(w->root, path, O_RDONLY | O_EXCL);
         if (fd == -EBUSY)
-                return work_fail(w, fd, CAUSE_DISK_USED, "%s is in use (findmnt and lsblk say by what); " AGAIN, shown);
+                return work_fail(w, fd, CAUSE_DISK_USED,
+                                 "%s is in use (findmnt and lsblk say by what); " AGAIN, shown);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened: %s", shown, strerror(-fd));
         close(fd);
@@ -142,7 +160,10 @@ static int not_in_use(Work *w, const char *name) {
 static int holders_of(Work *w, const char *name, char ***ret) {
         _cleanup_(freep) char *path = xasprintf("/sys/block/%s/holders", name);
         int r = root_list(w->root, path, ret);
-        return r == -ENOENT ? 0 : r < 0 ? work_fail(w, r, CAUSE_DISKS, "who holds %s is not known: %s: %s", name, path, strerror(-r)) : 0;
+        return r == -ENOENT ? 0
+               : r < 0      ? work_fail(w, r, CAUSE_DISKS, "who holds %s is not known: %s: %s", name, path,
+                                        strerror(-r))
+                            : 0;
 }
 
 int disk_still(Work *w, const char *name, const char *serial, const char *holder) {
@@ -158,7 +179,8 @@ int disk_still(Work *w, const char *name, const char *serial, const char *holder
                 return r;
         for (char **h = holders; h && *h; h++)
                 if (!holder || !streq(*h, holder))
-                        return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s (%s) is held by %s; " AGAIN, name, serial, *h);
+                        return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s (%s) is held by %s; " AGAIN, name,
+                                         serial, *h);
         return holders ? 0 : not_in_use(w, name);
 }
 
@@ -189,18 +211,26 @@ static int array_device(Work *w, char **ret) {
         if (r < 0)
                 return r;
         if (!array)
-                return work_fail(w, -ENODEV, CAUSE_ARRAY, "there is no array of %s; cat /proc/mdstat, and dmesg for what md says", all);
+                return work_fail(w, -ENODEV, CAUSE_ARRAY,
+                                 "there is no array of %s; cat /proc/mdstat, and dmesg for what md says",
+                                 all);
         _cleanup_(freep) char *path = xasprintf("/sys/block/%s/slaves", array);
         r = root_list(w->root, path, &members);
         if (r < 0)
-                return work_fail(w, -ENODEV, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array, path, strerror(-r));
+                return work_fail(w, -ENODEV, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array,
+                                 path, strerror(-r));
         strv_sort(disks);
         _cleanup_(freep) char *is = strv_join(members, ", "), *should = strv_join(disks, ", ");
         if (!streq(is, should))
-                return work_fail(w, -ENODEV, CAUSE_ARRAY, "%s is made of %s and should be of %s; mdadm --detail /dev/%s, and dmesg for what md says",
+                return work_fail(w, -ENODEV, CAUSE_ARRAY,
+                                 "%s is made of %s and should be of %s; mdadm --detail /dev/%s, and dmesg "
+                                 "for what md says",
                                  array, is, all, array);
         if (!array_runs(w->root, array))
-                return work_fail(w, -ENODEV, CAUSE_ARRAY, "%s, of %s, does not run; mdadm --detail /dev/%s, and dmesg for what md says", array, all, array);
+                return work_fail(
+                        w, -ENODEV, CAUSE_ARRAY,
+                        "%s, of %s, does not run; mdadm --detail /dev/%s, and dmesg for what md says", array,
+                        all, array);
         *ret = TAKE_PTR(array);
         return 0;
 }

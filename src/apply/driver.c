@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-driver: NVIDIA's driver is loaded, with the parameters that are asked for, and runs every GPU. check-versions: the programs that
- * talk to it are of its version: fabric manager and IMEX refuse any other (FMUG; IMEX guide, "Getting started"). */
+ * check-driver: NVIDIA's driver is loaded, with the parameters that are asked for, and runs every GPU.
+ * check-versions: the programs that talk to it are of its version: fabric manager and IMEX refuse any other
+ * (FMUG; IMEX guide, "Getting started"). */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -30,19 +31,25 @@ static int driver_version(Work *w, char **ret) {
         if (r == -ENOENT)
                 r = root_read(w->root, PROC "/version", TEXT_MAX, &text, NULL);
         if (r == -ENOENT)
-                return work_fail(w, r, CAUSE_DRIVER, "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC "/version is "
+                return work_fail(w, r, CAUSE_DRIVER,
+                                 "NVIDIA's driver is not loaded: neither /sys/module/nvidia/version nor " PROC
+                                 "/version is "
                                  "there; dmesg (NVRM) and `modprobe nvidia` tell why");
         if (r >= 0)
                 *ret = version_in(text);
         if (r >= 0 && !*ret)
                 r = -EBADMSG;
-        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the version of NVIDIA's driver cannot be read in /sys/module/nvidia/version or " PROC
-                                 "/version: %s", strerror(-r)) : 0;
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
+                                 "the version of NVIDIA's driver cannot be read in "
+                                 "/sys/module/nvidia/version or " PROC "/version: %s",
+                                 strerror(-r))
+                     : 0;
 }
 
 /* ---- parameters ---- */
 
-/* `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c); a new string, NULL where the driver does not know the key. */
+/* `Key: 2048`, `Key: "driver"` (OGKM: nv-procfs.c); a new string, NULL where the driver does not know the
+ * key. */
 static char *param_value(const char *params, const char *key, size_t key_size) {
         for (const char *line = params; *line;) {
                 size_t size = strcspn(line, "\n");
@@ -61,7 +68,8 @@ static char *param_value(const char *params, const char *key, size_t key_size) {
         return NULL;
 }
 
-typedef struct Differences { Text other, unknown, ignored; } Differences;       /* ignored: not known, and nobody asked for just that */
+/* ignored: not known, and nobody asked for just that */
+typedef struct Differences { Text other, unknown, ignored; } Differences;
 
 static void differences_done(Differences *d) {
         text_done(&d->other);
@@ -71,26 +79,38 @@ static void differences_done(Differences *d) {
 
 static void add_difference(const char *params, const char *word, Differences *d) {
         size_t n = strcspn(word, "="), size = strcspn(word, "?");
-        _cleanup_(freep) char *want = xstrndup(word + n + 1, size - n - 1), *is = param_value(params, word, n);
+        _cleanup_(freep) char *want = xstrndup(word + n + 1, size - n - 1),
+                              *is = param_value(params, word, n);
         Text *unknown = word[size] ? &d->ignored : &d->unknown;
         if (!is)
                 text_add(unknown, "%s%.*s", unknown->size > 0 ? ", " : "", (int)n, word);
         else if (!streq(is, want))
-                text_add(&d->other, "%s%.*s=%s (%s is asked for)", d->other.size > 0 ? ", " : "", (int)n, word, *is ? is : "\"\"", want);
+                text_add(&d->other, "%s%.*s=%s (%s is asked for)", d->other.size > 0 ? ", " : "", (int)n,
+                         word, *is ? is : "\"\"", want);
 }
 
 static int tell_params(Work *w, const Differences *d) {
         if (d->ignored.size > 0)
-                diag_warn(&w->warnings, "driver-parameter", NULL, w->action->id, "this driver of NVIDIA's does not know the parameter %s and does as it does "
-                          "without; " NVIDIA_OPTIONS " has it for a newer one", d->ignored.data);
+                diag_warn_at(&w->warnings, "driver-parameter", NULL, w->action->id,
+                             "this driver of NVIDIA's does not know the parameter %s and does as it does "
+                             "without; " NVIDIA_OPTIONS " has it for a newer one",
+                             d->ignored.data);
         if (d->unknown.size > 0)
-                return work_fail(w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING, "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
-                                 "what " NVIDIA_OPTIONS " asks of it; use an image with a newer driver, or do without that setting in "
-                                 "spec.accelerator.nvidia", d->unknown.data);
+                return work_fail(
+                        w, -EOPNOTSUPP, CAUSE_DRIVER_SETTING,
+                        "this driver of NVIDIA's does not know the parameter %s, so it cannot do "
+                        "what " NVIDIA_OPTIONS
+                        " asks of it; use an image with a newer driver, or do without that setting in "
+                        "spec.accelerator.nvidia",
+                        d->unknown.data);
         if (d->other.size > 0)
-                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING, "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS " says what is asked for "
-                                 "now, but a driver that is loaded reads it no more: reboot once (an image whose initramfs loads the driver needs "
-                                 "that file in it)", d->other.data);
+                return work_fail(w, -ESTALE, CAUSE_DRIVER_SETTING,
+                                 "NVIDIA's driver was loaded with %s; " NVIDIA_OPTIONS
+                                 " says what is asked for "
+                                 "now, but a driver that is loaded reads it no more: reboot once (an image "
+                                 "whose initramfs loads the driver needs "
+                                 "that file in it)",
+                                 d->other.data);
         return 0;
 }
 
@@ -99,7 +119,9 @@ static int check_params(Work *w) {
         _cleanup_(freep) char *params = NULL;
         int r = w->action->device.words ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
         if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER, "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_DRIVER,
+                                 "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s",
+                                 strerror(-r));
         for (char **word = w->action->device.words; word && *word; word++)
                 add_difference(params, *word, &d);
         return tell_params(w, &d);
@@ -108,7 +130,8 @@ static int check_params(Work *w) {
 /* ---- GPUs ---- */
 
 static int add_without_driver(Work *w, const char *address, Text *t) {
-        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL, *known = xasprintf(PROC "/gpus/%s", address);
+        _cleanup_(freep) char *link = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL,
+                              *known = xasprintf(PROC "/gpus/%s", address);
         const char *between = t->size > 0 ? ", " : "";
         int r = root_link_name(w->root, link, &name);
         if (r < 0 && r != -ENOENT)
@@ -129,11 +152,16 @@ static int check_gpus(Work *w) {
         for (char **address = w->action->device.seen; r >= 0 && address && *address; address++)
                 r = add_without_driver(w, *address, &t);
         if (r < 0)
-                return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_DRIVER, "which GPUs NVIDIA's driver runs cannot be seen: %s",
+                                 strerror(-r));
         if (t.size > 0)
-                return work_fail(w, -ENODEV, CAUSE_DRIVER, "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells why: a GPU "
-                                 "that this driver or its flavour (open, proprietary) does not know, or one that is broken: replace the instance. Where another "
-                                 "driver shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off", t.data);
+                return work_fail(w, -ENODEV, CAUSE_DRIVER,
+                                 "NVIDIA's driver does not run every GPU; not these: %s; dmesg (NVRM) tells "
+                                 "why: a GPU "
+                                 "that this driver or its flavour (open, proprietary) does not know, or one "
+                                 "that is broken: replace the instance. Where another "
+                                 "driver shall have them (vfio-pci), set spec.accelerator.nvidia.mode: off",
+                                 t.data);
         return 0;
 }
 
@@ -149,31 +177,39 @@ int driver_work(Work *w) {
 
 /* ---- versions ---- */
 
-/* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG, NVLink 5 systems). */
+/* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG,
+ * NVLink 5 systems). */
 static int check_nvlsm(Work *w) {
         bool nvlsm = root_executable(w->root, NVLSM) > 0, ibstat = root_program(w->root, "ibstat") > 0;
         const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM " is" : NVLSM " and ibstat are";
         if (nvlsm && ibstat)
                 return 0;
-        return work_fail(w, -ENOENT, CAUSE_FABRIC_MANAGER, "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the "
-                         "image needs the packages nvlsm, libibumad and infiniband-diags", missing);
+        return work_fail(
+                w, -ENOENT, CAUSE_FABRIC_MANAGER,
+                "%s not there, and without, the fabric of this machine (NVLink 5) never comes up; the "
+                "image needs the packages nvlsm, libibumad and infiniband-diags",
+                missing);
 }
 
-/* Where a program names no version, or fails over the question, it says itself when it starts whether it gets along with the driver. */
+/* Where a program names no version, or fails over the question, it says itself when it starts whether it gets
+ * along with the driver. */
 static int ask_version(Work *w, const char *program, char **ret) {
         _cleanup_(freep) char *what = xasprintf("the version of %s is not known", program), *output = NULL;
         _cleanup_(strv_freep) char **argv = command(program, "--version", NULL);
         int r = work_ask(w, CAUSE_VERSION, what, argv, &output);
         if (r == -EIO) {                /* it ran, and ended badly */
-                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s", (int)strcspn(w->text, "\n"), w->text);
+                diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id, "%.*s",
+                             (int)strcspn(w->text, "\n"), w->text);
                 return 0;
         }
         if (r < 0)
                 return r;
         *ret = version_in(output);
         if (!*ret)
-                diag_warn(&w->warnings, "version-unknown", NULL, w->action->id, "%s --version names no version; whether it is the driver's is not "
-                          "known", program);
+                diag_warn_at(&w->warnings, "version-unknown", NULL, w->action->id,
+                             "%s --version names no version; whether it is the driver's is not "
+                             "known",
+                             program);
         return 0;
 }
 
@@ -202,8 +238,11 @@ int versions_work(Work *w) {
         for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
-                r = work_fail(w, -EPROTO, CAUSE_VERSION, "NVIDIA's driver is %s, but %s: they work with no other version than their own; install "
-                              "all of NVIDIA's packages in one version, and reboot where the driver that is loaded is still the old one", driver,
-                              t.data);
+                r = work_fail(w, -EPROTO, CAUSE_VERSION,
+                              "NVIDIA's driver is %s, but %s: they work with no other version than their "
+                              "own; install "
+                              "all of NVIDIA's packages in one version, and reboot where the driver that is "
+                              "loaded is still the old one",
+                              driver, t.data);
         return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c, storage.h's, device.h's) of this folder share; nobody else
- * includes it. */
+/* What the loop (apply.c) and the executors (file.c, manifest.c, unit.c, storage.h's, device.h's) of this
+ * folder share; nobody else includes it. */
 #include "apply/apply.h"
 #include "base/journal.h"
 
@@ -50,48 +50,60 @@ struct Apply {
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
 };
 
-enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };     /* LATER: task_checked() will be called */
+/* LATER: task_checked() will be called */
+enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };
 
-/* One row for each ActionType. Files have stage() in place of check() and start(): those that are ready together share one
- * wait for the disk. A function that fails has called task_fail(), or file_fail(), and returns a negative errno. */
+/* One row for each ActionType. Files have stage() in place of check() and start(): those that are ready
+ * together share one wait for the disk. A function that fails has called task_fail(), or file_fail(), and
+ * returns a negative errno. */
 typedef struct Executor {
-        bool host_only;                                 /* skipped where the root is not the running system's */
-        Cause overdue;                                  /* of a deadline that has passed; none: CAUSE_DEADLINE */
-        const char *missed;                             /* the code of a warning in place of a failure; NULL: the action's type */
+        bool host_only;                                 /* skipped where the root is
+                                                         * not the running system's */
+        Cause overdue;                                  /* of a deadline that has passed;
+                                                         * none: CAUSE_DEADLINE */
+        const char *missed;                             /* the code of a warning in place of a
+                                                         * failure; NULL: the action's type */
         int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
         int (*check)(Task *t);                          /* CHECK_* */
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
-        char *(*waiting)(Task *t);                      /* what it waits for, for the deadline's message; a new string */
+        char *(*waiting)(Task *t);                      /* what it waits for, for the
+                                                         * deadline's message; a new string */
         Cause (*late)(const Task *t);                   /* the same where it depends on the task; or NULL */
         void (*cancel)(Task *t);                        /* deadline or signal: withdraw what was asked for */
         void (*release)(Task *t);                       /* frees data */
 } Executor;
 
-_must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);       /* the loop, made when first asked for */
+/* the loop, made when first asked for */
+_must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
 _nonnull_ void task_checked(Task *t, bool needed);
 _nonnull_ void task_end(Task *t, Outcome outcome);
-_nonnull_ void task_watch(Task *t);                                     /* done as far as dependents are concerned */
-/* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in any case. The text may have
- * further lines behind the first, which must say all that matters. */
+/* done as far as dependents are concerned */
+_nonnull_ void task_watch(Task *t);
+/* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in
+ * any case. The text may have further lines behind the first, which must say all that matters. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
 
 /* file.c */
 _must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int file_publish(Task *t);
 _must_check_ _nonnull_ int block_stage(Task *t, RootTmp *ret);
-/* Notes that systemd must reload, if it is one of the files that it reads; call it before the file is written or removed. */
+/* Notes that systemd must reload, if it is one of the files that it reads; call it before the file is written
+ * or removed. */
 _must_check_ _nonnull_ int manager_expect(const Root *root, const char *path);
 _nonnull_ int file_fail(Task *t, int r, const char *verb, const char *path);
-/* old (may be empty) with content between our markers: in the place of the old block, at the end where there is none; empty
- * content: without a block. The rest stays byte for byte. */
+/* old (may be empty) with content between our markers: in the place of the old block, at the end where there
+ * is none; empty content: without a block. The rest stays byte for byte. */
 _malloc_ _nonnull_ char *block_merge(const char *old, size_t old_size, const char *content, size_t *ret_size);
-/* The same for the file at path: 0 nothing to do, 1 staged. Shared with the manifest, which takes blocks away. */
-_must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content, RootTmp *ret);
+/* The same for the file at path: 0 nothing to do, 1 staged. Shared with the manifest, which takes blocks
+ * away. */
+_must_check_ _nonnull_ int block_prepare(const Root *root, const char *path, const char *content,
+                                         RootTmp *ret);
 
 /* manifest.c */
-/* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it before the first file. */
+/* The manifest with all that this plan is about to write: 1 staged, 0 if it is listed already. Publish it
+ * before the first file. */
 _must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
@@ -99,7 +111,8 @@ _nonnull_ void manifest_release(Task *t);
 
 /* What a unit was last started with stands in a file of its name. */
 #define STARTED_DIR APPLY_RUN_DIR "/started"
-/* There from before a file that systemd reads is changed until it has read it: a run that ends in between leaves it to the next. */
+/* There from before a file that systemd reads is changed until it has read it: a run that ends in between
+ * leaves it to the next. */
 #define RELOAD_WANTED APPLY_RUN_DIR "/reload-wanted"
 
 /* unit.c */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on some GPUs or on all, and
- * nothing else shows it (facts: nvidia 1.6). A GPU that did not join stays usable without NVLink, so that each one is looked at. */
+ * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on
+ * some GPUs or on all, and nothing else shows it (facts: nvidia 1.6). A GPU that did not join stays usable
+ * without NVLink, so that each one is looked at. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -41,9 +42,11 @@ static bool has_uuid(const NvmlFabric *f) {
         return memcmp(f->uuid, zero, sizeof zero) != 0;
 }
 
-/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none (facts: nvidia 4). */
+/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none (facts: nvidia
+ * 4). */
 static bool has_joined(const Gate *g, const NvmlFabric *f) {
-        return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK && (g->w->action->device.class != GPU_CLASS_TRAY || has_uuid(f));
+        return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK &&
+               (g->w->action->device.class != GPU_CLASS_TRAY || has_uuid(f));
 }
 
 static char *state_words(const Gate *g, const NvmlFabric *f) {
@@ -81,10 +84,12 @@ static size_t count_joined(const Gate *g, size_t *ret_first) {
 static const char *advice(GpuClass class) {
         switch (class) {
         case GPU_CLASS_TRAY:
-                return "the switches and their fabric manager are the rack's, and nothing on this host can bring it about: look at the rack's "
+                return "the switches and their fabric manager are the rack's, and nothing on this host can "
+                       "bring it about: look at the rack's "
                        "NMX controller, and whether a partition with this tray has been made";
         case GPU_CLASS_NVLINK5:
-                return "journalctl -u nvidia-fabricmanager tells what fabric manager and NVLSM did; see also that ib_umad is loaded and "
+                return "journalctl -u nvidia-fabricmanager tells what fabric manager and NVLSM did; see also "
+                       "that ib_umad is loaded and "
                        "/dev/infiniband/umad* are there";
         default:
                 return "journalctl -u nvidia-fabricmanager tells what fabric manager did";
@@ -96,8 +101,12 @@ static uint64_t waited(const Gate *g) {
 }
 
 static int fail_unsupported(Gate *g) {
-        return work_fail(g->w, -EOPNOTSUPP, CAUSE_FABRIC, "the driver reports the fabric state Not Supported for all %zu GPUs, though the machine has NVSwitches "
-                         "and GPUs that should say when they have joined; nvidia-smi -q shows the same: see whether driver and firmware know this machine", g->gpus.n);
+        return work_fail(g->w, -EOPNOTSUPP, CAUSE_FABRIC,
+                         "the driver reports the fabric state Not Supported for all %zu GPUs, though the "
+                         "machine has NVSwitches "
+                         "and GPUs that should say when they have joined; nvidia-smi -q shows the same: see "
+                         "whether driver and firmware know this machine",
+                         g->gpus.n);
 }
 
 static int fail_late(Gate *g) {
@@ -110,20 +119,23 @@ static int fail_late(Gate *g) {
                 if (words)
                         text_add(&also, "%s%s", also.data ? ", " : "; also ", words);
         }
-        int r = work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "GPU %zu of %zu (%s) still %s after %ju s%s; %s", first, g->gpus.n, g->gpus.items[first].address,
-                          state, (uintmax_t)waited(g), also.data ?: "", advice(g->w->action->device.class));
+        int r = work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "GPU %zu of %zu (%s) still %s after %ju s%s; %s",
+                          first, g->gpus.n, g->gpus.items[first].address, state, (uintmax_t)waited(g),
+                          also.data ?: "", advice(g->w->action->device.class));
         text_done(&also);
         return r;
 }
 
 static int fail_few(Gate *g) {
-        return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML, "%s, still after %ju s; dmesg | grep -E 'NVRM|Xid' tells what the driver says", g->trouble.text,
-                         (uintmax_t)waited(g));
+        return work_fail(g->w, -ETIMEDOUT, CAUSE_NVML,
+                         "%s, still after %ju s; dmesg | grep -E 'NVRM|Xid' tells what the driver says",
+                         g->trouble.text, (uintmax_t)waited(g));
 }
 
 /* ---- one ask ---- */
 
-/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the next ask. */
+/* The library lists GPUs when it is initialised: with one missing, or none yet, that is done again at the
+ * next ask. */
 static int gate_open(Gate *g) {
         if (g->open)
                 return 0;
@@ -167,7 +179,8 @@ static bool none_supports_it(const Gate *g) {
         return true;
 }
 
-/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over at once. */
+/* 1: all have joined, 0: not yet. What the driver says while it settles may be asked again; the rest is over
+ * at once. */
 static int gate_ask(Gate *g) {
         size_t first = 0;
         if (look_at_all(g) < 0) {
@@ -192,7 +205,8 @@ static int gate_wait(Gate *g) {
                 int r = gate_ask(g);
                 if (r != 0)
                         return r < 0 ? r : waited_already;
-                uint64_t now = now_usec(), step = now - g->start_usec < EAGER_USEC ? EAGER_STEP_USEC : STEP_USEC;
+                uint64_t now = now_usec(),
+                         step = now - g->start_usec < EAGER_USEC ? EAGER_STEP_USEC : STEP_USEC;
                 if (now < end && work_pause(g->w, MIN(step, end - now)))
                         continue;
                 return g->trouble.text ? fail_few(g) : fail_late(g);
@@ -215,7 +229,9 @@ static bool same_clique(const NvmlFabric *a, const NvmlFabric *b) {
 static json_t *gpu_found(const Gate *g, size_t i) {
         const NvmlFabric *f = &g->seen[i];
         bool completed = f->state == NVML_FABRIC_COMPLETED;
-        _cleanup_(freep) char *status = !completed ? NULL : f->status == NVML_OK ? xstrdup("Success") : nvml_text(f->status);
+        _cleanup_(freep) char *status = !completed             ? NULL
+                                        : f->status == NVML_OK ? xstrdup("Success")
+                                                               : nvml_text(f->status);
         return json_pack("{s:I, s:s, s:s, s:s?}", "index", (json_int_t)i, "address", g->gpus.items[i].address,
                          "state", nvml_fabric_state_to_string(f->state) ?: "unknown", "status", status);
 }
@@ -225,8 +241,10 @@ static void tell_clique(Gate *g, json_t *found) {
         for (size_t i = 1; i < g->gpus.n; i++)
                 if (!same_clique(&g->seen[0], &g->seen[i])) {
                         _cleanup_(freep) char *first = gpu_name(&g->gpus, 0), *other = gpu_name(&g->gpus, i);
-                        diag_warn(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id, "%s and %s are in different cliques of the fabric: the node gets no "
-                                  "label nvidia.com/gpu.clique; see how the rack's partitions are made", first, other);
+                        diag_warn_at(&g->w->warnings, "fabric-cliques", NULL, g->w->action->id,
+                                     "%s and %s are in different cliques of the fabric: the node gets no "
+                                     "label nvidia.com/gpu.clique; see how the rack's partitions are made",
+                                     first, other);
                         return;
                 }
         _cleanup_(freep) char *uuid = has_uuid(&g->seen[0]) ? uuid_words(g->seen[0].uuid) : NULL;
@@ -237,7 +255,8 @@ static void tell_clique(Gate *g, json_t *found) {
 static void gate_report(Gate *g, bool joined) {
         json_t *gpus = json_array();
         uint64_t tenths = (now_usec() - g->start_usec) / (USEC_PER_SEC / 10);
-        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds", (double)tenths / 10);
+        g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds",
+                                (double)tenths / 10);
         for (size_t i = 0; g->known && i < g->gpus.n; i++)
                 json_array_append_new(gpus, gpu_found(g, i));
         if (joined)

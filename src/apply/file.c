@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * write-file and write-block → new content beside the target, ready to be renamed over it (see batch_apply()). A block lives
- * between two marker lines in a file that others own too; its owner, mode and SELinux label stay what they were. */
+ * write-file and write-block → new content beside the target, ready to be renamed over it (see
+ * batch_apply()). A block lives between two marker lines in a file that others own too; its owner, mode and
+ * SELinux label stay what they were. */
 #include "apply/executor.h"
 
 #include "base/str.h"
@@ -37,18 +38,20 @@ int file_fail(Task *t, int r, const char *verb, const char *path) {
                 if (advices[i].error == -r)
                         advice = advices[i].advice;
         bool own = streq(path, t->action->target);     /* which every message about the action names anyway */
-        return task_fail(t, r, CAUSE_FILE, "%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb, strerror(-r),
-                         advice ? "; " : "", advice ?: "");
+        return task_fail(t, r, CAUSE_FILE, "%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb,
+                         strerror(-r), advice ? "; " : "", advice ?: "");
 }
 
 int file_stage(Task *t, RootTmp *ret) {
         const Action *a = t->action;
-        int r = root_tmp_stage(t->apply->root, a->target, a->file.content ?: "", a->file.size, a->file.mode, ret);
+        int r = root_tmp_stage(t->apply->root, a->target, a->file.content ?: "", a->file.size, a->file.mode,
+                               ret);
         return r < 0 ? file_fail(t, r, "written", a->target) : r;
 }
 
 int manager_expect(const Root *root, const char *path) {
-        static const char *const read[] = { "/etc/systemd/system/", "/run/systemd/system/", "/etc/systemd/system.conf.d/" };
+        static const char *const read[] = { "/etc/systemd/system/", "/run/systemd/system/",
+                                            "/etc/systemd/system.conf.d/" };
         for (size_t i = 0; root_is_host(root) && i < ARRAY_SIZE(read); i++)
                 if (startswith(path, read[i]))
                         return root_replace_volatile(root, RELOAD_WANTED, "", 0, 0644);
@@ -73,8 +76,8 @@ static size_t line_size(const char *p, const char *end) {
         return (size_t)((newline ? newline + 1 : end) - p);
 }
 
-/* The size of the block that begins at p, markers included; of the begin marker alone when its end is missing, so that a
- * damaged file loses nothing that may not be ours. */
+/* The size of the block that begins at p, markers included; of the begin marker alone when its end is
+ * missing, so that a damaged file loses nothing that may not be ours. */
 static size_t block_size(const char *p, const char *end) {
         const char *first = p + line_size(p, end);
         for (const char *line = first; line < end;) {
@@ -126,7 +129,8 @@ static int label_copy(int from_fd, int to_fd) {
 }
 
 /* Stages content over the open file old_fd, whose owner, mode and label the new one gets. */
-static int stage_alike(const Root *root, const char *path, int old_fd, const char *content, size_t size, RootTmp *ret) {
+static int stage_alike(const Root *root, const char *path, int old_fd, const char *content, size_t size,
+                       RootTmp *ret) {
         struct stat st;
         if (fstat(old_fd, &st) < 0)
                 return -errno;

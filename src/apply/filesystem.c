@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-filesystem → mkfs.xfs(8), mkfs.ext4(8), on a device that carries nothing, or a file system whose making was cut off: one is
- * made under a label that says so, and the mount step takes that label away when all is on the disks. Nothing is discarded:
- * instance stores come trimmed, and discarding terabytes takes minutes (facts: S36). */
+ * make-filesystem → mkfs.xfs(8), mkfs.ext4(8), on a device that carries nothing, or a file system whose
+ * making was cut off: one is made under a label that says so, and the mount step takes that label away when
+ * all is on the disks. Nothing is discarded: instance stores come trimmed, and discarding terabytes takes
+ * minutes (facts: S36). */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -9,17 +10,22 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* ext4's lazy_journal_init leaves an old journal's blocks in place, which jbd2 tells from its own by their checksums, that begin with
- * the UUID; inode tables are cleared after the mount, by the kernel, at its leisure. */
+/* ext4's lazy_journal_init leaves an old journal's blocks in place, which jbd2 tells from its own by their
+ * checksums, that begin with the UUID; inode tables are cleared after the mount, by the kernel, at its
+ * leisure. */
 static int mkfs(Work *w, const char *device) {
         const Action *a = w->action;
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w), *uuid = xasprintf("uuid=%s", a->storage.uuid);
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", device), *disks = disks_shown(w),
+                              *uuid = xasprintf("uuid=%s", a->storage.uuid);
         _cleanup_(freep) char *what = xasprintf("no %s file system can be made on %s, of %s",
                                                 a->storage.filesystem, device, disks);
-        _cleanup_(strv_freep) char **argv = streq(a->storage.filesystem, "xfs")
-                ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m", uuid, path, NULL)
-                : command("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", "-L", LABEL_UNFINISHED, "-U",
-                          a->storage.uuid, path, NULL);
+        _cleanup_(strv_freep) char **argv =
+                streq(a->storage.filesystem, "xfs")
+                        ? command("mkfs.xfs", "-q", "-f", "-K", "-L", LABEL_UNFINISHED, "-m", uuid, path,
+                                  NULL)
+                        : command("mkfs.ext4", "-q", "-F", "-E",
+                                  "nodiscard,lazy_itable_init=1,lazy_journal_init=1", "-L", LABEL_UNFINISHED,
+                                  "-U", a->storage.uuid, path, NULL);
         return work_run(w, CAUSE_FILESYSTEM, what, argv);
 }
 
@@ -31,8 +37,8 @@ static int disks_are(Work *w, const char *array) {
         return r;
 }
 
-/* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner would notice, and
- * again when it is ours. */
+/* Locks the device: a descriptor. The disks are looked at before it is opened for writing, which their owner
+ * would notice, and again when it is ours. */
 static int device_take(Work *w, const char *device) {
         int r = disks_same(w);
         if (r < 0)
@@ -40,7 +46,9 @@ static int device_take(Work *w, const char *device) {
         work_at(w, "waiting for udev to let go of %s", device);
         int fd = disk_lock(w->root, device);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_DISK_ERROR, "%s cannot be opened for writing: %s; dmesg shows whether it failed", device, strerror(-fd));
+                return work_fail(w, fd, CAUSE_DISK_ERROR,
+                                 "%s cannot be opened for writing: %s; dmesg shows whether it failed", device,
+                                 strerror(-fd));
         r = disks_are(w, w->action->storage.array ? device : NULL);
         if (r >= 0)
                 return fd;
@@ -56,7 +64,8 @@ static int wanted(Work *w, const char *device) {
                 return r;
         if (c.kind == CONTENT_BLANK || content_unfinished(&c))
                 return 1;
-        if (w->action->storage.state == STEP_ASSEMBLE && c.kind == CONTENT_FILESYSTEM && (streq(c.type, "xfs") || streq(c.type, "ext4")))
+        if (w->action->storage.state == STEP_ASSEMBLE && c.kind == CONTENT_FILESYSTEM &&
+            (streq(c.type, "xfs") || streq(c.type, "ext4")))
                 return 0;
         return refuse_content(w, device, &c);
 }
@@ -65,8 +74,10 @@ static int filesystem_work(Work *w) {
         _cleanup_(freep) char *device = NULL;
         _cleanup_(close_fd) int fd = -1;
         const Action *a = w->action;
-        if (!a->storage.uuid || !a->storage.filesystem || !(streq(a->storage.filesystem, "xfs") || streq(a->storage.filesystem, "ext4")))
-                return work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan does not say what file system is made");
+        if (!a->storage.uuid || !a->storage.filesystem ||
+            !(streq(a->storage.filesystem, "xfs") || streq(a->storage.filesystem, "ext4")))
+                return work_fail(w, -EINVAL, CAUSE_INTERNAL,
+                                 "the plan does not say what file system is made");
         int r = step_device(w, &device);
         if (r < 0)
                 return r;
@@ -79,7 +90,10 @@ static int filesystem_work(Work *w) {
         if (r < 0)
                 return r;
         work_at(w, "writing the file system on %s down to the disks", device);
-        return fsync(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR, "%s cannot be written: %s; dmesg shows which disk fails", device, strerror(errno)) : 1;
+        return fsync(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR,
+                                         "%s cannot be written: %s; dmesg shows which disk fails", device,
+                                         strerror(errno))
+                             : 1;
 }
 
 int filesystem_start(Task *t) {

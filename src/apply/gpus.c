@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NVIDIA's management library for a task: GPUs that are there, or a sentence about what is wrong with library and driver. */
+ * NVIDIA's management library for a task: GPUs that are there, or a sentence about what is wrong with library
+ * and driver. */
 #include "apply/gpus.h"
 
 #include "base/str.h"
@@ -8,11 +9,16 @@
 
 int gpus_fail(Work *w, const NvmlTrouble *trouble) {
         if (trouble->code == NVML_OK)
-                return work_fail(w, -ELIBACC, CAUSE_NVML, "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
-                                 "libnvidia-ml, or nvidia-driver-cuda-libs)", trouble->text);
-        return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text, trouble->code == NVML_VERSION_MISMATCH
-                         ? "the driver that is loaded and its library are of different versions: cat /proc/driver/nvidia/version"
-                         : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
+                return work_fail(
+                        w, -ELIBACC, CAUSE_NVML,
+                        "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
+                        "libnvidia-ml, or nvidia-driver-cuda-libs)",
+                        trouble->text);
+        return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text,
+                         trouble->code == NVML_VERSION_MISMATCH
+                                 ? "the driver that is loaded and its library are of different versions: cat "
+                                   "/proc/driver/nvidia/version"
+                                 : "dmesg | grep -E 'NVRM|Xid' tells what the driver says");
 }
 
 char *gpu_name(const NvmlGpus *gpus, size_t i) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make-channel: the device node through which GPUs of several hosts share memory; the driver leaves it to others to make it, with the
- * number that it got from the kernel this time (IMEX guide, "IMEX channels"). await-imex: until the daemon says READY. */
+ * make-channel: the device node through which GPUs of several hosts share memory; the driver leaves it to
+ * others to make it, with the number that it got from the kernel this time (IMEX guide, "IMEX channels").
+ * await-imex: until the daemon says READY. */
 #include "apply/device.h"
 
 #include "base/run.h"
@@ -36,8 +37,11 @@ static int find_major(Work *w, unsigned *ret) {
                         return 0;
                 }
         }
-        return work_fail(w, -ENODEV, CAUSE_IMEX, "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS "): it is not loaded, "
-                         "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
+        return work_fail(
+                w, -ENODEV, CAUSE_IMEX,
+                "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
+                "): it is not loaded, "
+                "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
 }
 
 static int channel_number(const char *name, unsigned *ret) {
@@ -87,7 +91,8 @@ int channel_work(Work *w) {
 
 /* ---- await-imex ---- */
 
-/* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be about to listen. */
+/* "INITIALIZING", "WAITING_FOR_PEERS", …; what nvidia-imex-ctl failed with, where it did: the daemon may be
+ * about to listen. */
 static int ask_daemon(Work *w, char **ret_answer) {
         _cleanup_(strv_freep) char **argv = command("nvidia-imex-ctl", "-c", IMEX_CONFIG, "-q", NULL);
         _cleanup_(freep) char *output = NULL;
@@ -104,7 +109,8 @@ static char *nodes_not_ready(const char *output) {
         const char *key;
         json_t *table = json_loads(output, 0, NULL), *node;
         json_object_foreach(json_object_get(table, "nodes"), key, node) {
-                const char *host = json_string_value(json_object_get(node, "host")), *status = json_string_value(json_object_get(node, "status"));
+                const char *host = json_string_value(json_object_get(node, "host")),
+                           *status = json_string_value(json_object_get(node, "status"));
                 if (host && (!status || !streq(status, "READY")) && strv_length(names) < NODES_MAX)
                         strv_push(&names, xasprintf("%s (%s)", host, status ?: "no status"));
         }
@@ -126,9 +132,12 @@ static int not_ready(Work *w, const char *answer) {
         _cleanup_(freep) char *nodes = others(w);
         _cleanup_(text_done) Text t = {};
         text_add_shown(&t, answer, strlen(answer), SHOWN_MAX, '"');
-        return work_fail(w, -ETIMEDOUT, CAUSE_IMEX, "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
-                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the others' TCP port 50000 (security group); "
-                         "/var/log/nvidia-imex.log has more", t.data ?: "", nodes);
+        return work_fail(w, -ETIMEDOUT, CAUSE_IMEX,
+                         "IMEX is not ready; its last answer was \"%s\"%s. Every node of "
+                         "spec.accelerator.nvidia.imex.nodes must run it with the same list, and reach the "
+                         "others' TCP port 50000 (security group); "
+                         "/var/log/nvidia-imex.log has more",
+                         t.data ?: "", nodes);
 }
 
 int imex_work(Work *w) {

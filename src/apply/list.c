@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them and of their MIG instances,
- * which nobody makes before they are first used (NVIDIA/mig-parted#82). */
+ * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them
+ * and of their MIG instances, which nobody makes before they are first used (NVIDIA/mig-parted#82). */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -17,7 +17,8 @@ static bool is_gpu(const char *line) {
         return digits > 0 && line[4 + digits] == ':';
 }
 
-/* How many there are; *ret_other is the first line that is about something else: most often why one is missing. */
+/* How many there are; *ret_other is the first line that is about something else: most often why one is
+ * missing. */
 static unsigned count_gpus(char *output, unsigned *ret_instances, const char **ret_other) {
         unsigned n = 0;
         for (char *line; (line = strsep(&output, "\n"));) {
@@ -51,6 +52,9 @@ int list_work(Work *w) {
                 text_add_shown(&t, other, strlen(other), SHOWN_MAX, '"');
                 text_add(&t, "\"");
         }
-        return work_fail(w, -ENODEV, CAUSE_NVIDIA_SMI, "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is "
-                         "broken is to be replaced", t.data);
+        return work_fail(
+                w, -ENODEV, CAUSE_NVIDIA_SMI,
+                "%s; dmesg (NVRM, Xid) tells what happened to the others, and an instance whose GPU is "
+                "broken is to be replaced",
+                t.data);
 }

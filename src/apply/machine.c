@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-machine: what the census missed, told before anything builds on it. check-efa: every EFA function has its driver.
- * await-devices: nodes below /dev that a driver makes some time after it was loaded. */
+ * check-machine: what the census missed, told before anything builds on it. check-efa: every EFA function has
+ * its driver. await-devices: nodes below /dev that a driver makes some time after it was loaded. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -19,7 +19,8 @@
 int machine_work(Work *w) {
         const Shortfall *s = w->action->device.shortfalls;
         size_t n = w->action->device.n_shortfalls;
-        _cleanup_(freep) char *more = n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
+        _cleanup_(freep) char *more =
+                n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};
         if (n == 0)
                 return 0;
@@ -36,7 +37,8 @@ static int add_unbound(Work *w, const char *address, const char *driver, Text *t
         _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
         int r = root_link_name(w->root, path, &name);
         if (r < 0 && r != -ENOENT)
-                return work_fail(w, r, CAUSE_EFA, "which driver %s has cannot be seen: %s", address, strerror(-r));
+                return work_fail(w, r, CAUSE_EFA, "which driver %s has cannot be seen: %s", address,
+                                 strerror(-r));
         if (name && streq(name, driver))
                 ++*bound;
         else
@@ -48,11 +50,15 @@ static int tell_efa(Work *w, unsigned bound, const char *unbound) {
         const Action *a = w->action;
         unsigned seen = (unsigned)strv_length(a->device.seen);
         if (*unbound)
-                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why "
-                                 "(efa), and a driver that does not know them is to be updated", bound, seen, unbound);
-        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing", "%u EFA devices are there, %u are asked for; the launch template's network "
-                         "interfaces decide how many there are (InterfaceType efa or efa-only), or correct spec.instance.network.efa", seen,
-                         a->device.count);
+                return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
+                                 "%u of %u EFA devices have the driver efa; not so: %s; dmesg tells why "
+                                 "(efa), and a driver that does not know them is to be updated",
+                                 bound, seen, unbound);
+        return work_miss(w, -ENODEV, CAUSE_EFA, "efa-missing",
+                         "%u EFA devices are there, %u are asked for; the launch template's network "
+                         "interfaces decide how many there are (InterfaceType efa or efa-only), or correct "
+                         "spec.instance.network.efa",
+                         seen, a->device.count);
 }
 
 int efa_work(Work *w) {
@@ -79,7 +85,8 @@ static void nodes_done(Nodes *n) {
 /* "/dev/infiniband/umad*" */
 static Nodes nodes_of(const char *target) {
         const char *slash = strrchr(target, '/');
-        return (Nodes){ xstrndup(target, (size_t)(slash - target)), xstrndup(slash + 1, strcspn(slash + 1, "*")) };
+        return (Nodes){ xstrndup(target, (size_t)(slash - target)),
+                        xstrndup(slash + 1, strcspn(slash + 1, "*")) };
 }
 
 static unsigned nodes_count(Work *w, const Nodes *n) {
@@ -117,21 +124,25 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
         }
 }
 
-/* With some of them the fabric may well come up, by another port or another bridge: whether it does, the gate behind this sees. */
+/* With some of them the fabric may well come up, by another port or another bridge: whether it does, the gate
+ * behind this sees. */
 static int missing_devices(Work *w, unsigned count, unsigned want) {
-        _cleanup_(freep) char *why = xasprintf("%u of %u %s are there; the fabric manager reaches the NVLink switches through them. They are made by "
-                                               "mlx5_ib and ib_umad for each bridge to the switches: lsmod and dmesg (mlx5) tell which one does not work",
+        _cleanup_(freep) char *why = xasprintf("%u of %u %s are there; the fabric manager reaches the NVLink "
+                                               "switches through them. They are made by "
+                                               "mlx5_ib and ib_umad for each bridge to the switches: lsmod "
+                                               "and dmesg (mlx5) tell which one does not work",
                                                count, want, w->action->target);
         if (count == 0)
                 return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%s", why);
-        diag_warn(&w->warnings, "devices-missing", NULL, w->action->id, "%s", why);
+        diag_warn_at(&w->warnings, "devices-missing", NULL, w->action->id, "%s", why);
         return 0;
 }
 
 /* Until something appears, the task is given up, or it is time to say again what it waits for. */
 static int wait_for_news(Work *w, int inotify, uint64_t patience) {
         char events[4096] __attribute__((aligned(8)));
-        struct pollfd fds[] = { { .fd = inotify, .events = POLLIN }, { .fd = w->cancel_fd, .events = POLLIN } };
+        struct pollfd fds[] = { { .fd = inotify, .events = POLLIN },
+                                { .fd = w->cancel_fd, .events = POLLIN } };
         uint64_t now = now_usec(), left = patience > now ? patience - now : 0;
         int n = poll(fds, ARRAY_SIZE(fds), (int)((MIN(left, TELL_USEC) + 999) / 1000));
         if (n < 0 && errno != EINTR)
@@ -149,7 +160,8 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
         if (before >= want)
                 return 0;
         for (;;) {
-                int r = watch_nearest(w, inotify, nodes->directory);    /* first: what comes between it and the look is not missed */
+                /* first: what comes between it and the look is not missed */
+                int r = watch_nearest(w, inotify, nodes->directory);
                 unsigned count = nodes_count(w, nodes);
                 if (r >= 0 && count >= want)
                         return 1;
@@ -159,7 +171,8 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
                 if (r >= 0)
                         r = wait_for_news(w, inotify, patience);
                 if (r < 0)
-                        return work_fail(w, r, CAUSE_NVSWITCH, "%s cannot be waited for: %s", w->action->target, strerror(-r));
+                        return work_fail(w, r, CAUSE_NVSWITCH, "%s cannot be waited for: %s",
+                                         w->action->target, strerror(-r));
         }
 }
 

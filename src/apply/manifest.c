@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[, "block"]}]} → what
- * an earlier plan wrote and this one does not is removed, then the new manifest is published. What is new is announced first, as
- * "intended": whenever a run ends, the manifest lists no less than there is, and the next run removes the rest. The two phases of a
- * boot are two processes that each see their half of the plan: an entry belongs to the phase that wrote it, and only that one may
- * miss it. */
+ * prune-files: the manifest of files this tool owns, {"version": 1, "files": [{"path", "sha256", "phase"[,
+ * "block"]}]} → what an earlier plan wrote and this one does not is removed, then the new manifest is
+ * published. What is new is announced first, as "intended": whenever a run ends, the manifest lists no less
+ * than there is, and the next run removes the rest. The two phases of a boot are two processes that each see
+ * their half of the plan: an entry belongs to the phase that wrote it, and only that one may miss it. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -20,7 +20,8 @@
 #define MANIFEST_MAX (4 << 20)
 #define OWNED_FILE_MAX (4 << 20)
 
-/* The manifest lies in a directory that only root writes, but what it names is removed: no path may lead elsewhere. */
+/* The manifest lies in a directory that only root writes, but what it names is removed: no path may lead
+ * elsewhere. */
 static bool path_is_plain(const char *path) {
         if (path[0] != '/' || endswith(path, "/"))
                 return false;
@@ -41,14 +42,16 @@ static json_t *manifest_read(Task *t) {
         int r = root_read(t->apply->root, t->action->target, MANIFEST_MAX, &text, &size);
         json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, &e);
         if (r < 0 ? r != -ENOENT && r != -ENOTDIR : !json_is_array(json_object_get(manifest, "files")))
-                diag_warn(t->apply->diag, "manifest-unreadable", NULL, t->action->target,
-                          "it cannot be read, so files that an earlier configuration left behind are not removed (%s)",
-                          r < 0 ? strerror(-r) : "not a manifest");
+                diag_warn_at(t->apply->diag, "manifest-unreadable", NULL, t->action->target,
+                             "it cannot be read, so files that an earlier configuration left behind are not "
+                             "removed (%s)",
+                             r < 0 ? strerror(-r) : "not a manifest");
         json_array_foreach(json_object_get(manifest, "files"), i, entry) {
                 if (path_is_plain(json_get_text(entry, "path")))
                         json_array_append(files, entry);
                 else
-                        diag_warn(t->apply->diag, "manifest-path", NULL, t->action->target, "entry %zu is not a plain absolute path; ignored", i);
+                        diag_warn_at(t->apply->diag, "manifest-path", NULL, t->action->target,
+                                     "entry %zu is not a plain absolute path; ignored", i);
         }
         json_decref(manifest);
         return files;
@@ -57,7 +60,8 @@ static json_t *manifest_read(Task *t) {
 static json_t *entry_new(const Action *a) {
         char digest[65];
         sha256_hex(a->file.content ?: "", a->file.size, digest);
-        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase", phase_to_string(a->phase));
+        json_t *entry = json_pack("{ss ss ss}", "path", a->target, "sha256", digest, "phase",
+                                  phase_to_string(a->phase));
         if (a->type == ACTION_WRITE_BLOCK)
                 json_object_set_new(entry, "block", json_true());
         return entry;
@@ -76,7 +80,9 @@ static bool files_have(const json_t *files, const char *path) {
 /* Written by this plan in whatever phase: never stale. */
 static bool plan_writes(const Plan *plan, const char *path) {
         for (size_t i = 0; i < plan->n; i++)
-                if ((plan->actions[i].type == ACTION_WRITE_FILE || plan->actions[i].type == ACTION_WRITE_BLOCK) && streq(plan->actions[i].target, path))
+                if ((plan->actions[i].type == ACTION_WRITE_FILE ||
+                     plan->actions[i].type == ACTION_WRITE_BLOCK) &&
+                    streq(plan->actions[i].target, path))
                         return true;
         return false;
 }
@@ -123,8 +129,8 @@ static int remove_block(const Root *root, const char *path) {
         return r;
 }
 
-/* What we own is removed even if somebody changed it, as it would have been written anew if it were still asked for; what was only
- * intended is ours if it is what was to be written. */
+/* What we own is removed even if somebody changed it, as it would have been written anew if it were still
+ * asked for; what was only intended is ours if it is what was to be written. */
 static int remove_entry(Task *t, const json_t *entry) {
         const char *path = json_get_text(entry, "path");
         if (json_is_true(json_object_get(entry, "block")))
@@ -133,13 +139,16 @@ static int remove_entry(Task *t, const json_t *entry) {
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r == -EISDIR || r == -ELOOP) {
-                diag_warn(t->apply->diag, "file-kept", NULL, path, "no longer asked for, but what stands there is not the file that was written; it stays");
+                diag_warn_at(t->apply->diag, "file-kept", NULL, path,
+                             "no longer asked for, but what stands there is not the file that was written; "
+                             "it stays");
                 return 0;
         }
         if (r == 0 && json_is_true(json_object_get(entry, "intended")))
                 return 0;
         if (r == 0)
-                diag_warn(t->apply->diag, "file-changed", NULL, path, "no longer asked for, and removed although it was changed since it was written");
+                diag_warn_at(t->apply->diag, "file-changed", NULL, path,
+                             "no longer asked for, and removed although it was changed since it was written");
         if (r >= 0)
                 r = manager_expect(t->apply->root, path);
         if (r >= 0)
@@ -200,7 +209,8 @@ static int manifest_write(const Task *t, json_t *files, RootTmp *ret) {
 }
 
 int manifest_announce(Task *t, RootTmp *ret) {
-        json_t *all = json_copy(pruning_get(t)->old), *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
+        json_t *all = json_copy(pruning_get(t)->old),
+               *new = manifest_of_plan(t->apply->plan, t->action->phase), *entry;
         size_t i, known = json_array_size(all);
         json_array_foreach(new, i, entry) {
                 if (files_have(all, json_get_text(entry, "path")))

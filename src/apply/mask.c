@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mask-unit, unmask-unit → MaskUnitFiles and UnmaskUnitFiles of systemd, in /run: the next boot finds the image as it was.
+ * mask-unit, unmask-unit → MaskUnitFiles and UnmaskUnitFiles of systemd, in /run: the next boot finds the
+ * image as it was.
  *
- * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once more behind the mask,
- * because somebody may have started it in between. */
+ * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once
+ * more behind the mask, because somebody may have started it in between. */
 #include "apply/unit.h"
 
 #include "base/str.h"
@@ -37,7 +38,8 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
 
 static int on_written(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
-        return unit_reply(u, m) < 0 || unit_call(u, MANAGER_PATH, MANAGER, "Reload", on_reloaded, "") < 0 ? 0 : 1;
+        return unit_reply(u, m) < 0 || unit_call(u, MANAGER_PATH, MANAGER, "Reload", on_reloaded, "") < 0 ? 0
+                                                                                                          : 1;
 }
 
 /* ---- mask-unit ---- */
@@ -56,14 +58,16 @@ static int stop(Unit *u) {
 
 /* It does not run, so what was asked for holds now; but nobody keeps it from being started later. */
 static void mask_hidden(Unit *u) {
-        diag_warn(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
-                  "%s does not run, but cannot be kept from it: a file in /etc/systemd/system comes before a mask that ends with this boot; "
-                  "the image should have that unit in /usr/lib/systemd/system, or not at all", u->name);
+        diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
+                     "%s does not run, but cannot be kept from it: a file in /etc/systemd/system comes "
+                     "before a mask that ends with this boot; "
+                     "the image should have that unit in /usr/lib/systemd/system, or not at all",
+                     u->name);
         task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
 }
 
-/* What the image had enabled may have failed before we came to it, as IMEX does without a node list; systemctl --failed should not
- * go on showing what must not run here. */
+/* What the image had enabled may have failed before we came to it, as IMEX does without a node list;
+ * systemctl --failed should not go on showing what must not run here. */
 static void mask_done(Unit *u) {
         if (streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);
@@ -102,8 +106,10 @@ static void unmask_step(Unit *u) {
         if (!is_masked(&u->state))
                 task_end(u->task, OUTCOME_DONE);
         else if (u->written || !streq(u->state.file, "masked-runtime"))
-                (void)task_fail(u->task, -EPERM, unit_cause(u->name), "%s is asked for and masked for good, not only for this boot; systemctl unmask %s",
-                                u->name, u->name);
+                (void)task_fail(
+                        u->task, -EPERM, unit_cause(u->name),
+                        "%s is asked for and masked for good, not only for this boot; systemctl unmask %s",
+                        u->name, u->name);
         else
                 (void)unmask_write(u);
 }
@@ -122,7 +128,8 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         if (unit_read_all(u, m) < 0)
                 return 0;
         bool mask = u->task->action->type == ACTION_MASK_UNIT, missing = streq(u->state.load, "not-found");
-        task_checked(u->task, mask ? !(missing || is_masked(&u->state)) || !is_stopped(&u->state) : is_masked(&u->state));
+        task_checked(u->task, mask ? !(missing || is_masked(&u->state)) || !is_stopped(&u->state)
+                                   : is_masked(&u->state));
         return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on none. Instances live until the next boot on
- * every GPU, the mode does on Hopper and later; on Ampere the mode stays and its change waits for a reset, which inside a virtual
- * machine may be possible only by a reboot: that is made once, before kubelet's turn, and LEDGER remembers it
- * (facts: nvidia 5.1, 5.3). */
+ * partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on none. Instances live
+ * until the next boot on every GPU, the mode does on Hopper and later; on Ampere the mode stays and its
+ * change waits for a reset, which inside a virtual machine may be possible only by a reboot: that is made
+ * once, before kubelet's turn, and LEDGER remembers it (facts: nvidia 5.1, 5.3). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -15,13 +15,15 @@
 
 #define LEDGER "/var/lib/nodestrap/mig-reboot"
 #define LEDGER_MAX (16 << 10)
-#define IN_USE_ASKS 5                   /* a second apart: whoever looks at GPUs at boot lets go of them soon */
+#define IN_USE_ASKS 5                   /* a second apart: whoever looks at
+                                         * GPUs at boot lets go of them soon */
 #define INSTANCES_MAX 16                /* of one GPU, in the search for places; no GPU has more than 7 */
 
 typedef struct Part {                   /* one GPU and what is wanted of it */
         const MigLayout *layout;
         NvmlDevice device;
-        char *name, *address;           /* "GPU 3 (0000:86:00.0)", "0000:86:00.0": known also while the library is closed */
+        char *name, *address;           /* "GPU 3 (0000:86:00.0)", "0000:86:00.0":
+                                         * known also while the library is closed */
         NvmlProfile *profiles; size_t n_profiles;
         NvmlProfile *wanted; size_t n_wanted;
         bool supported, was_on, is_on, touched;
@@ -58,9 +60,12 @@ static void division_done(Division *d) {
 
 static int fail_part(Division *d, const Part *part, int code, const char *what) {
         _cleanup_(freep) char *text = nvml_text(code);
-        return work_fail(d->w, -EIO, code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG, "%s: %s: %s%s", part->name, what, text,
-                         code == NVML_IN_USE ? "; nvidia-smi and fuser -v /dev/nvidia* show who uses it (DCGM, a device plugin), and a loaded nvidia_drm "
-                         "keeps it from being reset" : "");
+        return work_fail(d->w, -EIO, code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG,
+                         "%s: %s: %s%s", part->name, what, text,
+                         code == NVML_IN_USE ? "; nvidia-smi and fuser -v /dev/nvidia* show who uses it "
+                                               "(DCGM, a device plugin), and a loaded nvidia_drm "
+                                               "keeps it from being reset"
+                                             : "");
 }
 
 /* Handles are the library's until it is closed; a change of mode, or a reset, may make new ones. */
@@ -73,7 +78,10 @@ static int division_open(Division *d) {
         for (size_t i = 0; i < d->n; i++) {
                 unsigned gpu = d->parts[i].layout->gpu;
                 if (gpu >= d->gpus.n)
-                        return work_fail(d->w, -ENODEV, CAUSE_MIG, "spec.accelerator.nvidia.mig names GPU %u, and there are %zu, from 0 on", gpu, d->gpus.n);
+                        return work_fail(
+                                d->w, -ENODEV, CAUSE_MIG,
+                                "spec.accelerator.nvidia.mig names GPU %u, and there are %zu, from 0 on", gpu,
+                                d->gpus.n);
                 d->parts[i].device = d->gpus.items[gpu].device;
                 if (d->parts[i].name)
                         continue;
@@ -104,12 +112,15 @@ static const NvmlProfile *profile_of(const Part *part, unsigned id) {
 static int fail_profile(Division *d, const Part *part, const char *name) {
         _cleanup_(strv_freep) char **names = NULL;
         for (size_t i = 0; i < part->n_profiles; i++)
-                strv_push(&names, *part->profiles[i].name ? xstrdup(part->profiles[i].name) : xasprintf("%u", part->profiles[i].id));
+                strv_push(&names, *part->profiles[i].name ? xstrdup(part->profiles[i].name)
+                                                          : xasprintf("%u", part->profiles[i].id));
         _cleanup_(freep) char *list = strv_join(names, ", ");
-        return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s", part->name, name, names ? list : "none");
+        return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s", part->name, name,
+                         names ? list : "none");
 }
 
-/* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while the mode is on. */
+/* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while
+ * the mode is on. */
 static int part_resolve(Division *d, Part *part) {
         NvmlProfile *profiles = NULL;
         int code = nvml_mig_profiles(part->device, &profiles, &part->n_profiles);
@@ -170,7 +181,10 @@ static int part_look(Division *d, Part *part) {
         if (code == NVML_NOT_SUPPORTED && !wants_on(part))
                 return 1;
         if (code == NVML_NOT_SUPPORTED)
-                return work_fail(d->w, -EOPNOTSUPP, CAUSE_MIG, "%s cannot be divided: it knows no MIG, or the driver is too old for its MIG", part->name);
+                return work_fail(
+                        d->w, -EOPNOTSUPP, CAUSE_MIG,
+                        "%s cannot be divided: it knows no MIG, or the driver is too old for its MIG",
+                        part->name);
         if (code != NVML_OK)
                 return fail_part(d, part, code, "its MIG mode cannot be read");
         part->supported = true;
@@ -178,7 +192,9 @@ static int part_look(Division *d, Part *part) {
         int r = part_resolve(d, part);
         if (r < 0)
                 return r;
-        code = part->was_on ? nvml_mig_instances(part->device, part->profiles, part->n_profiles, &part->before) : NVML_OK;
+        code = part->was_on
+                       ? nvml_mig_instances(part->device, part->profiles, part->n_profiles, &part->before)
+                       : NVML_OK;
         if (code != NVML_OK)
                 return fail_part(d, part, code, "its MIG instances cannot be listed");
         return part->was_on == wants_on(part) && pending == part->was_on ? part_same(d, part) : 0;
@@ -199,7 +215,8 @@ static int division_look(Division *d) {
 
 static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlInstance *i) {
         for (size_t k = 0; list && k < list->n; k++)
-                if (list->items[k].profile == i->profile && list->items[k].start == i->start && list->items[k].size == i->size)
+                if (list->items[k].profile == i->profile && list->items[k].start == i->start &&
+                    list->items[k].size == i->size)
                         return &list->items[k];
         return NULL;
 }
@@ -236,12 +253,14 @@ static void search_done(Search *s) {
 
 static bool is_free(const Search *s, size_t n, const NvmlInstance *place) {
         for (size_t i = 0; i < n; i++)
-                if (place->start < s->chosen[i]->start + s->chosen[i]->size && s->chosen[i]->start < place->start + place->size)
+                if (place->start < s->chosen[i]->start + s->chosen[i]->size &&
+                    s->chosen[i]->start < place->start + place->size)
                         return false;
         return true;
 }
 
-/* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends soon. */
+/* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends
+ * soon. */
 static bool search_from(Search *s, size_t i) {
         if (i == s->n)
                 return true;
@@ -255,7 +274,9 @@ static bool search_from(Search *s, size_t i) {
 
 static int fail_fit(Division *d, const Part *part) {
         _cleanup_(freep) char *list = strv_join(part->layout->profiles, ", ");
-        return work_fail(d->w, -ENOSPC, CAUSE_MIG, "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the places of each profile",
+        return work_fail(d->w, -ENOSPC, CAUSE_MIG,
+                         "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the "
+                         "places of each profile",
                          part->name, list);
 }
 
@@ -264,7 +285,8 @@ static int fail_create(Division *d, const Part *part, const NvmlProfile *profile
         return fail_part(d, part, code, what);
 }
 
-/* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are chosen here. */
+/* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are
+ * chosen here. */
 static int part_fill_by_place(Division *d, const Part *part) {
         _cleanup_(search_done) Search s = {};
         if (part->n_wanted > INSTANCES_MAX)
@@ -280,7 +302,9 @@ static int part_fill_by_place(Division *d, const Part *part) {
         for (size_t i = 0; i < s.n; i++) {
                 int code = nvml_mig_create(part->device, s.profiles[i], s.chosen[i]);
                 if (code != NVML_OK)
-                        return code == NVML_INSUFFICIENT_RESOURCES ? fail_fit(d, part) : fail_create(d, part, s.profiles[i], code);
+                        return code == NVML_INSUFFICIENT_RESOURCES
+                                       ? fail_fit(d, part)
+                                       : fail_create(d, part, s.profiles[i], code);
         }
         return 0;
 }
@@ -347,7 +371,8 @@ static int modes_read(Division *d) {
         return all;
 }
 
-/* GPUs that an NVSwitch connects can only be reset together (facts: nvidia 5.2), and fabric manager trains their links anew. */
+/* GPUs that an NVSwitch connects can only be reset together (facts: nvidia 5.2), and fabric manager trains
+ * their links anew. */
 static int reset_all(Division *d) {
         bool together = d->w->action->device.class == GPU_CLASS_NVSWITCH;
         division_close(d);             /* else this process itself uses them */
@@ -355,8 +380,10 @@ static int reset_all(Division *d) {
                 unsigned gpu = d->parts[i].layout->gpu;
                 if (!d->parts[i].touched)
                         continue;
-                _cleanup_(strv_freep) char **argv = command("nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
-                _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset") : xasprintf("GPU %u cannot be reset", gpu);
+                _cleanup_(strv_freep) char **argv = command(
+                        "nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
+                _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset")
+                                                       : xasprintf("GPU %u cannot be reset", gpu);
                 int r = work_run(d->w, CAUSE_MIG, what, argv);
                 if (r < 0 || together)
                         return r;
@@ -365,10 +392,12 @@ static int reset_all(Division *d) {
 }
 
 static int fabric_manager_restart(Division *d) {
-        _cleanup_(strv_freep) char **argv = command("systemctl", "try-restart", "nvidia-fabricmanager.service", NULL);
+        _cleanup_(strv_freep) char **argv =
+                command("systemctl", "try-restart", "nvidia-fabricmanager.service", NULL);
         if (d->w->action->device.class != GPU_CLASS_NVSWITCH)
                 return 0;
-        return work_run(d->w, CAUSE_FABRIC_MANAGER, "fabric manager does not come back after the GPUs were reset", argv);
+        return work_run(d->w, CAUSE_FABRIC_MANAGER,
+                        "fabric manager does not come back after the GPUs were reset", argv);
 }
 
 /* ---- the one reboot ---- */
@@ -397,8 +426,11 @@ static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) 
 static int ledger_write(Division *d, const char *boot, const char *wanted) {
         _cleanup_(freep) char *text = xasprintf("%s\n%s", boot, wanted);
         int r = root_replace(d->w->root, LEDGER, text, strlen(text), 0644);
-        return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which is not made, since %s cannot be written: %s",
-                                 LEDGER, strerror(-r)) : 0;
+        return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT,
+                                 "MIG mode takes effect after a reboot, which is not made, since %s cannot "
+                                 "be written: %s",
+                                 LEDGER, strerror(-r))
+                     : 0;
 }
 
 static char *waiting_parts(const Division *d) {
@@ -411,35 +443,55 @@ static char *waiting_parts(const Division *d) {
 
 static int reboot_once(Division *d) {
         _cleanup_(strv_freep) char **argv = command("systemctl", "--no-block", "reboot", NULL);
-        _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *earlier = NULL, *gpus = waiting_parts(d);
+        _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *earlier = NULL,
+                              *gpus = waiting_parts(d);
         int r = root_boot_id(d->w->root, &boot);
         if (r < 0)
-                return work_fail(d->w, r, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot, which is not made, since this boot has no id: %s",
+                return work_fail(d->w, r, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot, which is not made, since this "
+                                 "boot has no id: %s",
                                  gpus, strerror(-r));
         d->rebooting = ledger_says(d, wanted, &earlier) && streq(earlier, boot);
         if (d->rebooting)
-                return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot, which was asked for earlier in this boot", gpus);
+                return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot, which was asked for earlier in "
+                                 "this boot",
+                                 gpus);
         if (earlier)
-                return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT, "MIG mode of %s is still pending after the reboot that was made for it; no second one is made: "
-                                 "nvidia-smi -q shows the modes, and removing " LEDGER " allows another", gpus);
-        if (!work_pause(d->w, 0))       /* a step that is told as late must not take the machine with it later on */
-                return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT, "given up before MIG mode of %s took effect", gpus);
-        if (root_exists(d->w->root, KUBELET_TURN) != 0)         /* pods may run, and nobody has drained the node */
-                return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s), which is not made, since kubelet may run "
-                                 "already; drain the node and reboot it", gpus, d->reset_why ?: "resetting did not change it");
+                return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s is still pending after the reboot that was made for it; no "
+                                 "second one is made: "
+                                 "nvidia-smi -q shows the modes, and removing " LEDGER " allows another",
+                                 gpus);
+        /* a step that is told as late must not take the machine with it later on */
+        if (!work_pause(d->w, 0))
+                return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
+                                 "given up before MIG mode of %s took effect", gpus);
+        /* pods may run, and nobody has drained the node */
+        if (root_exists(d->w->root, KUBELET_TURN) != 0)
+                return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot (%s), which is not made, since "
+                                 "kubelet may run "
+                                 "already; drain the node and reboot it",
+                                 gpus, d->reset_why ?: "resetting did not change it");
         r = ledger_write(d, boot, wanted);
         if (r < 0)
                 return r;
-        /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its verdict. */
-        log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once", d->w->action->id, gpus,
-                    d->reset_why ?: "resetting did not change it");
-        r = work_run(d->w, CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for", argv);
-        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot may make it. */
+        /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its
+         * verdict. */
+        log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once",
+                    d->w->action->id, gpus, d->reset_why ?: "resetting did not change it");
+        r = work_run(d->w, CAUSE_MIG_REBOOT,
+                     "MIG mode takes effect after a reboot, which cannot be asked for", argv);
+        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot
+         * may make it. */
         d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
         if (!d->rebooting)
                 return root_remove(d->w->root, LEDGER) < 0 ? -EIO : r;
-        return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT, "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
-                         "and goes on then", gpus, d->reset_why ?: "resetting did not change it");
+        return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
+                         "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
+                         "and goes on then",
+                         gpus, d->reset_why ?: "resetting did not change it");
 }
 
 /* A reset that fails is no failure yet. */
@@ -462,13 +514,17 @@ static int modes_activate(Division *d) {
 /* What could not be destroyed, because a pod uses it, is where it was. */
 static int instances_put_back(const Part *part) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
-        if (part->before.n > 0 && nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) != NVML_OK)
+        if (part->before.n > 0 &&
+            nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) != NVML_OK)
                 return -EIO;
         for (size_t i = 0; i < part->before.n; i++) {
                 const NvmlInstance *old = &part->before.items[i], *left = instance_like(&there, old);
                 const NvmlProfile *profile = profile_of(part, old->profile);
                 bool whole = true;
-                if (!profile || (left ? nvml_mig_is_whole(left, profile, &whole) : nvml_mig_create(part->device, profile, old)) != NVML_OK || !whole)
+                if (!profile ||
+                    (left ? nvml_mig_is_whole(left, profile, &whole)
+                          : nvml_mig_create(part->device, profile, old)) != NVML_OK ||
+                    !whole)
                         return -EIO;
         }
         return 0;
@@ -495,7 +551,9 @@ static int put_back(Division *d, int failure) {
                 if (d->parts[i].touched && part_put_back(d, &d->parts[i]) < 0)
                         text_add(&lost, "%s%s", lost.data ? ", " : "", d->parts[i].name);
         (void)work_fail(d->w, failure, cause, "%s; %s%s", why ?: strerror(-failure),
-                        lost.data ? "what was there before could not be put back on " : "what was there before is there again on every GPU", lost.data ?: "");
+                        lost.data ? "what was there before could not be put back on "
+                                  : "what was there before is there again on every GPU",
+                        lost.data ?: "");
         text_done(&lost);
         return failure;
 }
@@ -533,9 +591,10 @@ static json_t *part_found(const Division *d, const Part *part) {
         if (part->supported && nvml_mig_mode(part->device, &on, &pending) == NVML_OK && on &&
             nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) == NVML_OK)
                 for (size_t i = 0; i < there.n; i++)
-                        json_array_append_new(names, json_string(profile_of(part, there.items[i].profile)->name));
-        return json_pack("{s:i, s:s, s:b, s:o}", "index", (int)part->layout->gpu, "address", d->gpus.items[part->layout->gpu].address, "mig", on,
-                         "profiles", names);
+                        json_array_append_new(names,
+                                              json_string(profile_of(part, there.items[i].profile)->name));
+        return json_pack("{s:i, s:s, s:b, s:o}", "index", (int)part->layout->gpu, "address",
+                         d->gpus.items[part->layout->gpu].address, "mig", on, "profiles", names);
 }
 
 static void division_report(Division *d) {
@@ -556,6 +615,7 @@ int partition_work(Work *w) {
         division_report(&d);
         r = root_remove(w->root, LEDGER);
         if (r < 0)
-                return work_fail(w, r, CAUSE_MIG, "the GPUs are divided, but %s cannot be removed: %s", LEDGER, strerror(-r));
+                return work_fail(w, r, CAUSE_MIG, "the GPUs are divided, but %s cannot be removed: %s",
+                                 LEDGER, strerror(-r));
         return same == 0;
 }

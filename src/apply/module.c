@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution compresses; then the kernel's own
- * word that the module is there. */
+ * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution
+ * compresses; then the kernel's own word that the module is there. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -20,7 +20,8 @@ static char *kernel_name(const char *name) {
 
 /* Whoever loads one is not done while the state is not "live"; what is built in has no state. */
 static int is_live(Work *w, const char *name) {
-        _cleanup_(freep) char *directory = xasprintf("/sys/module/%s", name), *path = xasprintf("%s/initstate", directory), *state = NULL;
+        _cleanup_(freep) char *directory = xasprintf("/sys/module/%s", name),
+                              *path = xasprintf("%s/initstate", directory), *state = NULL;
         int r = root_exists(w->root, directory);
         if (r <= 0)
                 return r;
@@ -28,7 +29,8 @@ static int is_live(Work *w, const char *name) {
         return r == -ENOENT ? 1 : r < 0 ? r : streq(state, "live");
 }
 
-/* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without parameters are not in /sys. */
+/* "kernel/drivers/infiniband/core/ib_core.ko": modules that are part of the kernel, of which those without
+ * parameters are not in /sys. */
 static int is_builtin(Work *w, const char *name) {
         _cleanup_(freep) char *release = NULL, *path = NULL, *list = NULL;
         int r = root_read_line(w->root, "/proc/sys/kernel/osrelease", &release);
@@ -55,7 +57,9 @@ static int is_loaded(Work *w, Cause cause, const char *name) {
         int r = is_live(w, name);
         if (r == 0)
                 r = is_builtin(w, name);
-        return r < 0 ? work_fail(w, r, cause, "whether the kernel module %s is loaded cannot be seen: %s", name, strerror(-r)) : r;
+        return r < 0 ? work_fail(w, r, cause, "whether the kernel module %s is loaded cannot be seen: %s",
+                                 name, strerror(-r))
+                     : r;
 }
 
 static Cause cause_of(const char *name) {
@@ -69,7 +73,8 @@ static Cause cause_of(const char *name) {
 }
 
 int module_work(Work *w) {
-        _cleanup_(freep) char *name = kernel_name(w->action->target), *what = xasprintf("the kernel module %s cannot be loaded", name);
+        _cleanup_(freep) char *name = kernel_name(w->action->target),
+                              *what = xasprintf("the kernel module %s cannot be loaded", name);
         _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
         Cause cause = cause_of(name);
         int r = is_loaded(w, cause, name);
@@ -79,7 +84,10 @@ int module_work(Work *w) {
         if (r >= 0)
                 r = is_loaded(w, cause, name);
         if (r == 0)
-                r = work_fail(w, -ENOENT, cause, "modprobe %s ended well, but the kernel does not have it; `modprobe --showconfig` tells whether an "
-                              "install line in /etc/modprobe.d keeps it out", name);
+                r = work_fail(w, -ENOENT, cause,
+                              "modprobe %s ended well, but the kernel does not have it; `modprobe "
+                              "--showconfig` tells whether an "
+                              "install line in /etc/modprobe.d keeps it out",
+                              name);
         return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mount: a file system on the disks → a directory, with noatime; one that was just made gets its final label when all of it is on the
- * disk, and is made anew at the next boot if that does not come to pass. bind: a directory on the disks → over the one that a daemon
- * uses. Both look afterwards whether the kernel shows what was asked for. */
+ * mount: a file system on the disks → a directory, with noatime; one that was just made gets its final label
+ * when all of it is on the disk, and is made anew at the next boot if that does not come to pass. bind: a
+ * directory on the disks → over the one that a daemon uses. Both look afterwards whether the kernel shows
+ * what was asked for. */
 #include "apply/mounts.h"
 #include "apply/storage.h"
 
@@ -25,7 +26,8 @@
 static int attributes_copy(int from, int to) {
         struct stat st;
         char label[256];
-        if (fstat(from, &st) < 0 || fchown(to, st.st_uid, st.st_gid) < 0 || fchmod(to, st.st_mode & 07777) < 0)
+        if (fstat(from, &st) < 0 || fchown(to, st.st_uid, st.st_gid) < 0 ||
+            fchmod(to, st.st_mode & 07777) < 0)
                 return -errno;
         ssize_t n = fgetxattr(from, LABEL_ATTRIBUTE, label, sizeof label);
         if (n < 0)              /* it has none, or nobody here knows of labels */
@@ -35,12 +37,15 @@ static int attributes_copy(int from, int to) {
 
 static int open_directory(Work *w, const char *path) {
         int fd = root_open(w->root, path, O_RDONLY | O_DIRECTORY);
-        return fd < 0 ? work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened as a directory: %s", path, strerror(-fd)) : fd;
+        return fd < 0 ? work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened as a directory: %s", path,
+                                  strerror(-fd))
+                      : fd;
 }
 
 /* ---- mount ---- */
 
-/* Is there what the plan says? An array that had to be assembled first could not be looked into when the plan was made. */
+/* Is there what the plan says? An array that had to be assembled first could not be looked into when the plan
+ * was made. */
 static int look_again(Work *w, const char *name, Content *ret) {
         const Action *a = w->action;
         int r = device_content(w, name, ret);
@@ -48,16 +53,20 @@ static int look_again(Work *w, const char *name, Content *ret) {
                 return r;
         if (ret->kind != CONTENT_FILESYSTEM || (!streq(ret->type, "xfs") && !streq(ret->type, "ext4")))
                 return refuse_content(w, name, ret);
-        if (a->storage.uuid && a->storage.state != STEP_ASSEMBLE && !streq(ret->uuid ?: "", a->storage.uuid)) {
+        if (a->storage.uuid && a->storage.state != STEP_ASSEMBLE &&
+            !streq(ret->uuid ?: "", a->storage.uuid)) {
                 _cleanup_(freep) char *shown = disk_shown(w, name), *there = content_describe(ret);
-                return work_fail(w, -ESTALE, CAUSE_MOUNT, "%s carries %s with the UUID %s, and should carry %s: somebody has changed it since "
-                                 "the plan was made; run nodestrap init again, it plans anew", shown, there, ret->uuid ?: "(none)", a->storage.uuid);
+                return work_fail(
+                        w, -ESTALE, CAUSE_MOUNT,
+                        "%s carries %s with the UUID %s, and should carry %s: somebody has changed it since "
+                        "the plan was made; run nodestrap init again, it plans anew",
+                        shown, there, ret->uuid ?: "(none)", a->storage.uuid);
         }
         return 0;
 }
 
-/* Nobody probes or assembles while the kernel takes the device. For reading: a kernel without BLK_DEV_WRITE_MOUNTED mounts nothing
- * that somebody could write to. */
+/* Nobody probes or assembles while the kernel takes the device. For reading: a kernel without
+ * BLK_DEV_WRITE_MOUNTED mounts nothing that somebody could write to. */
 static int device_hold(Work *w, const char *device) {
         int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd;
         work_at(w, "waiting for udev to let go of %s", device);
@@ -69,8 +78,8 @@ static int device_hold(Work *w, const char *device) {
         return work_fail(w, r, CAUSE_MOUNT, "%s cannot be locked: %s", device, strerror(-r));
 }
 
-/* From here on the next boot keeps what is on it. A kernel that cannot set labels is refused, for there every reboot would empty
- * the disks: xfs can since 4.18, ext4 since 5.17. */
+/* From here on the next boot keeps what is on it. A kernel that cannot set labels is refused, for there every
+ * reboot would empty the disks: xfs can since 4.18, ext4 since 5.17. */
 static int label_set(Work *w, int fd, const char *type) {
         char label[FSLABEL_MAX] = LABEL_FINISHED;
         struct utsname kernel;
@@ -78,15 +87,22 @@ static int label_set(Work *w, int fd, const char *type) {
                 return 0;
         int r = -errno;
         if ((r == -ENOTTY || r == -EOPNOTSUPP) && uname(&kernel) == 0)
-                return work_fail(w, r, CAUSE_MOUNT, "this kernel (%s) cannot set the label of a mounted %s file system, which tells the next "
-                                 "boot that its content is to be kept; use a kernel from 5.17 on, or filesystem: xfs", kernel.release, type);
-        return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %s", w->action->target, strerror(-r));
+                return work_fail(
+                        w, r, CAUSE_MOUNT,
+                        "this kernel (%s) cannot set the label of a mounted %s file system, which tells the "
+                        "next "
+                        "boot that its content is to be kept; use a kernel from 5.17 on, or filesystem: xfs",
+                        kernel.release, type);
+        return work_fail(w, r, CAUSE_MOUNT, "the label of the new file system on %s cannot be set: %s",
+                         w->action->target, strerror(-r));
 }
 
 static int sync_mount(Work *w, int fd) {
         work_at(w, "writing the new file system down to the disks");
-        return syncfs(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR, "the new file system on %s cannot be written: %s", w->action->target,
-                                          strerror(errno)) : 0;
+        return syncfs(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR,
+                                          "the new file system on %s cannot be written: %s",
+                                          w->action->target, strerror(errno))
+                              : 0;
 }
 
 static int mark(Work *w, int mounted, const char *type) {
@@ -99,7 +115,8 @@ static int mark(Work *w, int mounted, const char *type) {
 static int finish(Work *w, int covered, int mounted, const char *type) {
         int r = attributes_copy(covered, mounted);
         if (r < 0)
-                return work_fail(w, r, CAUSE_MOUNT, "%s cannot get the mode, owner and label that it had: %s", w->action->target, strerror(-r));
+                return work_fail(w, r, CAUSE_MOUNT, "%s cannot get the mode, owner and label that it had: %s",
+                                 w->action->target, strerror(-r));
         return mark(w, mounted, type);
 }
 
@@ -107,7 +124,9 @@ static int finish(Work *w, int covered, int mounted, const char *type) {
 static int is_mounted(Work *w, const char *device, int fd) {
         struct stat st = {};
         Place place = {};
-        int node = root_open(w->root, device, O_PATH), r = node < 0 ? node : fstat(node, &st) < 0 ? -errno : place_look(fd, &place);
+        int node = root_open(w->root, device, O_PATH), r = node < 0               ? node
+                                                           : fstat(node, &st) < 0 ? -errno
+                                                                                  : place_look(fd, &place);
         close_fd(&node);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be looked at: %s", device, strerror(-r));
@@ -121,16 +140,19 @@ static int mount_undo(int *fd) {
         return !path ? -ENOSYS : umount2(path, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* One that a run has mounted and not finished is unmounted, so that what it covers is seen: 0, as where nothing is mounted. 1: it is
- * mounted and finished. */
+/* One that a run has mounted and not finished is unmounted, so that what it covers is seen: 0, as where
+ * nothing is mounted. 1: it is mounted and finished. */
 static int unmount_unfinished(Work *w, const char *device, const Content *content) {
         const char *target = w->action->target;
         int fd = open_directory(w, target), r = fd < 0 ? fd : is_mounted(w, device, fd);
         if (r > 0 && content_unfinished(content)) {
                 r = mount_undo(&fd);
                 if (r < 0)
-                        (void)work_fail(w, r, CAUSE_MOUNT, "%s is mounted on %s, was never finished, and cannot be unmounted: %s; fuser -vm %s shows "
-                                        "who uses it", device, target, strerror(-r), target);
+                        (void)work_fail(w, r, CAUSE_MOUNT,
+                                        "%s is mounted on %s, was never finished, and cannot be unmounted: "
+                                        "%s; fuser -vm %s shows "
+                                        "who uses it",
+                                        device, target, strerror(-r), target);
         }
         close_fd(&fd);
         return r;
@@ -148,10 +170,13 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
         _cleanup_(close_fd) int mounted = open_directory(w, target);
         r = mounted < 0 ? mounted : is_mounted(w, device, mounted);
         if (r == 0)
-                r = work_fail(w, -EBUSY, CAUSE_MOUNT, "%s was mounted, but something else is seen on %s; findmnt tells what", device, target);
+                r = work_fail(w, -EBUSY, CAUSE_MOUNT,
+                              "%s was mounted, but something else is seen on %s; findmnt tells what", device,
+                              target);
         if (r > 0 && content_unfinished(content))
                 r = finish(w, covered, mounted, content->type);
-        if (r < 0 && mounted >= 0)      /* else a daemon might find it there; the next boot makes it anew in any case */
+        /* else a daemon might find it there; the next boot makes it anew in any case */
+        if (r < 0 && mounted >= 0)
                 (void)mount_undo(&mounted);
         return r < 0 ? r : 1;
 }
@@ -161,8 +186,11 @@ static int mark_mounted(Work *w, const char *device, const Content *content) {
         _cleanup_(close_fd) int mounted = open_directory(w, w->action->target);
         int r = mounted < 0 ? mounted : is_mounted(w, device, mounted);
         if (r == 0)
-                return work_fail(w, -ESTALE, CAUSE_MOUNT, "%s was mounted on %s when the plan was made, and is not any more; nothing was written; run nodestrap "
-                                 "init again, it plans anew", device, w->action->target);
+                return work_fail(w, -ESTALE, CAUSE_MOUNT,
+                                 "%s was mounted on %s when the plan was made, and is not any more; nothing "
+                                 "was written; run nodestrap "
+                                 "init again, it plans anew",
+                                 device, w->action->target);
         if (r > 0)
                 r = content_unfinished(content) ? mark(w, mounted, content->type) : 0;
         return r < 0 ? r : content_unfinished(content);
@@ -185,7 +213,8 @@ int mount_work(Work *w) {
         r = lock < 0 ? lock : look_again(w, name, &content);
         if (r < 0)
                 return r;
-        return w->action->storage.state == STEP_REPAIR ? mark_mounted(w, device, &content) : mount_and_finish(w, device, &content);
+        return w->action->storage.state == STEP_REPAIR ? mark_mounted(w, device, &content)
+                                                       : mount_and_finish(w, device, &content);
 }
 
 int mount_start(Task *t) {
@@ -197,14 +226,16 @@ int mount_start(Task *t) {
 /* A missing one is made to look like the source. */
 static int bind_target(Work *w, int source) {
         const char *target = w->action->target;
-        int there = root_exists(w->root, target), r = there < 0 ? there : root_make_dirs(w->root, target, 0755);
+        int there = root_exists(w->root, target),
+            r = there < 0 ? there : root_make_dirs(w->root, target, 0755);
         _cleanup_(close_fd) int fd = r < 0 ? -1 : root_open(w->root, target, O_RDONLY | O_DIRECTORY);
         if (r >= 0)
                 r = fd < 0 ? fd : there ? 0 : attributes_copy(source, fd);
         return r < 0 ? work_fail(w, r, CAUSE_MOUNT, "%s cannot be made: %s", target, strerror(-r)) : 0;
 }
 
-/* 1 if the source is seen at the target by a mount, 0 if only the directory below it is; anything else is in the way. */
+/* 1 if the source is seen at the target by a mount, 0 if only the directory below it is; anything else is in
+ * the way. */
 static int is_bound(Work *w, int source) {
         const char *target = w->action->target;
         Place from = {}, to = {};
@@ -217,8 +248,11 @@ static int is_bound(Work *w, int source) {
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot be looked at: %s", target, strerror(-r));
         if (to.mount && !place_same(from, to))
-                return work_fail(w, -EBUSY, CAUSE_MOUNT, "something else is mounted on %s (findmnt tells what); unmount it, or name it in "
-                                 "spec.instance.localStorage.disabledMounts", target);
+                return work_fail(
+                        w, -EBUSY, CAUSE_MOUNT,
+                        "something else is mounted on %s (findmnt tells what); unmount it, or name it in "
+                        "spec.instance.localStorage.disabledMounts",
+                        target);
         return to.mount;
 }
 
@@ -233,7 +267,9 @@ int bind_work(Work *w) {
         r = mount_bind(w, from, target);
         if (r >= 0)
                 r = is_bound(w, source);
-        return r != 0 ? r : work_fail(w, -EBUSY, CAUSE_MOUNT, "%s was bound, but is not seen on %s; findmnt tells what is", from, target);
+        return r != 0 ? r
+                      : work_fail(w, -EBUSY, CAUSE_MOUNT,
+                                  "%s was bound, but is not seen on %s; findmnt tells what is", from, target);
 }
 
 int bind_start(Task *t) {

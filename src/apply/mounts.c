@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A device and a directory → a mount, through libmount; a directory and another → a bind, through mount(2) itself. libmount comes
- * by dlopen, since most nodes have no disk to mount. Its helpers (mount.xfs) and its own table below /run stay out of it: nothing
- * of ours needs them. */
+ * A device and a directory → a mount, through libmount; a directory and another → a bind, through mount(2)
+ * itself. libmount comes by dlopen, since most nodes have no disk to mount. Its helpers (mount.xfs) and its
+ * own table below /run stay out of it: nothing of ours needs them. */
 #include "apply/mounts.h"
 
 #include "base/library.h"
@@ -69,7 +69,12 @@ static void load(void) {
 
 static int libmount_load(Work *w) {
         pthread_once(&load_once, load);
-        return load_error ? work_fail(w, -ELIBACC, CAUSE_STORAGE_TOOL, "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1", load_error) : 0;
+        return load_error
+                       ? work_fail(
+                                 w, -ELIBACC, CAUSE_STORAGE_TOOL,
+                                 "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1",
+                                 load_error)
+                       : 0;
 }
 
 /* ---- where a directory is ---- */
@@ -100,13 +105,17 @@ static int real_path(Work *w, const char *path, char **ret) {
                 return work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened: %s", path, strerror(-fd));
         *ret = place_path(fd);
         close(fd);
-        return *ret ? 0 : work_fail(w, -ENOSYS, CAUSE_MOUNT, "cannot tell where %s leads: is /proc mounted?", path);
+        return *ret ? 0
+                    : work_fail(w, -ENOSYS, CAUSE_MOUNT, "cannot tell where %s leads: is /proc mounted?",
+                                path);
 }
 
 /* ---- mounts ---- */
 
-/* only_writable: a device that cannot be written would be mounted read-only otherwise, and containerd would fail instead of us. */
-static int context_fill(struct libmnt_context *c, const char *source, const char *target, const char *type, const char *options) {
+/* only_writable: a device that cannot be written would be mounted read-only otherwise, and containerd would
+ * fail instead of us. */
+static int context_fill(struct libmnt_context *c, const char *source, const char *target, const char *type,
+                        const char *options) {
         int r = mnt.disable_helpers(c, 1);
         if (r == 0)
                 r = mnt.disable_mtab(c, 1);
@@ -134,15 +143,17 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         work_at(w, "mounting %s on %s", device, target);
         struct libmnt_context *c = mnt.new_context();
         if (!c)
-                return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount has no memory", device);
+                return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount has no memory",
+                                 device);
         r = context_fill(c, source, where, type, options);
         if (r == 0)
                 r = mnt.mount(c);
         if (r != 0) {
                 int e = r < 0 ? -r : mnt.get_errno(c);
                 (void)mnt.get_excode(c, r, words, sizeof words);
-                r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT, "%s (%s) cannot be mounted on %s: %s; dmesg may say more", device, type,
-                              target, *words ? words : strerror(e ?: EIO));
+                r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT,
+                              "%s (%s) cannot be mounted on %s: %s; dmesg may say more", device, type, target,
+                              *words ? words : strerror(e ?: EIO));
         }
         mnt.free_context(c);
         return r;
@@ -156,10 +167,13 @@ int mount_bind(Work *w, const char *source, const char *target) {
         if (r < 0)
                 return r;
         if (mount(from, to, "none", MS_BIND, NULL) < 0)
-                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bound over %s: %s", source, target, strerror(errno));
+                return work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be bound over %s: %s", source, target,
+                                 strerror(errno));
         if (mount("none", to, "none", MS_REC | MS_SHARED, NULL) < 0) {
-                r = work_fail(w, -errno, CAUSE_MOUNT, "%s cannot be made a shared mount, so pods would not see each other's volumes: %s",
-                              target, strerror(errno));
+                r = work_fail(
+                        w, -errno, CAUSE_MOUNT,
+                        "%s cannot be made a shared mount, so pods would not see each other's volumes: %s",
+                        target, strerror(errno));
                 umount2(to, MNT_DETACH | UMOUNT_NOFOLLOW);
         }
         return r;
@@ -179,7 +193,8 @@ int mount_below(Work *w, const char *path, char **ret) {
         struct libmnt_iter *i = mnt.new_iter(MNT_ITER_FORWARD);
         r = table && i ? mnt.parse_file(table, "/proc/self/mountinfo") : -ENOMEM;
         if (r != 0)
-                r = work_fail(w, r < 0 ? r : -EIO, CAUSE_MOUNT, "/proc/self/mountinfo cannot be read: %s", strerror(r < 0 ? -r : EIO));
+                r = work_fail(w, r < 0 ? r : -EIO, CAUSE_MOUNT, "/proc/self/mountinfo cannot be read: %s",
+                              strerror(r < 0 ? -r : EIO));
         while (r == 0 && mnt.next_fs(table, i, &fs) == 0)
                 if (is_below(mnt.get_target(fs), path)) {
                         *ret = xstrdup(mnt.get_target(fs));

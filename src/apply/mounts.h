@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* mount(2) and what is mounted: libmount knows why a mount failed and reads mountinfo; it is loaded only where there is something
- * to mount. Paths lie below the work's root, links in them are followed there. */
+/* mount(2) and what is mounted: libmount knows why a mount failed and reads mountinfo; it is loaded only
+ * where there is something to mount. Paths lie below the work's root, links in them are followed there. */
 #include "apply/work.h"
 
-/* Mounts device (a path) of this type and options ("noatime") on target, which exists. 0, or work_fail() with the device, the
- * target and libmount's own words. */
-_must_check_ _nonnull_ int mount_device(Work *w, const char *device, const char *target, const char *type, const char *options);
+/* Mounts device (a path) of this type and options ("noatime") on target, which exists. 0, or work_fail() with
+ * the device, the target and libmount's own words. */
+_must_check_ _nonnull_ int mount_device(Work *w, const char *device, const char *target, const char *type,
+                                        const char *options);
 /* Binds source over target and makes it and all below it shared. */
 _must_check_ _nonnull_ int mount_bind(Work *w, const char *source, const char *target);
 /* A mount point below the directory with this real path: 1 and its path, or 0. */

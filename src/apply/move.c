@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * move-files: what daemons have written on the root disk → the disks, before the binds cover it. One cp copies all of it to a
- * directory of its own; when that is on disk it is renamed into place, or merged into what an earlier boot left there, and only then
- * the originals go. Cut off anywhere, the next run does it again from the start: until the last step the originals are whole. What
- * lies on the root disk was written since the disks were last bound over it, so it wins; but a store is taken whole or not at all. */
+ * move-files: what daemons have written on the root disk → the disks, before the binds cover it. One cp
+ * copies all of it to a directory of its own; when that is on disk it is renamed into place, or merged into
+ * what an earlier boot left there, and only then the originals go. Cut off anywhere, the next run does it
+ * again from the start: until the last step the originals are whole. What lies on the root disk was written
+ * since the disks were last bound over it, so it wins; but a store is taken whole or not at all. */
 #include "apply/mounts.h"
 #include "apply/storage.h"
 #include "apply/tree.h"
@@ -56,8 +57,8 @@ static const char *base_name(const char *path) {
         return slash ? slash + 1 : path;
 }
 
-/* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store: its files mean something
- * only together, a database and the numbered trees that it names. */
+/* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store:
+ * its files mean something only together, a database and the numbered trees that it names. */
 typedef struct Kind { const char *path; mode_t mode; bool store; } Kind;
 
 static Kind source_kind(const char *path) {
@@ -93,7 +94,8 @@ static int source_open(const Moving *m, Source *s) {
 
 /* Its content is that of the disks already: it is bound, or is a link to there. */
 static bool is_there(const Moving *m, const Source *s, Place place) {
-        _cleanup_(close_fd) int fd = openat(m->fd, s->move->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int fd =
+                openat(m->fd, s->move->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         Place there;
         return fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
 }
@@ -112,17 +114,23 @@ static int source_want(const Moving *m, Source *s) {
 }
 
 static void warn_of_two(const Moving *m, const Source *s) {
-        diag_warn(&m->work->warnings, "store-kept", NULL, NULL, "%s of the root disk and %s/%s each hold what the other one has not, and two stores do not make "
-                  "one: that on the disks is used, the other stays below the mount. `mount --bind / /mnt` shows it as /mnt%s; empty that if nothing of it is needed",
+        diag_warn(&m->work->warnings, "store-kept",
+                  "%s of the root disk and %s/%s each hold what the other one has not, and two stores do not "
+                  "make "
+                  "one: that on the disks is used, the other stays below the mount. `mount --bind / /mnt` "
+                  "shows it as /mnt%s; empty that if nothing of it is needed",
                   s->move->from, m->target, s->move->name, s->move->from);
 }
 
-/* Two stores are never mixed: where each has something of its own, the disks' stays in use. Where one has nothing that the other has
- * not, it is what a run left that was cut off: the original behind the copy, or the copy before the original. */
+/* Two stores are never mixed: where each has something of its own, the disks' stays in use. Where one has
+ * nothing that the other has not, it is what a run left that was cut off: the original behind the copy, or
+ * the copy before the original. */
 static int store_choose(const Moving *m, Source *s) {
-        _cleanup_(close_fd) int there = openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int there =
+                openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(freep) char *where = NULL;
-        if (there < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))       /* nothing, or no directory, which is set aside */
+        /* nothing, or no directory, which is set aside */
+        if (there < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
                 return 0;
         int r = there < 0 ? -errno : tree_check_copied(there, s->fd, &where);
         if (r == -ESTALE) {
@@ -151,12 +159,18 @@ static int source_look(const Moving *m, Source *s) {
         if (is_there(m, s, place))
                 return 0;
         if (place.mount)
-                return work_fail(m->work, -EBUSY, CAUSE_MOVE, "%s has a file system of its own mounted on it, whose content nobody may take "
-                                 "away; unmount it, or name it in spec.instance.localStorage.disabledMounts", s->move->from);
+                return work_fail(
+                        m->work, -EBUSY, CAUSE_MOVE,
+                        "%s has a file system of its own mounted on it, whose content nobody may take "
+                        "away; unmount it, or name it in spec.instance.localStorage.disabledMounts",
+                        s->move->from);
         r = mount_below(m->work, s->path, &below);
         if (r > 0)
-                r = work_fail(m->work, -EBUSY, CAUSE_MOVE, "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
-                              "that run from there have to end)", below, s->move->from);
+                r = work_fail(
+                        m->work, -EBUSY, CAUSE_MOVE,
+                        "%s is mounted below %s and would vanish under the disks; unmount it first (pods "
+                        "that run from there have to end)",
+                        below, s->move->from);
         if (r >= 0)
                 r = source_want(m, s);
         return r >= 0 && s->wanted && source_kind(s->move->from).store ? store_choose(m, s) : r;
@@ -171,8 +185,10 @@ static int refuse_nested(const Moving *m) {
         for (size_t i = 0; i < m->n; i++)
                 for (size_t k = 0; k < m->n; k++)
                         if (i != k && lies_in(m->sources[i].path, m->sources[k].path))
-                                return work_fail(m->work, -ELOOP, CAUSE_MOVE, "%s leads into %s (%s); give each a directory of its own",
-                                                 m->sources[i].move->from, m->sources[k].move->from, m->sources[i].path);
+                                return work_fail(m->work, -ELOOP, CAUSE_MOVE,
+                                                 "%s leads into %s (%s); give each a directory of its own",
+                                                 m->sources[i].move->from, m->sources[k].move->from,
+                                                 m->sources[i].path);
         return 0;
 }
 
@@ -188,7 +204,9 @@ static int target_open(Moving *m) {
         if (r < 0)
                 return move_fail(m, r, "cannot be looked at", m->target);
         if (!place.mount)
-                return work_fail(m->work, -ENODEV, CAUSE_MOVE, "nothing is mounted on %s, so it would be moved to the root disk", m->target);
+                return work_fail(m->work, -ENODEV, CAUSE_MOVE,
+                                 "nothing is mounted on %s, so it would be moved to the root disk",
+                                 m->target);
         _cleanup_(freep) char *path = place_path(m->fd);
         if (!path)
                 return move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", m->target);
@@ -220,8 +238,9 @@ static int incoming_remove(const Moving *m) {
         return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
 }
 
-/* A slash behind each source: where it is a link, what it leads to is copied, under the link's name. --preserve=xattr: -a alone goes
- * on in silence where an attribute is lost, and with it an overlay's whiteout or a program's capability. */
+/* A slash behind each source: where it is a link, what it leads to is copied, under the link's name.
+ * --preserve=xattr: -a alone goes on in silence where an attribute is lost, and with it an overlay's whiteout
+ * or a program's capability. */
 static char **cp_arguments(const Moving *m) {
         static const char *const options[] = { "cp", "-a", "--preserve=xattr", "--" };
         const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
@@ -241,18 +260,22 @@ static int sync_target(const Moving *m) {
 }
 
 static int fail_changed(const Moving *m, const Source *s, const char *where) {
-        return work_fail(m->work, -ESTALE, CAUSE_MOVE, "%s/%s has changed while it was copied, so it was not removed; find out who writes "
-                         "there, stop it, and run init again", s->move->from, where);
+        return work_fail(m->work, -ESTALE, CAUSE_MOVE,
+                         "%s/%s has changed while it was copied, so it was not removed; find out who writes "
+                         "there, stop it, and run init again",
+                         s->move->from, where);
 }
 
 /* Before any of it is taken over: half of what somebody is writing is of no use to anybody. */
 static int verify(const Moving *m) {
-        _cleanup_(close_fd) int incoming = openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int incoming =
+                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r = incoming < 0 ? move_fail(m, -errno, "cannot be opened", m->incoming) : 0;
         for (const Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
                 if (!s->wanted)
                         continue;
-                _cleanup_(close_fd) int copied = openat(incoming, base_name(s->move->from), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                _cleanup_(close_fd) int copied = openat(incoming, base_name(s->move->from),
+                                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 _cleanup_(freep) char *where = NULL;
                 r = copied < 0 ? -errno : tree_check_copied(s->fd, copied, &where);
                 if (r == -ESTALE)
@@ -265,9 +288,11 @@ static int verify(const Moving *m) {
 
 static int copy(const Moving *m) {
         _cleanup_(strv_freep) char **argv = cp_arguments(m);
-        _cleanup_(freep) char *what = xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)", m->target,
-                                                (unsigned long long)(m->room >> 20));
-        if (mkdirat(m->fd, INCOMING, 0700) < 0 || fchmodat(m->fd, INCOMING, 0700, 0) < 0)      /* without a setgid bit for cp to inherit */
+        _cleanup_(freep) char *what =
+                xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
+                          m->target, (unsigned long long)(m->room >> 20));
+        /* without a setgid bit for cp to inherit */
+        if (mkdirat(m->fd, INCOMING, 0700) < 0 || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
                 return move_fail(m, -errno, "cannot be made", m->incoming);
         int r = work_run(m->work, CAUSE_MOVE, what, argv);
         if (r >= 0)
@@ -276,20 +301,23 @@ static int copy(const Moving *m) {
 }
 
 static int take_over(const Moving *m) {
-        _cleanup_(close_fd) int incoming = openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int incoming =
+                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(freep) char *where = NULL;
         int r = incoming < 0 ? -errno : 0;
         for (size_t i = 0; r >= 0 && i < m->n; i++)
                 if (m->sources[i].wanted)
-                        r = tree_merge(incoming, base_name(m->sources[i].move->from), m->fd, m->sources[i].move->name, &where);
+                        r = tree_merge(incoming, base_name(m->sources[i].move->from), m->fd,
+                                       m->sources[i].move->name, &where);
         _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
         return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
 }
 
-/* When the directory is synced all that was removed below it is gone for good (ext4 and xfs write their journals in order): an
- * old file that came back after a power cut would win over the disks' newer one. */
+/* When the directory is synced all that was removed below it is gone for good (ext4 and xfs write their
+ * journals in order): an old file that came back after a power cut would win over the disks' newer one. */
 static int original_remove(const Moving *m, const Source *s) {
-        _cleanup_(close_fd) int there = openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int there =
+                openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(freep) char *where = NULL;
         int r = there < 0 ? -errno : tree_remove_copied(s->fd, there, &where);
         if (r >= 0 && fsync(s->fd) < 0)
@@ -320,7 +348,8 @@ int move_work(Work *w) {
         r = move(&m);
         if (r < 0) {
                 _cleanup_(freep) char *where = NULL;
-                if (tree_remove(m.fd, INCOMING, &where) < 0)    /* the next run tries again, and says why it cannot */
+                /* the next run tries again, and says why it cannot */
+                if (tree_remove(m.fd, INCOMING, &where) < 0)
                         log_debug("%s/%s is left", m.target, where ?: INCOMING);
                 return r;
         }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * create-raid → mdadm(8). Which disks and whether something is lost was decided in the plan; here each disk is locked, looked at
- * once more, and only then written to. Arrays are known by what they are made of, never by name: md127 is as good as another.
+ * create-raid → mdadm(8). Which disks and whether something is lost was decided in the plan; here each disk
+ * is locked, looked at once more, and only then written to. Arrays are known by what they are made of, never
+ * by name: md127 is as good as another.
  *
- * The locks are held until the array runs, and longer where it was written to: to stop an array, to wipe a disk, to close a member
- * after writing, each makes udev assemble what it finds. mdadm itself waits for the array's own node alone, which no lock holds up. */
+ * The locks are held until the array runs, and longer where it was written to: to stop an array, to wipe a
+ * disk, to close a member after writing, each makes udev assemble what it finds. mdadm itself waits for the
+ * array's own node alone, which no lock holds up. */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -28,21 +30,25 @@ static void disks_unlock(LockedDisks *all) {
         free(all->items);
 }
 
-/* Once it is let go, udev has mdadm look at each member that was written to, more than once: seconds of the same processors that
- * make the file system, mount it and copy. It may, when all of that is done. */
+/* Once it is let go, udev has mdadm look at each member that was written to, more than once: seconds of the
+ * same processors that make the file system, mount it and copy. It may, when all of that is done. */
 static void disks_keep(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 work_keep(w, TAKE_FD(all->items[i].fd));
 }
 
 static int take(Work *w, LockedDisk *d) {
-        int r = disk_same(w, d->name, d->serial);       /* before it is opened for writing, which its owner would notice */
+        /* before it is opened for writing, which its owner would notice */
+        int r = disk_same(w, d->name, d->serial);
         if (r < 0)
                 return r;
         work_at(w, "waiting for udev to let go of %s (%s)", d->name, d->serial);
         d->fd = disk_lock(w->root, d->name);
-        return d->fd < 0 ? work_fail(w, d->fd, CAUSE_DISK_ERROR, "%s (%s) cannot be opened for writing: %s; dmesg shows whether it failed", d->name,
-                                     d->serial, strerror(-d->fd)) : 0;
+        return d->fd < 0
+                       ? work_fail(w, d->fd, CAUSE_DISK_ERROR,
+                                   "%s (%s) cannot be opened for writing: %s; dmesg shows whether it failed",
+                                   d->name, d->serial, strerror(-d->fd))
+                       : 0;
 }
 
 static int disks_lock(Work *w, LockedDisks *all) {
@@ -50,7 +56,8 @@ static int disks_lock(Work *w, LockedDisks *all) {
         int r = 0;
         all->items = xcalloc(strv_length(disks), sizeof *all->items);
         for (; disks[all->n] && r >= 0; all->n++) {
-                all->items[all->n] = (LockedDisk){ .name = disks[all->n], .serial = serials[all->n], .fd = -1 };
+                all->items[all->n] =
+                        (LockedDisk){ .name = disks[all->n], .serial = serials[all->n], .fd = -1 };
                 r = take(w, &all->items[all->n]);
         }
         return r;
@@ -74,7 +81,8 @@ static bool is_blank(const Content *c) {
 
 /* What an array of ours has left: named kubernetes, on whatever host. */
 static bool is_remains(const Content *c) {
-        return c->kind == CONTENT_RAID_MEMBER && c->raid.uuid && c->raid.name && streq(raid_short_name(c->raid.name), RAID_NAME);
+        return c->kind == CONTENT_RAID_MEMBER && c->raid.uuid && c->raid.name &&
+               streq(raid_short_name(c->raid.name), RAID_NAME);
 }
 
 static bool is_of_array(const Content *c, const char *uuid) {
@@ -83,25 +91,34 @@ static bool is_of_array(const Content *c, const char *uuid) {
 
 /* ---- arrays that stand in the way ---- */
 
-/* Nobody can be using an array that does not run, and mdadm takes no disk that is held. One that runs came after the plan was made. */
+/* Nobody can be using an array that does not run, and mdadm takes no disk that is held. One that runs came
+ * after the plan was made. */
 static int may_stop(Work *w, const char *array) {
         _cleanup_(freep) char *path = xasprintf("/sys/block/%s/slaves", array);
         _cleanup_(strv_freep) char **members = NULL;
         int r = root_list(w->root, path, &members);
         if (r < 0)
-                return work_fail(w, r, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array, path, strerror(-r));
+                return work_fail(w, r, CAUSE_ARRAY, "the members of %s are not known: %s: %s", array, path,
+                                 strerror(-r));
         for (char **d = members; d && *d; d++)
                 if (!strv_contains(w->action->storage.disks, *d))
-                        return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s holds %s, which is none of this step's disks; nothing was written", array, *d);
+                        return work_fail(
+                                w, -EBUSY, CAUSE_DISK_USED,
+                                "%s holds %s, which is none of this step's disks; nothing was written", array,
+                                *d);
         if (array_runs(w->root, array))
-                return work_fail(w, -EBUSY, CAUSE_DISK_USED, "%s runs on disks of this step, which it did not when the plan was made; nothing was written; "
-                                 "run nodestrap init again, it plans anew", array);
+                return work_fail(w, -EBUSY, CAUSE_DISK_USED,
+                                 "%s runs on disks of this step, which it did not when the plan was made; "
+                                 "nothing was written; "
+                                 "run nodestrap init again, it plans anew",
+                                 array);
         return 0;
 }
 
 static int array_stop(Work *w, const char *array) {
         _cleanup_(freep) char *device = xasprintf("/dev/%s", array), *disks = disks_shown(w);
-        _cleanup_(freep) char *what = xasprintf("%s, which does not run and holds some of %s, cannot be stopped", array, disks);
+        _cleanup_(freep) char *what =
+                xasprintf("%s, which does not run and holds some of %s, cannot be stopped", array, disks);
         _cleanup_(strv_freep) char **argv = command("mdadm", "--stop", device, NULL);
         return work_run(w, CAUSE_ARRAY, what, argv);
 }
@@ -128,7 +145,8 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
 /* ---- wiping ---- */
 
 static int zero(int fd, uint64_t offset, size_t size) {
-        static char zeros[64 << 10];    /* never written to; were they const, the program's file would hold them */
+        /* never written to; were they const, the program's file would hold them */
+        static char zeros[64 << 10];
         for (size_t done = 0; done < size;) {
                 ssize_t n = pwrite(fd, zeros, MIN(sizeof zeros, size - done), (off_t)(offset + done));
                 if (n < 0 && errno != EINTR)
@@ -140,12 +158,15 @@ static int zero(int fd, uint64_t offset, size_t size) {
 
 static int fail_to_write(Work *w, int r, const char *name) {
         _cleanup_(freep) char *shown = disk_shown(w, name);
-        return work_fail(w, r, CAUSE_DISK_ERROR, "%s cannot be written: %s; dmesg shows more, and an instance with a broken disk is to be replaced", shown,
-                         strerror(-r));
+        return work_fail(w, r, CAUSE_DISK_ERROR,
+                         "%s cannot be written: %s; dmesg shows more, and an instance with a broken disk is "
+                         "to be replaced",
+                         shown, strerror(-r));
 }
 
-/* First what the data begins with, then md's superblock, each down to the disk: a power cut in between leaves remains that are
- * known as such, and never a blank disk that shows an old file system when it is made part of an array again. */
+/* First what the data begins with, then md's superblock, each down to the disk: a power cut in between leaves
+ * remains that are known as such, and never a blank disk that shows an old file system when it is made part
+ * of an array again. */
 static int wipe(Work *w, LockedDisk *d) {
         int r = disk_still(w, d->name, d->serial, NULL);
         if (r < 0 || is_blank(&d->content))
@@ -162,7 +183,9 @@ static int wipe(Work *w, LockedDisk *d) {
         if (r < 0 || is_blank(&d->content))
                 return r;
         _cleanup_(freep) char *what = content_describe(&d->content);
-        return work_fail(w, -EEXIST, CAUSE_DISK_USED, "%s (%s) shows %s after what an array had left there was wiped; if nobody needs it: wipefs -a /dev/%s",
+        return work_fail(w, -EEXIST, CAUSE_DISK_USED,
+                         "%s (%s) shows %s after what an array had left there was wiped; if nobody needs it: "
+                         "wipefs -a /dev/%s",
                          d->name, d->serial, what, d->name);
 }
 
@@ -178,8 +201,8 @@ static int both_ends(Work *w, const char *array) {
         return r < 0 ? fail_to_write(w, r, array) : 0;
 }
 
-/* A new array is blank. Where only the superblocks of an old one were taken away, by hand, the new one shows what that held, which
- * fits together or not. */
+/* A new array is blank. Where only the superblocks of an old one were taken away, by hand, the new one shows
+ * what that held, which fits together or not. */
 static int clean(Work *w, const char *array) {
         _cleanup_(content_done) Content c = {}, left = {};
         int r = device_content(w, array, &c);
@@ -191,7 +214,10 @@ static int clean(Work *w, const char *array) {
         if (r < 0 || is_blank(&left))
                 return r;
         _cleanup_(freep) char *what = content_describe(&left);
-        return work_fail(w, -EEXIST, CAUSE_ARRAY, "the new array %s shows %s, which is none of it; mdadm --stop /dev/%s and wipefs -a its members", array, what, array);
+        return work_fail(w, -EEXIST, CAUSE_ARRAY,
+                         "the new array %s shows %s, which is none of it; mdadm --stop /dev/%s and wipefs -a "
+                         "its members",
+                         array, what, array);
 }
 
 /* ---- mdadm ---- */
@@ -204,20 +230,22 @@ static int array_is_up(Work *w) {
 }
 
 static int mdadm(Work *w, const char *verb, char ***options, char *const *disks) {
-        _cleanup_(freep) char *shown = disks_shown(w), *what = xasprintf("%s of %s cannot be %s", w->action->target, shown, verb);
+        _cleanup_(freep) char *shown = disks_shown(w),
+                              *what = xasprintf("%s of %s cannot be %s", w->action->target, shown, verb);
         for (char *const *d = disks; d && *d; d++)
                 strv_push(options, xasprintf("/dev/%s", *d));
         return work_run(w, CAUSE_ARRAY, what, *options);
 }
 
-/* --homehost=any is stored in the name ("any:kubernetes") and makes the array local to whatever host assembles it (mdadm(8)), so
- * that udev calls it by its name after the host was renamed. --run answers mdadm's questions; a bitmap would slow writes down for
- * a repair that instance stores hardly ever see. */
+/* --homehost=any is stored in the name ("any:kubernetes") and makes the array local to whatever host
+ * assembles it (mdadm(8)), so that udev calls it by its name after the host was renamed. --run answers
+ * mdadm's questions; a bitmap would slow writes down for a repair that instance stores hardly ever see. */
 static int array_create(Work *w) {
         const Action *a = w->action;
         _cleanup_(freep) char *array = NULL;
-        _cleanup_(strv_freep) char **argv = command("mdadm", "--create", a->target, "--run", "--force", "--homehost=any", "--name=" RAID_NAME,
-                                                    "--metadata=1.2", NULL);
+        _cleanup_(strv_freep) char **argv =
+                command("mdadm", "--create", a->target, "--run", "--force", "--homehost=any",
+                        "--name=" RAID_NAME, "--metadata=1.2", NULL);
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
         strv_push(&argv, xasprintf("--chunk=%u", RAID_CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
@@ -233,7 +261,8 @@ static int array_create(Work *w) {
 
 static int array_assemble(Work *w, char *const *disks) {
         const Action *a = w->action;
-        _cleanup_(strv_freep) char **argv = command("mdadm", "--assemble", "--run", "--homehost=any", a->target, NULL);
+        _cleanup_(strv_freep) char **argv =
+                command("mdadm", "--assemble", "--run", "--homehost=any", a->target, NULL);
         strv_push(&argv, xasprintf("--uuid=%s", a->storage.array_uuid));
         return mdadm(w, "assembled", &argv, disks);
 }
@@ -251,8 +280,8 @@ static int make(Work *w, LockedDisks *all) {
         return array_create(w);
 }
 
-/* Are all members here of the array that this one belongs to? Then it is not lost. One that is more than an event behind the latest
- * is no member any more, by mdadm's rule. */
+/* Are all members here of the array that this one belongs to? Then it is not lost. One that is more than an
+ * event behind the latest is no member any more, by mdadm's rule. */
 static bool is_whole(const LockedDisks *all, const RaidMember *raid) {
         uint64_t latest = 0;
         size_t n = 0;
@@ -261,7 +290,8 @@ static bool is_whole(const LockedDisks *all, const RaidMember *raid) {
                         latest = MAX(latest, all->items[i].content.raid.events);
         for (size_t i = 0; i < all->n; i++) {
                 const RaidMember *m = &all->items[i].content.raid;
-                n += is_of_array(&all->items[i].content, raid->uuid) && m->role >= 0 && m->events + 1 >= latest;
+                n += is_of_array(&all->items[i].content, raid->uuid) && m->role >= 0 &&
+                     m->events + 1 >= latest;
         }
         return n >= raid->disks;
 }
@@ -273,8 +303,11 @@ static int remake(Work *w, LockedDisks *all) {
                 if (!is_blank(c) && !is_remains(c))
                         return refuse_content(w, all->items[i].name, c);
                 if (!is_blank(c) && is_whole(all, &c->raid))
-                        return work_fail(w, -EEXIST, CAUSE_DISK_USED, "all members of the array that %s (%s) belongs to are there again; nothing was written; "
-                                         "run nodestrap init again, it plans anew", all->items[i].name, all->items[i].serial);
+                        return work_fail(w, -EEXIST, CAUSE_DISK_USED,
+                                         "all members of the array that %s (%s) belongs to are there again; "
+                                         "nothing was written; "
+                                         "run nodestrap init again, it plans anew",
+                                         all->items[i].name, all->items[i].serial);
         }
         r = arrays_stop(w, all, NULL);
         for (size_t i = 0; i < all->n && r >= 0; i++)
@@ -307,7 +340,8 @@ static bool joins(const Work *w, const LockedDisk *d) {
 static int repair_allowed(Work *w, const LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++) {
                 const Content *c = &all->items[i].content;
-                bool expected = joins(w, &all->items[i]) ? is_blank(c) || is_remains(c) : is_of_array(c, w->action->storage.array_uuid);
+                bool expected = joins(w, &all->items[i]) ? is_blank(c) || is_remains(c)
+                                                         : is_of_array(c, w->action->storage.array_uuid);
                 if (!expected)
                         return refuse_content(w, all->items[i].name, c);
         }
@@ -335,7 +369,10 @@ static int start_degraded(Work *w, const LockedDisks *all, char *const *left, ch
         if (r >= 0)
                 r = disk_holder(w, left[0], &now);
         if (r >= 0 && (!now || !array_runs(w->root, now)))
-                r = work_fail(w, -ENODEV, CAUSE_ARRAY, "%s does not run after mdadm assembled it; cat /proc/mdstat, and dmesg for what md says", w->action->target);
+                r = work_fail(w, -ENODEV, CAUSE_ARRAY,
+                              "%s does not run after mdadm assembled it; cat /proc/mdstat, and dmesg for "
+                              "what md says",
+                              w->action->target);
         if (r >= 0)
                 *ret = TAKE_PTR(now);
         return r;
@@ -352,7 +389,8 @@ static int repair(Work *w, LockedDisks *all) {
         _cleanup_(freep) char *array = NULL;
         int r = repair_allowed(w, all);
         if (r >= 0)
-                r = left ? start_degraded(w, all, left, &array) : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves the array no member");
+                r = left ? start_degraded(w, all, left, &array)
+                         : work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan leaves the array no member");
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 if (joins(w, &all->items[i]))
                         r = wipe(w, &all->items[i]);
@@ -368,7 +406,8 @@ static int raid_work(Work *w) {
         _cleanup_(disks_unlock) LockedDisks all = {};
         int (*step)(Work *, LockedDisks *) = steps[w->action->storage.state];
         if (!step || !w->action->storage.level || !w->action->storage.disks)
-                return work_fail(w, -EINVAL, CAUSE_INTERNAL, "the plan does not say how the array is made, or of what");
+                return work_fail(w, -EINVAL, CAUSE_INTERNAL,
+                                 "the plan does not say how the array is made, or of what");
         int r = disks_lock(w, &all);
         if (r >= 0)
                 r = disks_look(w, &all);

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The executors of instance stores (raid.c, filesystem.c, mount.c, move.c) and what they share (disk.c): each looks again, right
- * before it writes, whether the disk is what the plan says. And that of what a store lacks when the disks came back blank (image.c). */
+/* The executors of instance stores (raid.c, filesystem.c, mount.c, move.c) and what they share (disk.c): each
+ * looks again, right before it writes, whether the disk is what the plan says. And that of what a store lacks
+ * when the disks came back blank (image.c). */
 #include "apply/work.h"
 #include "host/content.h"
 
-/* One block device is ours for a moment: flock(LOCK_EX), which udev respects, so that no rule probes or assembles it meanwhile
- * (systemd.io/BLOCK_DEVICE_LOCKING). Waits for udev where that has it. Close the descriptor, which can write, to let it go: udev
- * looks at it anew then. A descriptor or a negative errno. */
+/* One block device is ours for a moment: flock(LOCK_EX), which udev respects, so that no rule probes or
+ * assembles it meanwhile (systemd.io/BLOCK_DEVICE_LOCKING). Waits for udev where that has it. Close the
+ * descriptor, which can write, to let it go: udev looks at it anew then. A descriptor or a negative errno. */
 _must_check_ _nonnull_ int disk_lock(const Root *root, const char *name);
-/* Is /dev/NAME still the disk with this serial, and an instance store? Opens nothing. 0, or work_fail() was called. */
+/* Is /dev/NAME still the disk with this serial, and an instance store? Opens nothing. 0, or work_fail() was
+ * called. */
 _must_check_ _nonnull_ int disk_same(Work *w, const char *name, const char *serial);
 /* The same of all disks of the step. */
 _must_check_ _nonnull_ int disks_same(Work *w);
-/* Is /dev/NAME still the disk with this serial, an instance store, and neither mounted nor held by anything but `holder` (NULL: by
- * nothing)? 0, or work_fail() was called. */
-_must_check_ _nonnull(1, 2, 3) int disk_still(Work *w, const char *name, const char *serial, const char *holder);
-/* The kernel name of what a step works on: the array that runs and holds all its disks and no others, or its one disk. -ENODEV
- * (failed) if there is none. */
+/* Is /dev/NAME still the disk with this serial, an instance store, and neither mounted nor held by anything
+ * but `holder` (NULL: by nothing)? 0, or work_fail() was called. */
+_must_check_ _nonnull(1, 2, 3) int disk_still(Work *w, const char *name, const char *serial,
+                                              const char *holder);
+/* The kernel name of what a step works on: the array that runs and holds all its disks and no others, or its
+ * one disk. -ENODEV (failed) if there is none. */
 _must_check_ _nonnull_ int step_device(Work *w, char **ret);
-/* The md array that holds a disk, running or not; *ret is NULL where nothing does. Fails where anything else does. */
+/* The md array that holds a disk, running or not; *ret is NULL where nothing does. Fails where anything else
+ * does. */
 _must_check_ _nonnull_ int disk_holder(Work *w, const char *name, char **ret);
 /* Does the array (it exists) run? */
 _must_check_ _nonnull_ bool array_runs(const Root *root, const char *array);
@@ -31,7 +35,8 @@ _malloc_ _nonnull_ char *disks_shown(const Work *w);
 /* Fails because the device carries what the plan did not expect; nothing was written. */
 _nonnull_ int refuse_content(Work *w, const char *name, const Content *c);
 
-_must_check_ _nonnull_ int storage_check(Task *t);      /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN */
+/* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN */
+_must_check_ _nonnull_ int storage_check(Task *t);
 _must_check_ _nonnull_ int raid_start(Task *t);
 _must_check_ _nonnull_ int filesystem_start(Task *t);
 _must_check_ _nonnull_ int mount_start(Task *t);

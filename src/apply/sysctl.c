@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-sysctl → a file below /proc/sys. Compared as the kernel shows values (one blank for any number of them, lists of numbers that may
- * be longer than what was given), so that a second run finds nothing to do; read back, for some are rounded or kept as they were. */
+ * set-sysctl → a file below /proc/sys. Compared as the kernel shows values (one blank for any number of them,
+ * lists of numbers that may be longer than what was given), so that a second run finds nothing to do; read
+ * back, for some are rounded or kept as they were. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -12,8 +13,9 @@
 #define SHOWN_MAX   60          /* characters of a value in a sentence */
 #define BLANKS      " \t\n"
 
-/* sysctl.d(5): where the first separator is a slash, the dots behind it are part of names ("net/ipv4/conf/eth0.5/forwarding"); where
- * it is a dot, the two change places ("net.ipv4.conf.eth0/5.forwarding"). */
+/* sysctl.d(5): where the first separator is a slash, the dots behind it are part of names
+ * ("net/ipv4/conf/eth0.5/forwarding"); where it is a dot, the two change places
+ * ("net.ipv4.conf.eth0/5.forwarding"). */
 static char *path_of(const char *name) {
         char *path = xasprintf(SYSCTL_DIR "%s", name);
         if (name[strcspn(name, "./")] != '.')
@@ -71,14 +73,20 @@ static char *similar_name(const Root *root, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
         _cleanup_(strv_freep) char **names = NULL;
-        const char *near = root_list(root, directory, &names) >= 0 && names ? nearest_name(slash + 1, (const char *const *)names) : NULL;
+        const char *near = root_list(root, directory, &names) >= 0 && names
+                                   ? nearest_name(slash + 1, (const char *const *)names)
+                                   : NULL;
         return near ? xasprintf("did you mean %s? ", near) : xstrdup("");
 }
 
 static int fail_to_find(Task *t, const char *path) {
         _cleanup_(freep) char *hint = similar_name(t->apply->root, path);
-        return task_fail(t, -ENOENT, CAUSE_SYSCTL, "this kernel has no such setting (%s is not there); %scorrect the name in spec.instance.sysctl; "
-                         "one of a module (net.bridge.*, net.netfilter.*) is there only once /etc/modules-load.d has loaded that", path, hint);
+        return task_fail(t, -ENOENT, CAUSE_SYSCTL,
+                         "this kernel has no such setting (%s is not there); %scorrect the name in "
+                         "spec.instance.sysctl; "
+                         "one of a module (net.bridge.*, net.netfilter.*) is there only once "
+                         "/etc/modules-load.d has loaded that",
+                         path, hint);
 }
 
 static int fail_to_set(Task *t, int r, const char *path) {
@@ -86,19 +94,26 @@ static int fail_to_set(Task *t, int r, const char *path) {
         if (r == -ENOENT || r == -ENOTDIR)
                 return fail_to_find(t, path);
         if (r == -EINVAL || r == -ERANGE)
-                return task_fail(t, r, CAUSE_SYSCTL, "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl", value,
-                                 strerror(-r));
+                return task_fail(
+                        t, r, CAUSE_SYSCTL,
+                        "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl",
+                        value, strerror(-r));
         if (r == -EISDIR)
-                return task_fail(t, r, CAUSE_SYSCTL, "%s is a group of settings; name one of them in spec.instance.sysctl", path);
+                return task_fail(t, r, CAUSE_SYSCTL,
+                                 "%s is a group of settings; name one of them in spec.instance.sysctl", path);
         if (r == -EROFS || r == -EACCES || r == -EPERM)
-                return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be written (%s): the kernel lets nobody change it while it runs, or /proc/sys is "
-                                 "read-only here, as in a container", path, strerror(-r));
+                return task_fail(t, r, CAUSE_SYSCTL,
+                                 "%s cannot be written (%s): the kernel lets nobody change it while it runs, "
+                                 "or /proc/sys is "
+                                 "read-only here, as in a container",
+                                 path, strerror(-r));
         return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }
 
 /* ---- checking and setting ---- */
 
-/* 1 it has the value, 0 it has another; one that can only be written (-EACCES, even for root) never has it. */
+/* 1 it has the value, 0 it has another; one that can only be written (-EACCES, even for root) never has
+ * it. */
 static int has_value(Task *t, const char *path, char **ret_have) {
         int r = root_read(t->apply->root, path, VALUE_MAX, ret_have, NULL);
         if (r == -EACCES || r == -EPERM)
@@ -115,8 +130,10 @@ int sysctl_check(Task *t) {
 }
 
 int sysctl_start(Task *t) {
-        _cleanup_(freep) char *path = path_of(t->action->target), *have = NULL, *want = shown(t->action->with ?: "");
-        _cleanup_(freep) char *line = xasprintf("%s\n", t->action->with ?: "");        /* as every other tool writes it: so "" is a value too */
+        _cleanup_(freep) char *path = path_of(t->action->target), *have = NULL,
+                              *want = shown(t->action->with ?: "");
+        /* as every other tool writes it: so "" is a value too */
+        _cleanup_(freep) char *line = xasprintf("%s\n", t->action->with ?: "");
         int r = root_write_value(t->apply->root, path, line);
         if (r >= 0)
                 r = has_value(t, path, &have);
@@ -124,8 +141,11 @@ int sysctl_start(Task *t) {
                 return fail_to_set(t, r, path);
         if (r == 0 && have) {
                 _cleanup_(freep) char *is = shown(have);
-                return task_fail(t, -EINVAL, CAUSE_SYSCTL, "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
-                                 "spec.instance.sysctl", want, is);
+                return task_fail(
+                        t, -EINVAL, CAUSE_SYSCTL,
+                        "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
+                        "spec.instance.sysctl",
+                        want, is);
         }
         task_end(t, OUTCOME_DONE);
         return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file of their own behind the
- * one that people patch (units/kubelet.service.d). Nothing went wrong → no such file.
+ * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file of
+ * their own behind the one that people patch (units/kubelet.service.d). Nothing went wrong → no such file.
  *
- * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are repeated in ours. */
+ * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are
+ * repeated in ours. */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -47,7 +48,8 @@ static int arguments_read(Task *t, char ***ret_words, mode_t *ret_mode) {
         return 0;
 }
 
-/* What kubelet would register with without us: the flag on its command line, where people may have added it, or what is planned. */
+/* What kubelet would register with without us: the flag on its command line, where people may have added it,
+ * or what is planned. */
 static char *taints_find(char *const *words, char *const *planned) {
         const char *last = NULL;
         for (char *const *w = words; w && *w; w++)
@@ -62,7 +64,8 @@ static char *content_make(char **words, char *const *planned, const char *code) 
         _cleanup_(strv_freep) char **all = strv_copy(words);
         _cleanup_(freep) char *taints = taints_find(words, planned), *value = NULL;
         strv_push(&all, xasprintf("--node-labels=" TAINT_KEY "=%s", code));
-        strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints, *taints ? "," : "", code));
+        strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints, *taints ? "," : "",
+                                  code));
         value = systemd_quote_words(all);
         return xasprintf(ARGUMENTS "=%s\n", value);
 }
@@ -80,8 +83,10 @@ static int taint_write(Task *t, const Result *failed) {
                 return file_fail(t, r, "written", TAINT_FILE);
         t->result->found = json_pack("{s:s, s:s}", "taint", code, "step", failed->action->id);
         if (r > 0)
-                diag_warn(t->apply->diag, "node-tainted", NULL, t->action->id, "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
-                          "of that name; where its Node exists already, kubectl has to taint it", code);
+                diag_warn_at(t->apply->diag, "node-tainted", NULL, t->action->id,
+                             "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
+                             "of that name; where its Node exists already, kubectl has to taint it",
+                             code);
         task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         return 0;
 }
@@ -91,15 +96,18 @@ static int taint_remove(Task *t) {
         if (r < 0)
                 return file_fail(t, r, "removed", TAINT_FILE);
         if (r > 0)
-                diag_warn(t->apply->diag, "node-was-tainted", NULL, t->action->id, "what was wrong is well now, but the Node keeps what it has registered with: "
-                          "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-");
+                diag_warn_at(t->apply->diag, "node-was-tainted", NULL, t->action->id,
+                             "what was wrong is well now, but the Node keeps what it has registered with: "
+                             "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
+                             "-");
         task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         return 0;
 }
 
 /* Else the files say by themselves whether they are so already. */
 int taint_check(Task *t) {
-        return !first_failure(t) && root_exists(t->apply->root, TAINT_FILE) == 0 ? CHECK_DONE_ALREADY : CHECK_NEEDED;
+        return !first_failure(t) && root_exists(t->apply->root, TAINT_FILE) == 0 ? CHECK_DONE_ALREADY
+                                                                                 : CHECK_NEEDED;
 }
 
 int taint_start(Task *t) {

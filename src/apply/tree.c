@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Removes, merges and compares trees. Each level holds its directories open and works on names in them, so that nobody who swaps
- * a directory for a link can lead it elsewhere; openat2(2), RESOLVE_NO_XDEV, keeps it on its mount. */
+ * Removes, merges and compares trees. Each level holds its directories open and works on names in them, so
+ * that nobody who swaps a directory for a link can lead it elsewhere; openat2(2), RESOLVE_NO_XDEV, keeps it
+ * on its mount. */
 #include "apply/tree.h"
 
 #include "base/str.h"
@@ -16,7 +17,8 @@
 #include <unistd.h>
 
 static int open_directory(int dir, const char *name) {
-        struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
+        struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                                .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
         long fd = syscall(SYS_openat2, dir, name, &how, sizeof how);
         return fd < 0 ? -errno : (int)fd;
 }
@@ -76,7 +78,8 @@ int tree_remove(int dir, const char *name, char **where) {
 
 static int set_aside(int dir, const char *name) {
         for (unsigned n = 1; n < 1000; n++) {
-                _cleanup_(freep) char *old = n == 1 ? xasprintf("%s.nodestrap-old", name) : xasprintf("%s.nodestrap-old.%u", name, n);
+                _cleanup_(freep) char *old = n == 1 ? xasprintf("%s.nodestrap-old", name)
+                                                    : xasprintf("%s.nodestrap-old.%u", name, n);
                 if (renameat2(dir, name, dir, old, RENAME_NOREPLACE) == 0)
                         return 0;
                 if (errno != EEXIST)
@@ -101,7 +104,8 @@ int tree_merge(int from, const char *name, int to, const char *as, char **where)
         if (renameat2(from, name, to, as, RENAME_NOREPLACE) == 0)
                 return 0;
         int r = errno != EEXIST ? -errno : 0;
-        if (r == 0 && (fstatat(from, name, &new, AT_SYMLINK_NOFOLLOW) < 0 || fstatat(to, as, &old, AT_SYMLINK_NOFOLLOW) < 0))
+        if (r == 0 && (fstatat(from, name, &new, AT_SYMLINK_NOFOLLOW) < 0 ||
+                       fstatat(to, as, &old, AT_SYMLINK_NOFOLLOW) < 0))
                 r = -errno;
         if (r == 0 && S_ISDIR(new.st_mode) && S_ISDIR(old.st_mode))
                 return failed_in(as, merge_directories(from, name, to, as, where), where);
@@ -117,12 +121,15 @@ int tree_merge(int from, const char *name, int to, const char *as, char **where)
 /* A file system may hold coarser times than the other, or none after 2038 (xfs without bigtime). */
 static bool same_time(const struct stat *a, const struct stat *b) {
         return a->st_mtim.tv_sec > INT32_MAX ||
-               (a->st_mtim.tv_sec == b->st_mtim.tv_sec && (a->st_mtim.tv_nsec == b->st_mtim.tv_nsec || b->st_mtim.tv_nsec == 0));
+               (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+                (a->st_mtim.tv_nsec == b->st_mtim.tv_nsec || b->st_mtim.tv_nsec == 0));
 }
 
 static bool is_copy(const struct stat *a, const struct stat *b) {
-        bool sized = S_ISREG(a->st_mode) || S_ISLNK(a->st_mode);        /* a link's size is the length of where it leads */
-        return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!sized || a->st_size == b->st_size) && (!S_ISREG(a->st_mode) || same_time(a, b));
+        /* a link's size is the length of where it leads */
+        bool sized = S_ISREG(a->st_mode) || S_ISLNK(a->st_mode);
+        return (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) && (!sized || a->st_size == b->st_size) &&
+               (!S_ISREG(a->st_mode) || same_time(a, b));
 }
 
 static int entry_check(int dir, int copy, const char *name, bool *ret_directory) {
@@ -150,7 +157,8 @@ static int entry_copied(int dir, int copy, const char *name, bool remove, char *
         bool directory = false;
         int r = entry_check(dir, copy, name, &directory);
         if (r >= 0 && directory) {
-                _cleanup_(close_fd) int inner = open_directory(dir, name), copied = open_directory(copy, name);
+                _cleanup_(close_fd) int inner = open_directory(dir, name),
+                                        copied = open_directory(copy, name);
                 r = inner < 0 ? inner : copied < 0 ? copied : all_copied(inner, copied, remove, where);
         }
         if (r >= 0 && remove && unlinkat(dir, name, directory ? AT_REMOVEDIR : 0) < 0)

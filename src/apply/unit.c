@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reload-manager, restart-unit, start-unit, stop-unit → calls to systemd (org.freedesktop.systemd1(5)), all of them asynchronous. A start
- * is over when the unit's own job is: JobRemoved is matched before the call, nothing is polled.
+ * reload-manager, restart-unit, start-unit, stop-unit → calls to systemd (org.freedesktop.systemd1(5)), all
+ * of them asynchronous. A start is over when the unit's own job is: JobRemoved is matched before the call,
+ * nothing is polled.
  *
- * With Type=notify, dbus, forking and oneshot the job ends when the service is ready. With simple, exec and idle it ends when
- * the process was begun, and a program that exits at once has "started": such a unit is looked at for one more second. What
- * waits for it does not wait for that second; only the end of the run does, when nothing else takes as long. */
+ * With Type=notify, dbus, forking and oneshot the job ends when the service is ready. With simple, exec and
+ * idle it ends when the process was begun, and a program that exits at once has "started": such a unit is
+ * looked at for one more second. What waits for it does not wait for that second; only the end of the run
+ * does, when nothing else takes as long. */
 #include "apply/unit.h"
 #include "apply/storage.h"
 
@@ -31,8 +33,8 @@ static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 
 /* ---- with which inputs was it started last? ---- */
 
-/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or that was written anew over
- * such an edit, is another than the unit has read. */
+/* By what the plan says of the files, and by which files they are: one that somebody has edited since, or
+ * that was written anew over such an edit, is another than the unit has read. */
 static void inputs_find(Unit *u) {
         const Action *a = u->task->action;
         Text all = {};
@@ -41,8 +43,8 @@ static void inputs_find(Unit *u) {
                 struct stat st = {};
                 int fd = root_open(u->task->apply->root, *path, O_PATH);
                 if (fd >= 0 && fstat(fd, &st) == 0)
-                        text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino, (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec,
-                                 st.st_mtim.tv_nsec);
+                        text_add(&all, "%s %ju %jd %jd.%09ld\n", *path, (uintmax_t)st.st_ino,
+                                 (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
                 if (fd >= 0)
                         close(fd);
         }
@@ -63,7 +65,8 @@ static void record_write(const Unit *u) {
         _cleanup_(freep) char *path = record_path(u), *line = xasprintf("%s\n", u->inputs);
         int r = root_replace_volatile(u->task->apply->root, path, line, strlen(line), 0644);
         if (r < 0)
-                diag_warn(u->task->apply->diag, "record-not-written", NULL, path, "%s; the next run restarts %s once more", strerror(-r), u->name);
+                diag_warn_at(u->task->apply->diag, "record-not-written", NULL, path,
+                             "%s; the next run restarts %s once more", strerror(-r), u->name);
 }
 
 static void record_remove(const Unit *u) {
@@ -79,37 +82,45 @@ bool state_runs(const UnitState *s) {
 
 /* A oneshot that does not stay active has done its work when it ended well. */
 static bool state_ended_well(const UnitState *s) {
-        return streq(s->type, "oneshot") && !s->remains && streq(s->active, "inactive") && streq(s->result, "success");
+        return streq(s->type, "oneshot") && !s->remains && streq(s->active, "inactive") &&
+               streq(s->result, "success");
 }
 
 static int unit_loaded(Unit *u) {
         const UnitState *s = &u->state;
         if (streq(s->load, "not-found"))
                 return task_fail(u->task, -ENOENT, CAUSE_UNIT_MISSING,
-                                 "%s does not exist on this machine; install the package it belongs to, or use an AMI that has it", u->name);
+                                 "%s does not exist on this machine; install the package it belongs to, or "
+                                 "use an AMI that has it",
+                                 u->name);
         if (streq(s->load, "masked"))
                 return task_fail(u->task, -EPERM, CAUSE_UNIT, "%s is masked; systemctl unmask %s%s", u->name,
                                  streq(s->file, "masked-runtime") ? "--runtime " : "", u->name);
         if (!streq(s->load, "loaded"))
-                return task_fail(u->task, -EINVAL, CAUSE_UNIT, "%s cannot be loaded (%s); systemd-analyze verify %s says why", u->name, s->load, u->name);
+                return task_fail(u->task, -EINVAL, CAUSE_UNIT,
+                                 "%s cannot be loaded (%s); systemd-analyze verify %s says why", u->name,
+                                 s->load, u->name);
         return 0;
 }
 
-/* Only a running unit has old settings in its memory. The record is written all the same: what starts later reads the new. */
+/* Only a running unit has old settings in its memory. The record is written all the same: what starts later
+ * reads the new. */
 static int restart_needed(Unit *u) {
         bool runs = state_runs(&u->state) || streq(u->state.active, "activating");
         u->method = "RestartUnit";
         if (runs)
                 return !record_same(u);
         if (streq(u->state.load, "not-found"))
-                diag_warn(u->task->apply->diag, "unit-missing", NULL, u->task->action->id, "%s does not exist here, so its settings have no effect", u->name);
+                diag_warn_at(u->task->apply->diag, "unit-missing", NULL, u->task->action->id,
+                             "%s does not exist here, so its settings have no effect", u->name);
         else if (!record_same(u))
                 record_write(u);
         return 0;
 }
 
-/* No file of ours can have changed what it does. So whoever started it has started it right, and it is left alone: fabric manager
- * would take the CUDA jobs with it that run by then (facts: nvidia 1.4, ABORT_CUDA_JOBS_ON_FM_EXIT). */
+/* No file of ours can have changed what it does. So whoever started it has started it right, and it is left
+ * alone: fabric manager would take the CUDA jobs with it that run by then (facts: nvidia 1.4,
+ * ABORT_CUDA_JOBS_ON_FM_EXIT). */
 static bool reads_nothing(const Action *a) {
         return !a->unit.inputs[0] && !a->unit.reads;
 }
@@ -120,7 +131,8 @@ static bool is_left_out(Unit *u) {
         bool masked = streq(u->state.load, "masked");
         if (!a->optional || (!masked && !streq(u->state.load, "not-found")))
                 return false;
-        diag_warn(u->task->apply->diag, "unit-missing", NULL, a->id, "%s %s, so it is not started", u->name, masked ? "is masked" : "does not exist here");
+        diag_warn_at(u->task->apply->diag, "unit-missing", NULL, a->id, "%s %s, so it is not started",
+                     u->name, masked ? "is masked" : "does not exist here");
         return true;
 }
 
@@ -134,11 +146,13 @@ static int start_needed(Unit *u) {
         bool same = record_same(u) || (begun && reads_nothing(u->task->action));
         if (same && (runs || state_ended_well(&u->state)))
                 return 0;
-        u->method = !same && begun ? "RestartUnit" : "StartUnit";       /* which joins a start that is under way */
+        /* which joins a start that is under way */
+        u->method = !same && begun ? "RestartUnit" : "StartUnit";
         return 1;
 }
 
-/* "failed" is stopped as well. A start that is queued does not count: it waits for this run, or reads what the run has left. */
+/* "failed" is stopped as well. A start that is queued does not count: it waits for this run, or reads what
+ * the run has left. */
 static int stop_needed(Unit *u) {
         u->method = "StopUnit";
         return !streq(u->state.active, "inactive") && !streq(u->state.active, "failed");
@@ -146,7 +160,9 @@ static int stop_needed(Unit *u) {
 
 static int needed(Unit *u) {
         ActionType type = u->task->action->type;
-        return type == ACTION_STOP_UNIT ? stop_needed(u) : type == ACTION_RESTART_UNIT ? restart_needed(u) : start_needed(u);
+        return type == ACTION_STOP_UNIT      ? stop_needed(u)
+               : type == ACTION_RESTART_UNIT ? restart_needed(u)
+                                             : start_needed(u);
 }
 
 static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
@@ -173,7 +189,8 @@ static Unit *unit_new(Task *t, const UnitKind *kind) {
 
 int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply) {
         Unit *u = unit_new(t, kind);
-        if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 || strchr(u->name, '/') || u->name[0] == '.')
+        if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", u->name, &u->path) < 0 ||
+            strchr(u->name, '/') || u->name[0] == '.')
                 return task_fail(t, -EINVAL, CAUSE_INTERNAL, "it is not a unit name");
         int r = unit_connect(u, true);
         if (r >= 0)
@@ -200,13 +217,17 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
 /* Another start, if the action wants one, if it can make a difference and if there is time for it. */
 static bool start_again(Unit *u) {
         Task *t = u->task;
-        uint64_t end = 0, pause = pauses_sec[MIN((size_t)u->calls, ARRAY_SIZE(pauses_sec)) - 1] * USEC_PER_SEC;
-        if (!t->action->retry || unit_was_skipped(u) || sd_event_source_get_time(t->deadline, &end) < 0 || now_usec() + pause >= end)
+        uint64_t end = 0,
+                 pause = pauses_sec[MIN((size_t)u->calls, ARRAY_SIZE(pauses_sec)) - 1] * USEC_PER_SEC;
+        if (!t->action->retry || unit_was_skipped(u) || sd_event_source_get_time(t->deadline, &end) < 0 ||
+            now_usec() + pause >= end)
                 return false;
-        if (sd_event_add_time_relative(t->apply->event, &u->timer, CLOCK_MONOTONIC, pause, USEC_PER_MSEC, on_again, u) < 0)
+        if (sd_event_add_time_relative(t->apply->event, &u->timer, CLOCK_MONOTONIC, pause, USEC_PER_MSEC,
+                                       on_again, u) < 0)
                 return false;
         _cleanup_(freep) char *why = unit_failure(u, u->begun_usec);
-        log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls, pause / USEC_PER_SEC);
+        log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls,
+                    pause / USEC_PER_SEC);
         return true;
 }
 
@@ -216,10 +237,12 @@ static bool start_failed(const Unit *u) {
         return !streq(u->job_result, "done") || !up || s->restarts > u->restarts_before;
 }
 
-/* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's nvidia-persistenced.service has it. */
+/* It was up, and went again because nothing holds it: StopWhenUnneeded=true, as Ubuntu's
+ * nvidia-persistenced.service has it. */
 static bool ended_in_peace(const Unit *u) {
         const UnitState *s = &u->state;
-        return streq(u->job_result, "done") && s->condition && s->restarts == u->restarts_before && streq(s->result, "success") &&
+        return streq(u->job_result, "done") && s->condition && s->restarts == u->restarts_before &&
+               streq(s->result, "success") &&
                (streq(s->active, "inactive") || streq(s->active, "deactivating"));
 }
 
@@ -230,9 +253,9 @@ static void start_missed(Unit *u) {
                 unit_fail(u);
 }
 
-/* systemd sends the unit's changed properties before it says that the job is gone (bus_job_send_removed_signal() in its
- * dbus-job.c), so what stands in u->state now is what became of it. Asking again could be too late: a unit that ended is
- * unloaded, and what is loaded anew has never run. */
+/* systemd sends the unit's changed properties before it says that the job is gone
+ * (bus_job_send_removed_signal() in its dbus-job.c), so what stands in u->state now is what became of it.
+ * Asking again could be too late: a unit that ended is unloaded, and what is loaded anew has never run. */
 static void start_ended(Unit *u) {
         static const char *const begun_is_ready[] = { "simple", "exec", "idle", NULL };
         if (start_failed(u)) {
@@ -247,7 +270,8 @@ static void start_ended(Unit *u) {
                 return;
         }
         task_watch(u->task);
-        if (sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, SETTLE_USEC, USEC_PER_MSEC, on_settled, u) < 0)
+        if (sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, SETTLE_USEC,
+                                       USEC_PER_MSEC, on_settled, u) < 0)
                 task_end(u->task, OUTCOME_DONE);
 }
 
@@ -281,12 +305,15 @@ int unit_on_queued(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) 
         return 0;
 }
 
-static const UnitKind start_kind = { .ended = start_ended, .changed = start_changed, .failed = "did not stay up" };
+static const UnitKind start_kind = { .ended = start_ended,
+                                     .changed = start_changed,
+                                     .failed = "did not stay up" };
 static const UnitKind stop_kind = { .ended = stop_ended, .failed = "did not stop" };
 static const UnitKind reload_kind = {};
 
 int unit_check(Task *t) {
-        int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;     /* does anything of it move? */
+        /* does anything of it move? */
+        int looked = t->action->type == ACTION_STOP_UNIT ? storage_check(t) : CHECK_NEEDED;
         if (looked != CHECK_NEEDED)
                 return looked;
         int r = unit_look(t, t->action->type == ACTION_STOP_UNIT ? &stop_kind : &start_kind, on_checked);
@@ -295,8 +322,9 @@ int unit_check(Task *t) {
         return r;
 }
 
-/* Restarts that say nothing against our start. systemd counts anew after a start by hand, except where it is about to restart the unit
- * by itself: a start waits for that restart or brings it about at once, and it counts; a restart (until v252) goes on from the old count. */
+/* Restarts that say nothing against our start. systemd counts anew after a start by hand, except where it is
+ * about to restart the unit by itself: a start waits for that restart or brings it about at once, and it
+ * counts; a restart (until v252) goes on from the old count. */
 static uint32_t restarts_granted(const Unit *u) {
         const UnitState *s = &u->state;
         bool start = streq(u->method, "StartUnit"), begun = state_runs(s) || streq(s->active, "activating");
@@ -310,10 +338,14 @@ int unit_start(Task *t) {
         u->restarts_before = restarts_granted(u);
         u->begun_usec = now_usec();
         if (is_stop(u))         /* what it was last started with remains true */
-                return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
-        if (streq(u->state.active, "failed"))   /* or the failures before us would count against its start limit */
+                return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name,
+                                 "replace");
+        /* or the failures before us would count against its start limit */
+        if (streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);
-        record_remove(u);       /* from here until the end of the job nobody knows which settings it has, should we not see that end */
+        /* from here until the end of the job nobody knows
+         * which settings it has, should we not see that end */
+        record_remove(u);
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
@@ -332,7 +364,8 @@ char *unit_waiting(Task *t) {
         if (!u)
                 return xstrdup(t->action->target);
         if (t->action->type == ACTION_RELOAD_MANAGER)
-                return xstrdup("systemd had not finished reloading; look at its messages with journalctl _PID=1");
+                return xstrdup(
+                        "systemd had not finished reloading; look at its messages with journalctl _PID=1");
         if (u->timer)
                 return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)
@@ -340,10 +373,12 @@ char *unit_waiting(Task *t) {
         _cleanup_(freep) char *others = u->job ? job_blockers(u) : NULL;
         const char *type = job_word(u);
         if (others)
-                return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type, u->name, others);
+                return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
+                                 u->name, others);
         char **lines = journal_tail(u->name, t->result->begin_usec, 1);
-        char *text = xasprintf("the %sjob of %s was running, the unit %s (%s)%s%s%s", type, u->name, u->state.active, u->state.sub,
-                               lines ? "; last said \"" : "; it said nothing", lines ? lines[0] : "", lines ? "\"" : "");
+        char *text = xasprintf("the %sjob of %s was running, the unit %s (%s)%s%s%s", type, u->name,
+                               u->state.active, u->state.sub, lines ? "; last said \"" : "; it said nothing",
+                               lines ? lines[0] : "", lines ? "\"" : "");
         strv_free(lines);
         return text;
 }
@@ -385,13 +420,15 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         return 0;
 }
 
-/* A reload is wanted by whatever changed a file that systemd has read; see manager_expect(). What was there at power-on is loaded. */
+/* A reload is wanted by whatever changed a file that systemd has read; see manager_expect(). What was there
+ * at power-on is loaded. */
 int reload_check(Task *t) {
         (void)unit_new(t, &reload_kind);
         return root_exists(t->apply->root, RELOAD_WANTED) != 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
 }
 
-/* Reload reads unit files and system.conf.d anew, DefaultEnvironment= with it; what already runs keeps its environment. */
+/* Reload reads unit files and system.conf.d anew, DefaultEnvironment= with it; what already runs keeps its
+ * environment. */
 int reload_start(Task *t) {
         Unit *u = t->data;
         int r = unit_connect(u, false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What unit.c, mask.c and await.c (which call when) and bus.c (how systemd is called, what it answers) share. */
+/* What unit.c, mask.c and await.c (which call when) and bus.c (how systemd is called, what it answers)
+ * share. */
 #include "apply/executor.h"
 
 #include <systemd/sd-bus.h>
@@ -11,12 +12,17 @@
 #define BLOCKERS_MAX 32         /* jobs looked at in search of one that waits for us */
 
 typedef struct UnitState {
-        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was called, nor are the next two */
-        char *file;                                     /* UnitFileState: "masked", "masked-runtime", "enabled" … */
-        char *job;                                      /* the D-Bus object of a job that is queued or runs, whoever asked for it; "" */
+        char *load, *active, *sub, *result, *type;      /* never NULL once unit_read_all() was
+                                                         * called, nor are the next two */
+        char *file;                                     /* UnitFileState: "masked",
+                                                         * "masked-runtime", "enabled" … */
+        char *job;                                      /* the D-Bus object of a job that is queued
+                                                         * or runs, whoever asked for it; "" */
         uint32_t restarts;
-        int code, status;                               /* of the main process: CLD_*, exit status or signal */
-        bool condition;                                 /* the unit's Condition…= were met at the last start */
+        int code, status;                               /* of the main process: CLD_*,
+                                                         * exit status or signal */
+        bool condition;                                 /* the unit's Condition…= were
+                                                         * met at the last start */
         bool remains;                                   /* RemainAfterExit= */
 } UnitState;
 void unit_state_done(UnitState *s);
@@ -33,11 +39,13 @@ struct Unit {
         Task *task;
         const UnitKind *kind;
         const char *name;
-        char *path, *job;                               /* D-Bus objects; job only while it is queued or runs */
+        char *path, *job;                               /* D-Bus objects; job only while
+                                                         * it is queued or runs */
         char *job_result;
         const char *method;
         bool written;                                   /* its mask was, or was taken away */
-        bool foreign;                                   /* the job is somebody else's: it is waited for and never withdrawn */
+        bool foreign;                                   /* the job is somebody else's: it is
+                                                         * waited for and never withdrawn */
         char inputs[65];                                /* digest of what it is started with */
         UnitState state;
         uint32_t restarts_before;
@@ -48,18 +56,20 @@ struct Unit {
         sd_event_source *timer;                         /* of a look a little later, or of another start */
 };
 
-/* A Unit for the task, and systemd asked for its properties: reply calls unit_read_all(). CHECK_LATER, or the task has failed. */
+/* A Unit for the task, and systemd asked for its properties: reply calls unit_read_all(). CHECK_LATER, or the
+ * task has failed. */
 _must_check_ int unit_look(Task *t, const UnitKind *kind, sd_bus_message_handler_t reply);
 bool state_runs(const UnitState *s);
 /* Keeps the job that the reply names, and ends the task where that job would wait for us. */
 int unit_on_queued(sd_bus_message *m, void *userdata, sd_bus_error *e);
 
-/* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to unit_changed(). */
+/* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to
+ * unit_changed(). */
 _must_check_ int unit_connect(Unit *u, bool signals);
 void unit_disconnect(Unit *u);
 /* The call that the unit waits for; an earlier one is forgotten. Fails the task where it cannot be made. */
-_must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member, sd_bus_message_handler_t reply,
-                           const char *types, ...);
+_must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member,
+                           sd_bus_message_handler_t reply, const char *types, ...);
 _must_check_ int unit_get_all(Unit *u, sd_bus_message_handler_t reply);
 /* 0, or the task has failed with what the reply says. */
 _must_check_ int unit_reply(Unit *u, sd_bus_message *m);
@@ -67,9 +77,11 @@ _must_check_ int unit_reply(Unit *u, sd_bus_message *m);
 _must_check_ int unit_read_all(Unit *u, sd_bus_message *m);
 void unit_tell(Unit *u, const char *member, const char *name);  /* a call whose answer does not matter */
 void job_cancel(Unit *u);
-/* "a.service, b.mount": whose jobs must end before this one begins; NULL when none. Waits up to 200 ms for the answer. */
+/* "a.service, b.mount": whose jobs must end before this one begins; NULL when none. Waits up to 200 ms for
+ * the answer. */
 char *job_blockers(Unit *u);
-/* Is the job, over whatever others, waiting for the unit that this process runs in, which waits for the job? Fails the task. */
+/* Is the job, over whatever others, waiting for the unit that this process runs in, which waits for the job?
+ * Fails the task. */
 void unit_look_for_deadlock(Unit *u, const char *job);
 /* Ends the task with what is known of the failure: the unit's result and the last lines of its journal. */
 void unit_fail(Unit *u);
@@ -77,7 +89,8 @@ void unit_fail(Unit *u);
 _malloc_ char *unit_failure(const Unit *u, uint64_t since_usec);
 /* Was its last start skipped, because a condition was not met? */
 bool unit_was_skipped(const Unit *u);
-/* What it means when this unit fails: CAUSE_UNIT, or of some that are known by name something that says more. */
+/* What it means when this unit fails: CAUSE_UNIT, or of some that are known by name something that says
+ * more. */
 Cause unit_cause(const char *name);
 
 /* Called by bus.c. */

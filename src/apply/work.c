@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Task → thread → end of the task. The thread ends by writing to an eventfd that the loop watches, and is told to end by another.
+ * Task → thread → end of the task. The thread ends by writing to an eventfd that the loop watches, and is
+ * told to end by another.
  *
- * A task that was given up is over at once, its thread is not: it may be in a system call that no signal interrupts (mount(2) of
- * a disk that no longer answers). The run waits a moment for such threads and then ends without them: the report matters more.
- * Therefore a thread looks at a copy of its action and a Root of its own, which it frees should it come back after all. */
+ * A task that was given up is over at once, its thread is not: it may be in a system call that no signal
+ * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
+ * ends without them: the report matters more. Therefore a thread looks at a copy of its action and a Root of
+ * its own, which it frees should it come back after all. */
 #include "apply/work.h"
 
 #include "base/log.h"
@@ -20,7 +22,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given up, at the end of the run */
+#define PATIENCE_USEC (3 * USEC_PER_SEC)        /* with all threads that were given
+                                                 * up, at the end of the run */
 #define PROGRESS_USEC (10 * USEC_PER_SEC)
 #define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
@@ -59,15 +62,22 @@ static void device_copy(Action *c, const Action *a) {
         c->device.seen = strv_copy(a->device.seen);
         c->device.layouts = xcalloc(a->device.n_layouts, sizeof *c->device.layouts);
         for (size_t i = 0; i < a->device.n_layouts; i++)
-                c->device.layouts[c->device.n_layouts++] = (MigLayout){ a->device.layouts[i].gpu, strv_copy(a->device.layouts[i].profiles) };
+                c->device.layouts[c->device.n_layouts++] =
+                        (MigLayout){ a->device.layouts[i].gpu, strv_copy(a->device.layouts[i].profiles) };
         c->device.shortfalls = xcalloc(a->device.n_shortfalls, sizeof *c->device.shortfalls);
         for (size_t i = 0; i < a->device.n_shortfalls; i++)
-                c->device.shortfalls[c->device.n_shortfalls++] = (Shortfall){ a->device.shortfalls[i].cause, xstrdup(a->device.shortfalls[i].text) };
+                c->device.shortfalls[c->device.n_shortfalls++] =
+                        (Shortfall){ a->device.shortfalls[i].cause, xstrdup(a->device.shortfalls[i].text) };
 }
 
 static Action step_copy(const Action *a) {
-        Action c = { .id = xstrdup(a->id), .type = a->type, .phase = a->phase, .target = xstrdup(a->target), .with = copy(a->with),
-                     .lenient = a->lenient, .deadline_usec = a->deadline_usec };
+        Action c = { .id = xstrdup(a->id),
+                     .type = a->type,
+                     .phase = a->phase,
+                     .target = xstrdup(a->target),
+                     .with = copy(a->with),
+                     .lenient = a->lenient,
+                     .deadline_usec = a->deadline_usec };
         device_copy(&c, a);
         c.storage.state = a->storage.state;
         c.storage.disks = strv_copy(a->storage.disks);
@@ -82,8 +92,9 @@ static Action step_copy(const Action *a) {
         c.storage.source = copy(a->storage.source);
         c.storage.moves = xcalloc(a->storage.n_moves, sizeof *c.storage.moves);
         for (; c.storage.n_moves < a->storage.n_moves; c.storage.n_moves++)
-                c.storage.moves[c.storage.n_moves] = (Move){ .from = xstrdup(a->storage.moves[c.storage.n_moves].from),
-                                                             .name = xstrdup(a->storage.moves[c.storage.n_moves].name) };
+                c.storage.moves[c.storage.n_moves] =
+                        (Move){ .from = xstrdup(a->storage.moves[c.storage.n_moves].from),
+                                .name = xstrdup(a->storage.moves[c.storage.n_moves].name) };
         return c;
 }
 
@@ -94,8 +105,9 @@ static void close_all(int *fds, size_t n) {
 }
 
 static void job_free(Job *j) {
-        /* Before its descriptor is closed: a child that another thread has forked and that has not executed its program yet holds a copy,
-         * with which a descriptor that is closed here would stay in epoll, and lead to a source that is gone. */
+        /* Before its descriptor is closed: a child that another thread has forked and that has not executed
+         * its program yet holds a copy, with which a descriptor that is closed here would stay in epoll, and
+         * lead to a source that is gone. */
         j->source = sd_event_source_disable_unref(j->source);
         close_all(j->kept, j->n_kept);
         if (j->ended_fd >= 0)
@@ -141,7 +153,8 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         t->result->found = TAKE_PTR(j->work.found);
         diag_move(t->apply->diag, &j->work.warnings);
         if (j->result < 0)
-                (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s", j->work.text ?: strerror(-j->result));
+                (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s",
+                                j->work.text ?: strerror(-j->result));
         else
                 task_end(t, j->result > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
         return 0;
@@ -172,7 +185,10 @@ static int job_prepare(Job *j, Task *t) {
 
 int work_start(Task *t, int (*function)(Work *w)) {
         Job *j = xcalloc(1, sizeof *j);
-        *j = (Job){ .work = { .cancel_fd = -1, .job = j }, .action = step_copy(t->action), .function = function, .ended_fd = -1 };
+        *j = (Job){ .work = { .cancel_fd = -1, .job = j },
+                    .action = step_copy(t->action),
+                    .function = function,
+                    .ended_fd = -1 };
         pthread_mutex_init(&j->lock, NULL);
         t->data = j;
         int r = job_prepare(j, t);
@@ -209,7 +225,8 @@ static void kept_take(Apply *a, Job *j) {
 
 static bool steps_left(const Apply *a) {
         for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state != TASK_ENDED && a->tasks[i].action->type >= ACTION_CREATE_RAID && a->tasks[i].action->type <= ACTION_BIND)
+                if (a->tasks[i].state != TASK_ENDED && a->tasks[i].action->type >= ACTION_CREATE_RAID &&
+                    a->tasks[i].action->type <= ACTION_BIND)
                         return true;
         return false;
 }
@@ -301,7 +318,8 @@ int work_miss(Work *w, int r, Cause cause, const char *code, const char *format,
         va_end(ap);
         if (!w->action->lenient)
                 return work_fail(w, r, cause, "%s", text ?: strerror(-r));
-        diag_warn(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text ?: "", "\n"), text ?: "");
+        diag_warn_at(&w->warnings, code, NULL, w->action->id, "%.*s", (int)strcspn(text ?: "", "\n"),
+                     text ?: "");
         return 0;
 }
 
@@ -379,7 +397,8 @@ static const char *package_of(const char *program) {
 
 static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
         if (r == -ENOENT || r == -EACCES)
-                return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause, "%s: %s %s; the image needs the package %s", what, program,
+                return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
+                                 "%s: %s %s; the image needs the package %s", what, program,
                                  r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
         return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
 }
@@ -408,7 +427,8 @@ static char *last_words(const ChildResult *c) {
 }
 
 /* The last line says most often why; all of them stand behind the sentence. */
-static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program, const ChildResult *c) {
+static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *program,
+                           const ChildResult *c) {
         _cleanup_(freep) char *words = last_words(c);
         const char *last = strrchr(words, '\n');
         Text t = {};
@@ -422,9 +442,11 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         if (last != words)
                 text_add(&t, "\n%s", words);
         if (c->status > 128)
-                (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program, c->status - 128, t.data);
+                (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program,
+                                c->status - 128, t.data);
         else
-                (void)work_fail(w, -EIO, cause, "%s: %s exited with status %d%s", what, program, c->status, t.data);
+                (void)work_fail(w, -EIO, cause, "%s: %s exited with status %d%s", what, program, c->status,
+                                t.data);
         text_done(&t);
         return -EIO;
 }
@@ -440,7 +462,8 @@ static void at_command(Work *w, char *const *argv) {
 int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
         at_command(w, argv);
-        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);    /* the loop alone says when the time is up */
+        /* the loop alone says when the time is up */
+        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)
                 return fail_to_start(w, r, cause, what, argv[0]);

@@ -1,49 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The slow part of a task on a thread of its own, so that the event loop goes on with everything else: programs, mount(2), long
- * writes. The thread touches nothing of the task but what stands here; it ends with a value and, if that is negative, a sentence. */
+/* The slow part of a task on a thread of its own, so that the event loop goes on with everything else:
+ * programs, mount(2), long writes. The thread touches nothing of the task but what stands here; it ends with
+ * a value and, if that is negative, a sentence. */
 #include "apply/executor.h"
 
-struct Work {                           /* all of it the thread's own: a thread that no signal reaches may outlive the plan */
+struct Work {                           /* all of it the thread's own: a thread that
+                                         * no signal reaches may outlive the plan */
         const Root *root;
-        const Action *action;           /* a copy of what is looked at on a thread: id, type, target, with, lenient, pages, device.*, storage.* */
+        const Action *action;           /* a copy of what is looked at on a thread: id, type,
+                                         * target, with, lenient, pages, device.*, storage.* */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
         int cancel_fd;                  /* becomes readable when the task was given up */
         struct Job *job;                /* work.c's; NULL where a function is called without a task */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
-        json_t *found;                  /* for Result.found: taken when the thread ends, well or not; or NULL */
+        json_t *found;                  /* for Result.found: taken when the
+                                         * thread ends, well or not; or NULL */
         Diag warnings;                  /* added to the run's own when it ends */
 };
 
-/* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what work_fail() said. On a
- * deadline or a signal the task is over at once and programs of the thread are killed. 0, or the task has failed. */
+/* Starts function on a thread; the task ends when it returns: > 0 done, 0 unchanged, < 0 failed with what
+ * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
+ * 0, or the task has failed. */
 _must_check_ _nonnull_ int work_start(Task *t, int (*function)(Work *w));
-/* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have been. */
+/* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
+ * been. */
 _malloc_ _nonnull_ char *work_waiting(Task *t);
 _nonnull_ void work_cancel(Task *t);
 _nonnull_ void work_release(Task *t);
-/* At the end of the run: waits for the threads of tasks that were given up, but not for one that the kernel keeps; see work.c. */
+/* At the end of the run: waits for the threads of tasks that were given up, but not for one that the kernel
+ * keeps; see work.c. */
 _nonnull_ void work_wait(Apply *a);
 
 /* In the thread: */
 /* Leaves a descriptor open until the last step of storage has ended, well or not. */
 _nonnull_ void work_keep(Work *w, int fd);
 int work_fail(Work *w, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
-/* The same; but where the action is lenient a warning with this code, and 0: for what is short, and yet the work goes on. */
-int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) _nonnull(1, 4, 5) _printf_(5, 6);
-/* The instant, shortly before the deadline, at which a wait gives up by itself, so that its own cause and what it saw last are told. */
+/* The same; but where the action is lenient a warning with this code, and 0: for what is short, and yet the
+ * work goes on. */
+int work_miss(Work *w, int r, Cause cause, const char *code, const char *format, ...) _nonnull(1, 4, 5)
+        _printf_(5, 6);
+/* The instant, shortly before the deadline, at which a wait gives up by itself, so that its own cause and
+ * what it saw last are told. */
 _must_check_ _nonnull_ uint64_t work_patience(const Work *w);
 /* What it is at, for the deadline's message: "waiting for udev to let go of nvme1n1". */
 void work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
-/* Until the task is given up, at most this long: for what can only be asked again. false: given up, so return at once. */
+/* Until the task is given up, at most this long: for what can only be asked again. false: given up, so return
+ * at once. */
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);
-/* On the console at most every 10 s of a task, what it waits for; a wait that is short says nothing. Also what work_at() takes. */
+/* On the console at most every 10 s of a task, what it waits for; a wait that is short says nothing. Also
+ * what work_at() takes. */
 void work_progress(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
 /* A new string vector of these words, behind which NULL stands. */
 char **command(const char *word, ...) __attribute__((sentinel, warn_unused_result));
 /* The same as work_run(), and takes what it prints to stdout (at most 64 KiB). */
-_must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output);
-/* Runs a program by argument vector until the deadline, at most. 0 if it ended well; else work_fail() was called with `what`,
- * the exit status and its last words. */
+_must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv,
+                                            char **ret_output);
+/* Runs a program by argument vector until the deadline, at most. 0 if it ended well; else work_fail() was
+ * called with `what`, the exit status and its last words. */
 _must_check_ _nonnull_ int work_run(Work *w, Cause cause, const char *what, char *const *argv);

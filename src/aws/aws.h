@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The services we ask: the instance metadata service and a container's credential endpoint (plain HTTP, our own small client), the
- * EC2 and STS APIs (libcurl). */
+/* The services we ask: the instance metadata service and a container's credential endpoint (plain HTTP, our
+ * own small client), the EC2 and STS APIs (libcurl). */
 #include "base/error.h"
 #include "base/root.h"
 #include <jansson.h>
 
-/* One connection, one token, one budget for a whole phase. IMDSv2 only; never through a proxy, never following a redirect.
- * Base: AWS_EC2_METADATA_SERVICE_ENDPOINT, else http://169.254.169.254, with AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6
- * http://[fd00:ec2::254]. Nothing is sent before the first get. */
+/* One connection, one token, one budget for a whole phase. IMDSv2 only; never through a proxy, never
+ * following a redirect. Base: AWS_EC2_METADATA_SERVICE_ENDPOINT, else http://169.254.169.254, with
+ * AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6 http://[fd00:ec2::254]. Nothing is sent before the first
+ * get. */
 typedef struct Imds Imds;
 Imds *imds_new(uint64_t budget_usec);           /* 0: the default of 60 s */
 Imds *imds_free(Imds *i);
 DEFINE_CLEANUP(Imds *, imds_free)
-/* GET /latest/PATH. -ENOENT for 404, which is final. 401 asks for a new token once; everything else (refused, timed out, cut
- * off, 5xx, 429) is retried with full jitter until the budget is spent, then -ETIMEDOUT and a diagnostic that tells what was
- * seen last. ret_size may be NULL. */
-_must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag);
+/* GET /latest/PATH. -ENOENT for 404, which is final. 401 asks for a new token once; everything else (refused,
+ * timed out, cut off, 5xx, 429) is retried with full jitter until the budget is spent, then -ETIMEDOUT and a
+ * diagnostic that tells what was seen last. ret_size may be NULL. */
+_must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
+                                               Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
-/* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls the answers of another
- * one asks for nothing that stands there. The first takes a reference; the second belongs to i and is NULL before any answer. */
+/* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls the
+ * answers of another one asks for nothing that stands there. The first takes a reference; the second belongs
+ * to i and is NULL before any answer. */
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
 
@@ -29,31 +32,43 @@ _nonnull_ const Partition *partition_find(const char *region);
 
 typedef struct Credentials { char *key_id, *secret, *token; } Credentials;
 void credentials_done(Credentials *c);
-/* The first of these that there is, in the order of the AWS CLI: AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; the
- * role AWS_ROLE_ARN by AWS_WEB_IDENTITY_TOKEN_FILE, from STS in that region; the endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or
- * _FULL_URI; the instance's role by IMDS. What the environment asks for and does not work is a failure, no other is tried then.
- * Nothing is begun after the deadline (now_usec()). Files of the CLI (~/.aws) are not read. */
-_must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint64_t deadline_usec, Credentials *ret, Diag *diag);
-
-/* STS of a region, regional endpoints only: AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT, AWS_ENDPOINT_URL(_STS) and
- * AWS_IGNORE_CONFIGURED_ENDPOINT_URLS mean what they mean to the AWS CLI. Proxies as for EC2. */
-_must_check_ _nonnull_ int sts_assume_role(const char *region, const char *role_arn, const Credentials *with, uint64_t deadline_usec,
+/* The first of these that there is, in the order of the AWS CLI: AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY
+ * and AWS_SESSION_TOKEN; the role AWS_ROLE_ARN by AWS_WEB_IDENTITY_TOKEN_FILE, from STS in that region; the
+ * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the instance's role by IMDS. What the
+ * environment asks for and does not work is a failure, no other is tried then. Nothing is begun after the
+ * deadline (now_usec()). Files of the CLI (~/.aws) are not read. */
+_must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint64_t deadline_usec,
                                            Credentials *ret, Diag *diag);
-_must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region, const char *role_arn, const char *session, const char *token,
-                                                             uint64_t deadline_usec, Credentials *ret, Diag *diag);
-/* A URL that anybody can GET within the next minutes to learn whose credentials these are, if they send the header x-k8s-aws-id with
- * that value (https://github.com/kubernetes-sigs/aws-iam-authenticator): byte for byte what `aws eks get-token` presigns at that
- * second. Sends nothing. It is a secret: who has it is us, for the cluster of that id. */
-_must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *cluster, const Credentials *with, int64_t seconds,
-                                                char **ret_url, Diag *diag);
+
+/* STS of a region, regional endpoints only: AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT,
+ * AWS_ENDPOINT_URL(_STS) and AWS_IGNORE_CONFIGURED_ENDPOINT_URLS mean what they mean to the AWS CLI. Proxies
+ * as for EC2. */
+_must_check_ _nonnull_ int sts_assume_role(const char *region, const char *role_arn, const Credentials *with,
+                                           uint64_t deadline_usec, Credentials *ret, Diag *diag);
+_must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region, const char *role_arn,
+                                                             const char *session, const char *token,
+                                                             uint64_t deadline_usec, Credentials *ret,
+                                                             Diag *diag);
+/* A URL that anybody can GET within the next minutes to learn whose credentials these are, if they send the
+ * header x-k8s-aws-id with that value (https://github.com/kubernetes-sigs/aws-iam-authenticator): byte for
+ * byte what `aws eks get-token` presigns at that second. Sends nothing. It is a secret: who has it is us, for
+ * the cluster of that id. */
+_must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *cluster,
+                                                const Credentials *with, int64_t seconds, char **ret_url,
+                                                Diag *diag);
 
 typedef struct Ec2 {
-        const char *region, *domain;    /* "us-west-2", "amazonaws.com"; the endpoint is made of them, or AWS_ENDPOINT_URL(_EC2) */
+        const char *region, *domain;    /* "us-west-2", "amazonaws.com"; the endpoint is
+                                         * made of them, or AWS_ENDPOINT_URL(_EC2) */
         Imds *imds;                     /* for credentials */
 } Ec2;
-/* DescribeInstances → PrivateDnsName of the instance. Attempts of 5 s each, full jitter between them, AWS_MAX_ATTEMPTS of them
- * where that is set, 10 minutes at most; an empty name counts as "not yet". HTTPS_PROXY and NO_PROXY are honoured. */
-_must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag);
-/* DescribeInstanceTypes → ENIs of the default network card and IPv4 addresses of each; a few short attempts only. */
-_must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag);
+/* DescribeInstances → PrivateDnsName of the instance. Attempts of 5 s each, full jitter between them,
+ * AWS_MAX_ATTEMPTS of them where that is set, 10 minutes at most; an empty name counts as "not yet".
+ * HTTPS_PROXY and NO_PROXY are honoured. */
+_must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
+                                                Diag *diag);
+/* DescribeInstanceTypes → ENIs of the default network card and IPv4 addresses of each; a few short attempts
+ * only. */
+_must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
+                                          unsigned *ret_addresses, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The environment, a token file, a container's endpoint, or else the metadata service → the keys that sign requests. Nothing of them
- * ever reaches a message.
+ * The environment, a token file, a container's endpoint, or else the metadata service → the keys that sign
+ * requests. Nothing of them ever reaches a message.
  * https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html */
 #include "aws/internal.h"
@@ -63,7 +63,8 @@ static int from_environment(Credentials *ret) {
                 .secret = copy_environment("AWS_SECRET_ACCESS_KEY"),
                 .token = copy_environment("AWS_SESSION_TOKEN"),
         };
-        if (!c.key_id || !c.secret || !credentials_text_is_valid(c.key_id) || (c.token && !credentials_text_is_valid(c.token))) {
+        if (!c.key_id || !c.secret || !credentials_text_is_valid(c.key_id) ||
+            (c.token && !credentials_text_is_valid(c.token))) {
                 credentials_done(&c);
                 return 0;
         }
@@ -108,11 +109,12 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
         if (r >= 0)
                 r = absolute ? root_read(root, absolute, MAX_TOKEN, &text, NULL) : -ENOENT;
         if (r < 0)
-                return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL, "%s, which %s names, cannot be read: %s", path, variable, strerror(-r));
+                return diag_error(diag, r, CAUSE_CREDENTIALS, "%s, which %s names, cannot be read: %s", path,
+                                  variable, strerror(-r));
         char *token = str_strip(text);
         if (!*token || !credentials_text_is_valid(token)) {
                 forget(token);
-                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL, "%s, which %s names, %s", path, variable,
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, "%s, which %s names, %s", path, variable,
                                   *text ? "has more in it than one token" : "is empty");
         }
         *ret = token;
@@ -125,12 +127,15 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         if (!file)
                 return 0;
         if (!role)
-                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL,
-                                  "AWS_WEB_IDENTITY_TOKEN_FILE is in the environment, but AWS_ROLE_ARN, the role that the token is for, is not");
+                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS,
+                                  "AWS_WEB_IDENTITY_TOKEN_FILE is in the environment, but AWS_ROLE_ARN, the "
+                                  "role that the token is for, is not");
         int r = read_token("AWS_WEB_IDENTITY_TOKEN_FILE", file, &token, diag);
         if (r < 0 || !token)
                 return r;
-        r = sts_assume_role_with_web_identity(region, role, environment("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token, deadline, ret, diag);
+        r = sts_assume_role_with_web_identity(region, role,
+                                              environment("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token,
+                                              deadline, ret, diag);
         return r < 0 ? r : 1;
 }
 
@@ -138,9 +143,11 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
 #define RELATIVE_URI "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 #define FULL_URI     "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 
-/* Plain HTTP carries secrets only where it does not leave the machine; the other three are the agents' own addresses. */
+/* Plain HTTP carries secrets only where it does not leave the machine; the other three are the agents' own
+ * addresses. */
 static bool is_local(const char *host) {
-        static const char *const agents[] = { "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "::1" };
+        static const char *const agents[] = { "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23",
+                                              "::1" };
         struct in_addr address;
         for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
                 if (streq(host, agents[i]))
@@ -151,18 +158,23 @@ static bool is_local(const char *host) {
 /* → where to connect, and what to ask for there. */
 static int find_container(Url *ret, char **ret_target, Diag *diag) {
         const char *relative = environment(RELATIVE_URI), *full = environment(FULL_URI);
-        _cleanup_(freep) char *text = relative ? xasprintf("http://169.254.170.2%s", relative) : xstrdup(full);
+        _cleanup_(freep) char *text =
+                relative ? xasprintf("http://169.254.170.2%s", relative) : xstrdup(full);
         const char *start = startswith(text, "http://") ? text + strlen("http://") : NULL;
         size_t length = start ? strcspn(start, "/?#") : 0;
         _cleanup_(freep) char *base = xasprintf("http://%.*s", (int)length, start ?: "");
         Url url = {};
-        if (!start || start[length] == '#' || (relative && *relative != '/') || !credentials_text_is_valid(text) || url_parse(base, &url) < 0)
-                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL, "%s in the environment is not of the form %s",
-                                  relative ? RELATIVE_URI : FULL_URI, relative ? "/PATH" : "http://HOST[:PORT]/PATH");
+        if (!start || start[length] == '#' || (relative && *relative != '/') ||
+            !credentials_text_is_valid(text) || url_parse(base, &url) < 0)
+                return diag_error(
+                        diag, -EINVAL, CAUSE_CREDENTIALS, "%s in the environment is not of the form %s",
+                        relative ? RELATIVE_URI : FULL_URI, relative ? "/PATH" : "http://HOST[:PORT]/PATH");
         if (!is_local(url.host)) {
                 url_done(&url);
-                return diag_error(diag, -EPERM, CAUSE_CREDENTIALS, NULL, NULL, FULL_URI " names another machine than this one; credentials "
-                                  "are fetched by plain HTTP from this machine itself or from the agents of EKS and ECS, and nowhere else");
+                return diag_error(diag, -EPERM, CAUSE_CREDENTIALS,
+                                  FULL_URI " names another machine than this one; credentials "
+                                           "are fetched by plain HTTP from this machine itself or from the "
+                                           "agents of EKS and ECS, and nowhere else");
         }
         *ret = url;
         *ret_target = xasprintf("%s%s", start[length] == '/' ? "" : "/", start + length);
@@ -177,9 +189,13 @@ static int make_container_request(const Url *url, const char *target, Text *ret,
                 return r;
         token = token ?: copy_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
         if (token && !credentials_text_is_valid(token))
-                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS, NULL, NULL, "AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has "
+                return diag_error(diag, -EINVAL, CAUSE_CREDENTIALS,
+                                  "AWS_CONTAINER_AUTHORIZATION_TOKEN in the environment has "
                                   "characters that no token has");
-        text_add(ret, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: nodestrap/" VERSION "\r\nAccept: application/json\r\n", target, url->authority);
+        text_add(ret,
+                 "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: nodestrap/" VERSION
+                 "\r\nAccept: application/json\r\n",
+                 target, url->authority);
         if (token)
                 text_add(ret, "Authorization: %s\r\n", token);
         text_add(ret, "\r\n");
@@ -187,7 +203,8 @@ static int make_container_request(const Url *url, const char *target, Text *ret,
 }
 
 /* 1 there are credentials, 0 try again, else final. *why is one clause. */
-static int ask_container(const Url *url, int *fd, const Text *request, uint64_t deadline, Credentials *ret, char **why) {
+static int ask_container(const Url *url, int *fd, const Text *request, uint64_t deadline, Credentials *ret,
+                         char **why) {
         _cleanup_(http_response_done) HttpResponse answer = {};
         uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
         int r = http_exchange(url, fd, request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), &answer);
@@ -196,7 +213,9 @@ static int ask_container(const Url *url, int *fd, const Text *request, uint64_t 
                 *why = xasprintf("%s", r == -ETIMEDOUT ? "no answer in time" : strerror(-r));
                 return 0;
         }
-        const char *wrong = answer.status != 200 ? NULL : parse_credentials(answer.body.data ?: "", answer.body.size, ret);
+        const char *wrong = answer.status != 200
+                                    ? NULL
+                                    : parse_credentials(answer.body.data ?: "", answer.body.size, ret);
         if (answer.body.data)
                 explicit_bzero(answer.body.data, answer.body.size);
         *why = wrong ? xstrdup(wrong) : xasprintf("HTTP %u", answer.status);
@@ -205,7 +224,8 @@ static int ask_container(const Url *url, int *fd, const Text *request, uint64_t 
         return answer.status == 200 || (answer.status < 500 && answer.status != 429) ? -EACCES : 0;
 }
 
-static int ask_container_until(const Url *url, const Text *request, uint64_t deadline, Credentials *ret, Diag *diag) {
+static int ask_container_until(const Url *url, const Text *request, uint64_t deadline, Credentials *ret,
+                               Diag *diag) {
         _cleanup_(freep) char *why = NULL;
         int fd = -1, r = 0;
         for (unsigned n = 0;; n++) {
@@ -219,9 +239,11 @@ static int ask_container_until(const Url *url, const Text *request, uint64_t dea
                 close(fd);
         if (r > 0)
                 return r;
-        return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS, NULL, NULL,
-                          "the credential endpoint at %s, which the environment names, hands out nothing: %s. Look at the EKS Pod Identity "
-                          "agent and its association", url->authority, why);
+        return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS,
+                          "the credential endpoint at %s, which the environment names, hands out nothing: "
+                          "%s. Look at the EKS Pod Identity "
+                          "agent and its association",
+                          url->authority, why);
 }
 
 static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
@@ -242,17 +264,19 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
 }
 
 /* ---- the instance's role ---- */
-/* The role of a fresh instance takes a moment to reach the metadata service, which says 404 until then; nodeadm gives it 15
- * attempts (nodeadm/internal/aws/imds), about as long as this. */
-static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size, Diag *diag) {
+/* The role of a fresh instance takes a moment to reach the metadata service, which says 404 until then;
+ * nodeadm gives it 15 attempts (nodeadm/internal/aws/imds), about as long as this. */
+static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size,
+                         Diag *diag) {
         for (unsigned n = 0;; n++) {
                 int r = imds_get(imds, path, ret, ret_size, diag);
                 if (r != -ENOENT)
                         return r;
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 if (n == 9 || now_usec() + pause >= deadline)
-                        return diag_error(diag, r, CAUSE_CREDENTIALS, NULL, NULL,
-                                          "the metadata service has no credentials of a role for this instance: it was launched "
+                        return diag_error(diag, r, CAUSE_CREDENTIALS,
+                                          "the metadata service has no credentials of a role for this "
+                                          "instance: it was launched "
                                           "without an instance profile, or the profile has no role");
                 sleep_usec(pause);
         }
@@ -266,7 +290,7 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
                 return r;
         role[strcspn(role, "\r\n")] = 0;
         if (!*role || !credentials_text_is_valid(role) || strpbrk(role, "/?#"))
-                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
                                   "the metadata service names no role under " ROLES);
         _cleanup_(freep) char *path = xasprintf(ROLES "%s", role);
         r = get_patiently(imds, path, deadline, &text, &size, diag);
@@ -275,9 +299,11 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         const char *why = parse_credentials(text, size, ret);
         explicit_bzero(text, size);
         if (why)
-                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, NULL, NULL,
-                                  "the metadata service does not hand out credentials of this instance's role: %s; look at the role's trust "
-                                  "policy, ec2.amazonaws.com must be allowed to assume it", why);
+                return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
+                                  "the metadata service does not hand out credentials of this instance's "
+                                  "role: %s; look at the role's trust "
+                                  "policy, ec2.amazonaws.com must be allowed to assume it",
+                                  why);
         return 1;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two questions to the EC2 Query API → a name and two numbers. What EC2 itself refuses is final; everything else, and what EC2
- * calls temporary, is tried again. A clock that is off by more than EC2 allows is put right for the signature alone.
+ * Two questions to the EC2 Query API → a name and two numbers. What EC2 itself refuses is final; everything
+ * else, and what EC2 calls temporary, is tried again. A clock that is off by more than EC2 allows is put
+ * right for the signature alone.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html */
 #include "aws/internal.h"
 
@@ -24,14 +25,16 @@
 #define LIMITS_USEC   (20 * USEC_PER_SEC)
 #define CLOCK_SKEW    240                       /* seconds; EC2 itself accepts about five minutes */
 
-/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts each would leave a third
- * without a name, and the last of them needs most of these ten minutes (tests/bench/fleet.c). */
+/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts
+ * each would leave a third without a name, and the last of them needs most of these ten minutes
+ * (tests/bench/fleet.c). */
 const RetryPolicy ec2_retry_policy = { UINT_MAX, TOTAL_USEC, BACKOFF_USEC, BACKOFF_CAP };
 
 /* One set of credentials and one idea of the time for all calls of this process. */
 static struct {
         Credentials credentials;
-        int64_t clock_ahead;            /* seconds by which EC2's clock is ahead of ours, once that is known to matter */
+        /* seconds by which EC2's clock is ahead of ours, once that is known to matter */
+        int64_t clock_ahead;
         unsigned requests;
 } session;
 
@@ -74,8 +77,16 @@ static Verdict perform(Call *c, const char *form, uint64_t limit_usec, HttpsRepl
         };
         size_t n = session.credentials.token ? 4 : 3;
         SignedRequest request = {
-                .method = "POST", .path = *c->url.path ? c->url.path : "/", .query = "", .headers = headers, .n_headers = n,
-                .body = form, .body_size = strlen(form), .region = c->region, .service = "ec2", .date = date,
+                .method = "POST",
+                .path = *c->url.path ? c->url.path : "/",
+                .query = "",
+                .headers = headers,
+                .n_headers = n,
+                .body = form,
+                .body_size = strlen(form),
+                .region = c->region,
+                .service = "ec2",
+                .date = date,
         };
         _cleanup_(freep) char *authorization = sigv4_authorization(&request, &session.credentials);
         headers[n][0] = "authorization";
@@ -85,7 +96,8 @@ static Verdict perform(Call *c, const char *form, uint64_t limit_usec, HttpsRepl
                 return VERDICT_GOOD;
         free(c->why);
         c->why = why;
-        c->advice = "Check the way to the EC2 API: NAT gateway or VPC endpoint, security groups, HTTPS_PROXY and NO_PROXY";
+        c->advice = "Check the way to the EC2 API: NAT gateway or VPC endpoint, security groups, HTTPS_PROXY "
+                    "and NO_PROXY";
         return VERDICT_AGAIN;
 }
 
@@ -97,7 +109,8 @@ static bool correct_clock(Call *c, const HttpsReply *reply) {
                 return false;
         c->clock_corrected = true;
         session.clock_ahead = ahead;
-        log_warning("The clock of this machine is %lld s %s EC2's; requests are signed with EC2's time. Look at chrony.",
+        log_warning("The clock of this machine is %lld s %s EC2's; requests are signed with EC2's time. Look "
+                    "at chrony.",
                     (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind");
         return true;
 }
@@ -117,20 +130,25 @@ static bool renew_credentials(Call *c, Diag *diag) {
         return true;
 }
 
-static void report_refusal(const Call *c, RefusalKind kind, const HttpsReply *reply, const char *code, Diag *diag) {
+static void report_refusal(const Call *c, RefusalKind kind, const HttpsReply *reply, const char *code,
+                           Diag *diag) {
         _cleanup_(freep) char *id = refusal_word(&reply->body, "Response/RequestID"), *advice = NULL;
         _cleanup_(freep) char *difference = clock_difference(reply->date);
         if (kind == REFUSAL_UNAUTHORIZED)
-                advice = xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy has it), or a "
-                                   "service control policy or the policy of the VPC endpoint denies it", c->action);
+                advice = xasprintf("the role of this instance lacks the permission ec2:%s "
+                                   "(AmazonEKSWorkerNodePolicy has it), or a "
+                                   "service control policy or the policy of the VPC endpoint denies it",
+                                   c->action);
         else if (kind == REFUSAL_EXPIRED)
                 advice = xstrdup("the credentials have expired, also after they were fetched again");
         else if (kind == REFUSAL_SIGNATURE)
-                advice = xasprintf("it does not accept the credentials or the signature; the clock here is %s EC2's", difference);
+                advice = xasprintf(
+                        "it does not accept the credentials or the signature; the clock here is %s EC2's",
+                        difference);
         else
                 advice = xstrdup("it will not help to ask again");
-        diag_error(diag, -EACCES, CAUSE_EC2, NULL, NULL, "EC2 at %s refused %s: %s (HTTP %ld, request %s): %s", c->url.authority,
-                   c->action, code, reply->status, id ?: "without id", advice);
+        diag_error(diag, -EACCES, CAUSE_EC2, "EC2 at %s refused %s: %s (HTTP %ld, request %s): %s",
+                   c->url.authority, c->action, code, reply->status, id ?: "without id", advice);
 }
 
 static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
@@ -139,10 +157,13 @@ static Verdict judge_error(Call *c, const HttpsReply *reply, Diag *diag) {
 
         free(c->why);
         c->why = reply->status >= 300 && reply->status < 400
-               ? xasprintf("HTTP %ld, a redirect, which is never followed: something else than EC2 answers there", reply->status)
-               : xasprintf("%s (HTTP %ld)", code ?: "an answer that is not EC2's", reply->status);
+                         ? xasprintf("HTTP %ld, a redirect, which is never followed: something else than EC2 "
+                                     "answers there",
+                                     reply->status)
+                         : xasprintf("%s (HTTP %ld)", code ?: "an answer that is not EC2's", reply->status);
         c->advice = code ? "EC2 says so itself and may answer later"
-                         : "Something between here and EC2 answers in its place: look at HTTPS_PROXY, NO_PROXY, AWS_ENDPOINT_URL and the VPC endpoint";
+                         : "Something between here and EC2 answers in its place: look at HTTPS_PROXY, "
+                           "NO_PROXY, AWS_ENDPOINT_URL and the VPC endpoint";
         /* Only EC2's own word is final: a proxy, or a load balancer in its way, may think better of it. */
         if (kind == REFUSAL_TEMPORARY || reply->status >= 500)
                 return VERDICT_AGAIN;
@@ -165,7 +186,9 @@ static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag
                 if (r <= 0) {
                         free(c->why);
                         c->why = xstrdup(r < 0 ? "an answer that is not EC2's XML" : c->missing);
-                        c->advice = r < 0 ? "Something between here and EC2 answers in its place: look at HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL" : c->missing_advice;
+                        c->advice = r < 0 ? "Something between here and EC2 answers in its place: look at "
+                                            "HTTPS_PROXY, NO_PROXY and AWS_ENDPOINT_URL"
+                                          : c->missing_advice;
                         v = VERDICT_AGAIN;
                 }
         }
@@ -175,14 +198,16 @@ static Verdict attempt(Call *c, const char *form, uint64_t left_usec, Diag *diag
 
 /* ---- a call ---- */
 static int find_endpoint(Call *c, Diag *diag) {
-        const char *variable = "AWS_ENDPOINT_URL_EC2", *url = getenv(variable), *region = getenv("AWS_REGION");
+        const char *variable = "AWS_ENDPOINT_URL_EC2", *url = getenv(variable),
+                   *region = getenv("AWS_REGION");
         if (!url || !*url)
                 url = getenv(variable = "AWS_ENDPOINT_URL");
         c->region = region && *region ? region : c->ec2->region;
         _cleanup_(freep) char *regional = xasprintf("https://ec2.%s.%s", c->region, c->ec2->domain);
         bool given = url && *url;
         if (url_parse(given ? url : regional, &c->url) < 0)
-                return diag_error(diag, -EINVAL, CAUSE_EC2, NULL, NULL, "%s is not of the form http[s]://HOST[:PORT][/PATH]",
+                return diag_error(diag, -EINVAL, CAUSE_EC2,
+                                  "%s is not of the form http[s]://HOST[:PORT][/PATH]",
                                   given ? variable : "the endpoint of EC2, made of region and domain,");
         return 0;
 }
@@ -191,20 +216,24 @@ static unsigned max_attempts(unsigned limit) {
         const char *text = getenv("AWS_MAX_ATTEMPTS");
         uint64_t n = 0;
         if (text && *text && parse_u64(text, &n) < 0)
-                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the attempts but the time.");
+                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the "
+                            "attempts but the time.");
         if (n == 0)
                 n = UINT_MAX;           /* as the SDKs read it: no limit but the time */
         return (unsigned)MIN(n, limit);
 }
 
 static int report_exhaustion(const Call *c, unsigned attempts, uint64_t usec, Diag *diag) {
-        return diag_error(diag, -ETIMEDOUT, CAUSE_EC2, NULL, NULL,
-                          "no usable answer from EC2 at %s to %s, %u requests in %.1f s; the last one: %s. %s; with %s EC2 is not asked",
-                          c->url.authority, c->action, attempts, (double)usec / USEC_PER_SEC, c->why, c->advice, c->instead);
+        return diag_error(diag, -ETIMEDOUT, CAUSE_EC2,
+                          "no usable answer from EC2 at %s to %s, %u requests in %.1f s; the last one: %s. "
+                          "%s; with %s EC2 is not asked",
+                          c->url.authority, c->action, attempts, (double)usec / USEC_PER_SEC, c->why,
+                          c->advice, c->instead);
 }
 
 static int report_stop(const Call *c, Diag *diag) {
-        return diag_error(diag, -EINTR, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s while asking EC2 at %s for %s; nothing was changed",
+        return diag_error(diag, -EINTR, CAUSE_INTERRUPTED,
+                          "stopped by %s while asking EC2 at %s for %s; nothing was changed",
                           stop_name(stop_signal()), c->url.authority, c->action);
 }
 
@@ -224,8 +253,10 @@ static int call_until(Call *c, const char *form, Diag *diag) {
                         return report_exhaustion(c, n, now - begin, diag);
                 if (v == VERDICT_AGAIN_AT_ONCE)
                         continue;
-                log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "EC2, %s: %s; trying again.", c->action, c->why);
-                uint64_t pause = backoff_usec(failures++, ec2_retry_policy.base_usec, ec2_retry_policy.cap_usec);
+                log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "EC2, %s: %s; trying again.", c->action,
+                         c->why);
+                uint64_t pause =
+                        backoff_usec(failures++, ec2_retry_policy.base_usec, ec2_retry_policy.cap_usec);
                 sleep_usec(MIN(pause, deadline - now));
                 if (stop_signal())
                         return report_stop(c, diag);
@@ -265,14 +296,19 @@ static int accept_name(const Text *body, void *ret) {
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _cleanup_(freep) char *form = xasprintf("InstanceId.1=%s", instance_id);
         Call c = {
-                .ec2 = ec2, .action = "DescribeInstances", .form = form,
-                .attempts = max_attempts(ec2_retry_policy.attempts), .total_usec = ec2_retry_policy.total_usec,
-                .accept = accept_name, .ret = ret, .missing = "the instance has no private DNS name (yet)",
+                .ec2 = ec2,
+                .action = "DescribeInstances",
+                .form = form,
+                .attempts = max_attempts(ec2_retry_policy.attempts),
+                .total_usec = ec2_retry_policy.total_usec,
+                .accept = accept_name,
+                .ret = ret,
+                .missing = "the instance has no private DNS name (yet)",
                 .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
                 .instead = "spec.featureGates.InstanceIdNodeName: true",
         };
         if (!is_word(instance_id))
-                return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "the instance id has characters that none has");
+                return diag_error(diag, -EINVAL, CAUSE_FACTS, "the instance id has characters that none has");
         return call(&c, diag);
 }
 
@@ -309,18 +345,25 @@ static int accept_limits(const Text *body, void *ret) {
         return 1;
 }
 
-int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag) {
+int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses,
+                   Diag *diag) {
         _cleanup_(freep) char *form = xasprintf("InstanceType.1=%s", instance_type);
         uint64_t limits[2] = {};
         Call c = {
-                .ec2 = ec2, .action = "DescribeInstanceTypes", .form = form,
-                .attempts = max_attempts(LIMITS_ATTEMPTS), .total_usec = LIMITS_USEC,
-                .accept = accept_limits, .ret = limits, .missing = "an answer without limits of network interfaces",
+                .ec2 = ec2,
+                .action = "DescribeInstanceTypes",
+                .form = form,
+                .attempts = max_attempts(LIMITS_ATTEMPTS),
+                .total_usec = LIMITS_USEC,
+                .accept = accept_limits,
+                .ret = limits,
+                .missing = "an answer without limits of network interfaces",
                 .missing_advice = "Something is wrong with what answers there",
                 .instead = "spec.kubelet.config.maxPods",
         };
         if (!is_word(instance_type))
-                return diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "the instance type has characters that none has");
+                return diag_error(diag, -EINVAL, CAUSE_FACTS,
+                                  "the instance type has characters that none has");
         int r = call(&c, diag);
         if (r < 0)
                 return r;

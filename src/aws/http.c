@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One HTTP/1.1 request and its response (RFC 9112) over a socket that is kept, within a time limit: what the metadata service
- * needs, without the thirty libraries of a general client. Literal addresses never touch the resolver. */
+ * One HTTP/1.1 request and its response (RFC 9112) over a socket that is kept, within a time limit: what the
+ * metadata service needs, without the thirty libraries of a general client. Literal addresses never touch the
+ * resolver. */
 #include "aws/internal.h"
 
 #include "base/stop.h"
@@ -157,8 +158,11 @@ static ssize_t feed_body(HttpResponse *p, const char *data, size_t size) {
 
 int http_feed(HttpResponse *p, const char *data, size_t size) {
         while (size > 0) {
-                bool in_body = p->state == HTTP_BODY || p->state == HTTP_CHUNK || p->state == HTTP_UNTIL_CLOSE;
-                ssize_t n = p->state == HTTP_DONE ? -EBADMSG : in_body ? feed_body(p, data, size) : feed_line(p, data, size);
+                bool in_body =
+                        p->state == HTTP_BODY || p->state == HTTP_CHUNK || p->state == HTTP_UNTIL_CLOSE;
+                ssize_t n = p->state == HTTP_DONE ? -EBADMSG
+                            : in_body             ? feed_body(p, data, size)
+                                                  : feed_line(p, data, size);
                 if (n < 0)
                         return (int)n;
                 data += n;
@@ -209,7 +213,8 @@ static int connect_to(const struct addrinfo *a, uint64_t deadline) {
 }
 
 static int open_connection(const Url *url, uint64_t deadline) {
-        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *list = NULL;
+        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+                        *list = NULL;
         int r = getaddrinfo(url->host, url->port, &hints, &list);
         if (r == EAI_NONAME) {
                 hints.ai_flags = AI_NUMERICSERV;
@@ -289,7 +294,8 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
                 reused = false;
         }
         int r = exchange_once(url, fd, request, deadline, &p);
-        /* The peer may close an idle connection just as we use it: no failure of its, so try on a new one at once. */
+        /* The peer may close an idle connection just as we use it: no failure of its, so try on a new one at
+         * once. */
         if (reused && (r == -EPIPE || r == -ECONNRESET) && p.head == 0 && p.state == HTTP_STATUS) {
                 http_response_done(&p);
                 r = exchange_once(url, fd, request, deadline, &p);
@@ -303,7 +309,8 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
 }
 
 /* ---- addresses ---- */
-static int split_authority(const char *authority, const char *default_port, char **ret_host, char **ret_port) {
+static int split_authority(const char *authority, const char *default_port, char **ret_host,
+                           char **ret_port) {
         const char *host = authority, *end, *port;
         if (*authority == '[') {
                 host++;
@@ -314,7 +321,8 @@ static int split_authority(const char *authority, const char *default_port, char
         } else
                 port = end = authority + strcspn(authority, ":");
         uint64_t number = 80;
-        if (end == host || (*port && (*port != ':' || parse_u64(port + 1, &number) < 0)) || number < 1 || number > 65535)
+        if (end == host || (*port && (*port != ':' || parse_u64(port + 1, &number) < 0)) || number < 1 ||
+            number > 65535)
                 return -EINVAL;
         *ret_host = xstrndup(host, (size_t)(end - host));
         *ret_port = xstrdup(*port ? port + 1 : default_port);
@@ -323,7 +331,9 @@ static int split_authority(const char *authority, const char *default_port, char
 
 int url_parse(const char *text, Url *ret) {
         bool https = startswith(text, "https://");
-        const char *start = startswith(text, "http://") ? text + strlen("http://") : https ? text + strlen("https://") : text;
+        const char *start = startswith(text, "http://") ? text + strlen("http://")
+                            : https                     ? text + strlen("https://")
+                                                        : text;
         size_t length = strcspn(start, "/");
         Url u = { .https = https };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the response to it, over TLS and through a proxy where the environment names one: libcurl carries the bytes. It comes
- * by dlopen when it is really needed, since it brings some thirty libraries into the process. */
+ * A form → the response to it, over TLS and through a proxy where the environment names one: libcurl carries
+ * the bytes. It comes by dlopen when it is really needed, since it brings some thirty libraries into the
+ * process. */
 #include "aws/internal.h"
 
 #include "base/curl.h"
@@ -20,8 +21,10 @@ int https_load(Cause cause, Diag *diag) {
         if (curl_load(&curl, &why) >= 0)
                 easy = curl.init();
         if (!easy)
-                return diag_error(diag, -ELIBACC, cause, NULL, NULL, "libcurl.so.4, which carries requests to AWS, cannot be "
-                                  "loaded: %s", why ?: "it does not start");
+                return diag_error(diag, -ELIBACC, cause,
+                                  "libcurl.so.4, which carries requests to AWS, cannot be "
+                                  "loaded: %s",
+                                  why ?: "it does not start");
         return 0;
 }
 
@@ -44,12 +47,13 @@ static size_t take_header(char *data, size_t one, size_t size, void *user) {
 }
 
 /* Called about once a second; anything but 0 ends the transfer. */
-static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got, _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
+static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got,
+                         _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         return stop_signal() != 0;
 }
 
-/* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let strangers set it.
- * Like the Go SDK, nothing on this machine itself is asked through a proxy. */
+/* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let
+ * strangers set it. Like the Go SDK, nothing on this machine itself is asked through a proxy. */
 static void set_proxy(const Url *url) {
         const char *proxy = getenv("HTTP_PROXY");
         if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))
@@ -58,7 +62,8 @@ static void set_proxy(const Url *url) {
                 curl.setopt(easy, CURLOPT_PROXY, proxy);
 }
 
-static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error, HttpsReply *reply) {
+static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
+                        HttpsReply *reply) {
         const char *bundle = getenv("AWS_CA_BUNDLE");
         _cleanup_(freep) char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
                                                    *url->path ? url->path : "/");
@@ -89,7 +94,8 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(freep) char *line = xasprintf("%s: %s", headers[i][0], headers[i][1]);
                 struct curl_slist *longer = curl.append(list, line);
-                if (longer)             /* else memory ran out: an unsigned request is refused, and tried again */
+                /* else memory ran out: an unsigned request is refused, and tried again */
+                if (longer)
                         list = longer;
                 explicit_bzero(line, strlen(line));
         }
@@ -99,17 +105,19 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
 static char *describe(CURLcode code, const char *error) {
         char today[17];
         if (curl_may_quote_proxy(error))
-                return xasprintf("%s (libcurl says more, but may quote a password: is the address in HTTPS_PROXY well formed?)",
+                return xasprintf("%s (libcurl says more, but may quote a password: is the address in "
+                                 "HTTPS_PROXY well formed?)",
                                  curl.strerror(code));
         const char *text = *error ? error : curl.strerror(code);
         sigv4_date(time(NULL), today);
-        if (code == CURLE_PEER_FAILED_VERIFICATION)     /* before NTP, every certificate may seem to be of the future */
+        /* before NTP, every certificate may seem to be of the future */
+        if (code == CURLE_PEER_FAILED_VERIFICATION)
                 return xasprintf("%s (is this machine's clock right? It says %.8s)", text, today);
         return xstrdup(text);
 }
 
-int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form, uint64_t limit_usec,
-               HttpsReply *ret, char **ret_why) {
+int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
+               uint64_t limit_usec, HttpsReply *ret, char **ret_why) {
         char error[CURL_ERROR_SIZE] = "";
         struct curl_slist *list = make_list(headers, n_headers);
         HttpsReply reply = {};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → what the instance metadata service says, version 2 only: a session token first, then GET after GET on one connection.
+ * Paths → what the instance metadata service says, version 2 only: a session token first, then GET after GET
+ * on one connection.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
- * At boot the service may be unreachable, slow or busy for a while; only "there is no such thing" (404) is taken as an answer. */
+ * At boot the service may be unreachable, slow or busy for a while; only "there is no such thing" (404) is
+ * taken as an answer. */
 #include "aws/internal.h"
 
 #include "base/log.h"
@@ -92,34 +94,40 @@ static void remember(Imds *i, const char *path, const Text *body) {
 }
 
 static int find_endpoint(Imds *i, Diag *diag) {
-        const char *url = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), *mode = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+        const char *url = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
+                   *mode = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
         if (i->url.host)
                 return 0;
         if (mode && *mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
-                return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL,
-                                  "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment is neither IPv4 nor IPv6");
+                return diag_error(
+                        diag, -EINVAL, CAUSE_IMDS,
+                        "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment is neither IPv4 nor IPv6");
         if (!url || !*url)
-                url = mode && strcasecmp(mode, "IPv6") == 0 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+                url = mode && strcasecmp(mode, "IPv6") == 0 ? "http://[fd00:ec2::254]"
+                                                            : "http://169.254.169.254";
         int r = url_parse(url, &i->url);
         if (r >= 0 && !i->url.https)
                 return 0;
         url_done(&i->url);
-        return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL,
-                          "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment is not of the form http://HOST[:PORT]");
+        return diag_error(
+                diag, -EINVAL, CAUSE_IMDS,
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT in the environment is not of the form http://HOST[:PORT]");
 }
 
 /* One request that carries one header, within the limit for one attempt. */
-static int imds_request(Imds *i, const char *method, const char *path, const char *header, const char *value, uint64_t deadline,
-                        HttpResponse *ret) {
+static int imds_request(Imds *i, const char *method, const char *path, const char *header, const char *value,
+                        uint64_t deadline, HttpResponse *ret) {
         _cleanup_(text_done) Text request = {};
         uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
 
-        text_add(&request, "%s %s/latest/%s HTTP/1.1\r\nHost: %s\r\n", method, i->url.path, path, i->url.authority);
-        text_add(&request, "User-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n", header, value,
-                 streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
+        text_add(&request, "%s %s/latest/%s HTTP/1.1\r\nHost: %s\r\n", method, i->url.path, path,
+                 i->url.authority);
+        text_add(&request, "User-Agent: nodestrap/" VERSION "\r\nAccept: */*\r\n%s: %s\r\n%s\r\n", header,
+                 value, streq(method, "PUT") ? "Content-Length: 0\r\n" : "");
         i->requests++;
         /* The last attempt, at the end of the budget, gets a second too. */
-        int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), ret);
+        int r = http_exchange(&i->url, &i->fd, &request, now + MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC),
+                              ret);
         explicit_bzero(request.data, request.size);
         return r;
 }
@@ -142,10 +150,12 @@ static const char *describe_errno(int r) {
 
 static char *describe_status(unsigned status) {
         if (status >= 300 && status < 400)
-                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the metadata service answers",
+                return xasprintf("HTTP %u, a redirect, which is never followed: something else than the "
+                                 "metadata service answers",
                                  status);
         if (status == 403)
-                return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of this instance");
+                return xstrdup("HTTP 403: the metadata service is switched off in the metadata options of "
+                               "this instance");
         return xasprintf("HTTP %u", status);
 }
 
@@ -161,7 +171,8 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         _cleanup_(http_response_done) HttpResponse answer = {};
         if (i->token)
                 return 1;
-        int r = imds_request(i, "PUT", "api/token", "X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL, deadline, &answer);
+        int r = imds_request(i, "PUT", "api/token", "X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL,
+                             deadline, &answer);
         if (r < 0)
                 return again(why, xasprintf("asking for a session token: %s", describe_errno(r)));
         if (answer.status != 200) {
@@ -178,7 +189,8 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         return 1;
 }
 
-/* 1 there is an answer, 0 try again, else final. A 401 to a token that was good a moment ago is worth one new token at once. */
+/* 1 there is an answer, 0 try again, else final. A 401 to a token that was good a moment ago is worth one new
+ * token at once. */
 static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
         for (unsigned n = 0; n < 2; n++) {
                 _cleanup_(http_response_done) HttpResponse answer = {};
@@ -215,26 +227,33 @@ static int imds_try_until(Imds *i, const char *path, uint64_t deadline, HttpResp
                         return -EINTR;
                 if (now >= deadline)
                         return -ETIMEDOUT;
-                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s.", path, *why,
-                         (unsigned)((deadline - now) / USEC_PER_SEC));
+                log_line(n == 0 ? LOG_INFO : LOG_DEBUG, "Instance metadata, %s: %s; trying again for %u s.",
+                         path, *why, (unsigned)((deadline - now) / USEC_PER_SEC));
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
                 sleep_usec(MIN(pause, deadline - now));
         }
 }
 
-static int report_failure(const Imds *i, int r, const char *path, unsigned requests, uint64_t usec, const char *why, Diag *diag) {
+static int report_failure(const Imds *i, int r, const char *path, unsigned requests, uint64_t usec,
+                          const char *why, Diag *diag) {
         if (r == -EFBIG)
-                return diag_error(diag, r, CAUSE_LIMIT, NULL, NULL,
-                                  "/latest/%s of the instance metadata is past the limit of %u MiB", path, HTTP_MAX_BODY >> 20);
+                return diag_error(diag, r, CAUSE_LIMIT,
+                                  "/latest/%s of the instance metadata is past the limit of %u MiB", path,
+                                  HTTP_MAX_BODY >> 20);
         if (r == -EINTR)
-                return diag_error(diag, r, CAUSE_INTERRUPTED, NULL, NULL,
-                                  "stopped by %s while asking the instance metadata service at %s for /latest/%s, %u requests in %.1f s; "
-                                  "nothing was changed", stop_name(stop_signal()), i->url.authority, path, requests, (double)usec / USEC_PER_SEC);
-        return diag_error(diag, r, CAUSE_IMDS, NULL, NULL,
-                          "no usable answer from the instance metadata service at %s for /latest/%s, %u requests in %.1f s; the "
-                          "last one: %s. Check the network of this instance and its metadata options%s", i->url.authority, path, requests,
-                          (double)usec / USEC_PER_SEC, why,
-                          streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH" : "");
+                return diag_error(diag, r, CAUSE_INTERRUPTED,
+                                  "stopped by %s while asking the instance metadata service at %s for "
+                                  "/latest/%s, %u requests in %.1f s; "
+                                  "nothing was changed",
+                                  stop_name(stop_signal()), i->url.authority, path, requests,
+                                  (double)usec / USEC_PER_SEC);
+        return diag_error(diag, r, CAUSE_IMDS,
+                          "no usable answer from the instance metadata service at %s for /latest/%s, %u "
+                          "requests in %.1f s; the "
+                          "last one: %s. Check the network of this instance and its metadata options%s",
+                          i->url.authority, path, requests, (double)usec / USEC_PER_SEC, why,
+                          streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH"
+                                                   : "");
 }
 
 int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag) {
@@ -245,14 +264,16 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
 
         for (const char *c = path; *c; c++)
                 if (*c <= ' ' || *c > '~')
-                        return diag_error(diag, -EINVAL, CAUSE_IMDS, NULL, NULL, "a metadata path has characters that none has");
+                        return diag_error(diag, -EINVAL, CAUSE_IMDS,
+                                          "a metadata path has characters that none has");
         int r = recall(i, path, ret, ret_size);
         if (r != 0)
                 return MIN(r, 0);
         r = find_endpoint(i, diag);
         if (r < 0)
                 return r;
-        r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer, &why);
+        r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer,
+                           &why);
         /* Only the time spent here counts: the budget is not used up by others' waiting between two gets. */
         uint64_t spent = now_usec() - begin;
         i->spent_usec += spent;

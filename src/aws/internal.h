@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the clients in this folder share among themselves: HTTP, the wait between attempts, signatures, refusals. */
+/* What the clients in this folder share among themselves: HTTP, the wait between attempts, signatures,
+ * refusals. */
 #include "aws/aws.h"
 #include "base/backoff.h"
 #include "base/str.h"
@@ -20,7 +21,14 @@ void url_done(Url *u);
 
 /* Bytes of an HTTP/1.x response, as they come, → status and body. All zero at first. */
 typedef enum HttpState {
-        HTTP_STATUS, HTTP_HEADER, HTTP_BODY, HTTP_CHUNK_SIZE, HTTP_CHUNK, HTTP_CHUNK_END, HTTP_TRAILER, HTTP_UNTIL_CLOSE,
+        HTTP_STATUS,
+        HTTP_HEADER,
+        HTTP_BODY,
+        HTTP_CHUNK_SIZE,
+        HTTP_CHUNK,
+        HTTP_CHUNK_END,
+        HTTP_TRAILER,
+        HTTP_UNTIL_CLOSE,
         HTTP_DONE,
 } HttpState;
 typedef struct HttpResponse {
@@ -31,29 +39,35 @@ typedef struct HttpResponse {
         size_t head;                    /* bytes of lines since the last body data */
         Text line, body;
 } HttpResponse;
-/* 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP (bytes behind the end of the response
- * too: nothing was asked for that they could answer), -EFBIG past HTTP_MAX_BODY. */
+/* 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP (bytes behind the end
+ * of the response too: nothing was asked for that they could answer), -EFBIG past HTTP_MAX_BODY. */
 _must_check_ _nonnull_ int http_feed(HttpResponse *p, const char *data, size_t size);
 /* The peer closed the connection: 1 if that was the end of the body, else -ECONNRESET. */
 _must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
 void http_response_done(HttpResponse *p);
 
-/* Sends a request to where url points and reads the response. *fd is the connection, kept open from call to call as far as the
- * peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()), what connect() says, or http_feed(). */
-_must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec, HttpResponse *ret);
+/* Sends a request to where url points and reads the response. *fd is the connection, kept open from call to
+ * call as far as the peer allows; -1 for none. A negative errno: -ETIMEDOUT past the deadline (now_usec()),
+ * what connect() says, or http_feed(). */
+_must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec,
+                                         HttpResponse *ret);
 
-/* The other carrier, for EC2 and STS: libcurl, which https_load() loads once; cause is that of a failure to. A response of any status is
- * a success of https_post(); else -EIO, and *ret_why, the caller's, says what happened. */
-typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;        /* date: 0 where the peer did not say */
+/* The other carrier, for EC2 and STS: libcurl, which https_load() loads once; cause is that of a failure to.
+ * A response of any status is a success of https_post(); else -EIO, and *ret_why, the caller's, says what
+ * happened. */
+/* date: 0 where the peer did not say */
+typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;
 _must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
-_must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers, const char *form,
-                                      uint64_t limit_usec, HttpsReply *ret, char **ret_why);
+_must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers,
+                                      const char *form, uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
-/* How long and how often one question is asked; of DescribeInstances, and what `make bench` gives to a fleet. */
+/* How long and how often one question is asked; of DescribeInstances, and what `make bench` gives to a
+ * fleet. */
 typedef struct RetryPolicy { unsigned attempts; uint64_t total_usec, base_usec, cap_usec; } RetryPolicy;
 extern const RetryPolicy ec2_retry_policy;
 
-/* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among them. */
+/* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among
+ * them. */
 typedef struct SignedRequest {
         const char *method, *path, *query;      /* path and query already in canonical form */
         const char *const (*headers)[2];
@@ -66,16 +80,25 @@ typedef struct SignedRequest {
 _nonnull_ void text_add_encoded(Text *t, const char *s);
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
-/* The query of a presigned URL: the request's own, the parameters of the signature in the order in which the AWS CLI writes them,
- * and the signature. No name in the request's own query may begin with another one's. */
-_malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials, unsigned expires);
+/* The query of a presigned URL: the request's own, the parameters of the signature in the order in which the
+ * AWS CLI writes them, and the signature. No name in the request's own query may begin with another one's. */
+_malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials,
+                                               unsigned expires);
 /* 64 hex digits for a canonical request made elsewhere (a presigned URL has its own). */
-_nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret, const char *canonical, char ret[static 65]);
+_nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret, const char *canonical,
+                               char ret[static 65]);
 /* "20260102T030405Z" of seconds since 1970. */
 _nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);
 
-/* What an error answer means. Its own text may repeat the request, session token included, so only the code is ever shown. */
-typedef enum RefusalKind { REFUSAL_FINAL, REFUSAL_TEMPORARY, REFUSAL_SIGNATURE, REFUSAL_EXPIRED, REFUSAL_UNAUTHORIZED } RefusalKind;
+/* What an error answer means. Its own text may repeat the request, session token included, so only the code
+ * is ever shown. */
+typedef enum RefusalKind {
+        REFUSAL_FINAL,
+        REFUSAL_TEMPORARY,
+        REFUSAL_SIGNATURE,
+        REFUSAL_EXPIRED,
+        REFUSAL_UNAUTHORIZED
+} RefusalKind;
 _nonnull_ RefusalKind refusal_kind(const char *code);
 /* A word from the answer, fit for a message; NULL where there is none. */
 _nonnull_ char *refusal_word(const Text *body, const char *path);
@@ -85,7 +108,8 @@ _malloc_ char *clock_difference(int64_t date);
 /* What goes into headers and signatures has no blank and no control character, or it is damaged. */
 _nonnull_ bool credentials_text_is_valid(const char *s);
 
-extern const Partition partitions[];            /* conf/partitions.csv: the first that fits; the last fits all */
+/* conf/partitions.csv: the first that fits; the last fits all */
+extern const Partition partitions[];
 extern const size_t n_partitions;
 /* "us-west-2": may it become a part of a host name? */
 _nonnull_ bool region_is_valid(const char *region);

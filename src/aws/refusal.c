@@ -22,14 +22,16 @@ static const struct { const char *code; RefusalKind kind; } codes[] = {
         { "Unavailable",                REFUSAL_TEMPORARY    },
         { "ServiceUnavailable",         REFUSAL_TEMPORARY    },
         { "IDPCommunicationError",      REFUSAL_TEMPORARY    }, /* STS did not reach the identity provider */
-        { "InvalidInstanceID.NotFound", REFUSAL_TEMPORARY    }, /* a young instance is not known everywhere yet */
+        /* a young instance is not known everywhere yet */
+        { "InvalidInstanceID.NotFound", REFUSAL_TEMPORARY    },
         { "AuthFailure",                REFUSAL_SIGNATURE    },
         { "SignatureDoesNotMatch",      REFUSAL_SIGNATURE    },
         { "InvalidSignatureException",  REFUSAL_SIGNATURE    },
         { "InvalidClientTokenId",       REFUSAL_SIGNATURE    },
         { "RequestTimeTooSkewed",       REFUSAL_SIGNATURE    },
         { "RequestInTheFuture",         REFUSAL_SIGNATURE    },
-        { "RequestExpired",             REFUSAL_EXPIRED      }, /* said of an old date and of old credentials alike */
+        /* said of an old date and of old credentials alike */
+        { "RequestExpired",             REFUSAL_EXPIRED      },
         { "ExpiredToken",               REFUSAL_EXPIRED      },
         { "ExpiredTokenException",      REFUSAL_EXPIRED      },
         { "UnauthorizedOperation",      REFUSAL_UNAUTHORIZED },
@@ -54,5 +56,6 @@ char *refusal_word(const Text *body, const char *path) {
 
 char *clock_difference(int64_t date) {
         int64_t ahead = date ? date - (int64_t)time(NULL) : 0;
-        return xasprintf("%lld s %s", (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind");
+        return xasprintf("%lld s %s", (long long)(ahead < 0 ? -ahead : ahead),
+                         ahead < 0 ? "ahead of" : "behind");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request → its AWS Signature Version 4, in a header or in the query. Ours and not libcurl's: the date can be corrected when this
- * machine's clock is wrong, and a presigned URL needs the same steps.
+ * A request → its AWS Signature Version 4, in a header or in the query. Ours and not libcurl's: the date can
+ * be corrected when this machine's clock is wrong, and a presigned URL needs the same steps.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 
@@ -22,7 +22,8 @@ static char *make_scope(const SignedRequest *q) {
 }
 
 void sigv4_signature(const SignedRequest *q, const char *secret, const char *canonical, char ret[static 65]) {
-        _cleanup_(freep) char *scope = make_scope(q), *first = xasprintf("AWS4%s", secret), *day = xstrndup(q->date, 8);
+        _cleanup_(freep) char *scope = make_scope(q), *first = xasprintf("AWS4%s", secret),
+                              *day = xstrndup(q->date, 8);
         const char *parts[] = { day, q->region, q->service, "aws4_request" };
         unsigned char key[32], next[32];
         char digest[65];
@@ -73,7 +74,8 @@ static char *make_canonical(const SignedRequest *q, const char *names) {
 }
 
 static bool is_unreserved(char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+               c == '.' || c == '_' || c == '~';
 }
 
 void text_add_encoded(Text *t, const char *s) {
@@ -92,7 +94,8 @@ static void push_parameter(char ***v, const char *name, const char *value) {
         strv_push(v, text_take(&t));
 }
 
-/* In any order for the reader, but sorted for the signature: by name, which the whole texts are too while no name begins with another. */
+/* In any order for the reader, but sorted for the signature: by name, which the whole texts are too while no
+ * name begins with another. */
 static char *sort_query(const char *query) {
         _cleanup_(strv_freep) char **all = NULL;
         for (const char *p = query; *p; p += strspn(p, "&")) {
@@ -108,7 +111,8 @@ static char *sort_query(const char *query) {
 }
 
 char *sigv4_presigned_query(const SignedRequest *q, const Credentials *c, unsigned expires) {
-        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q), *who = xasprintf("%s/%s", c->key_id, scope);
+        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q),
+                              *who = xasprintf("%s/%s", c->key_id, scope);
         _cleanup_(freep) char *seconds = xasprintf("%u", expires);
         _cleanup_(strv_freep) char **all = NULL;
         char signature[65];
@@ -131,10 +135,11 @@ char *sigv4_presigned_query(const SignedRequest *q, const Credentials *c, unsign
 }
 
 char *sigv4_authorization(const SignedRequest *q, const Credentials *credentials) {
-        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q), *canonical = make_canonical(q, names);
+        _cleanup_(freep) char *scope = make_scope(q), *names = make_names(q),
+                              *canonical = make_canonical(q, names);
         char signature[65];
         sigv4_signature(q, credentials->secret, canonical, signature);
         explicit_bzero(canonical, strlen(canonical));   /* the session token is a header */
-        return xasprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s", credentials->key_id, scope, names,
-                         signature);
+        return xasprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+                         credentials->key_id, scope, names, signature);
 }

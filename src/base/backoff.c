@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long to wait before the next attempt. Thousands of nodes boot in the same second: without jitter over the full span they
- * would also come back in the same second. */
+ * How long to wait before the next attempt. Thousands of nodes boot in the same second: without jitter over
+ * the full span they would also come back in the same second. */
 #include "base/backoff.h"
 
 #include "base/stop.h"
@@ -16,12 +16,14 @@ uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec) {
                 span *= 2;
         span = MIN(span, cap_usec);
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-                random = now_usec() * 0x9e3779b97f4a7c15u;      /* no entropy yet at early boot: the clock must do */
+                /* no entropy yet at early boot: the clock must do */
+                random = now_usec() * 0x9e3779b97f4a7c15u;
         return random % (span + 1);
 }
 
 void sleep_usec(uint64_t usec) {
-        struct timespec t = { .tv_sec = (time_t)(usec / USEC_PER_SEC), .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
+        struct timespec t = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
+                              .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
         while (!stop_signal() && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
                 ;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of libcurl.so.4, by dlopen: only a process that speaks TLS pays for the libraries behind it. */
+ * The functions of libcurl.so.4, by dlopen: only a process that speaks TLS pays for the libraries behind
+ * it. */
 #include "base/curl.h"
 
 #include "base/library.h"
@@ -18,7 +19,8 @@ static const Symbol symbols[] = {
         { "curl_slist_free_all", offsetof(Curl, free_all) },
 };
 
-/* The sentences of libcrypto's errors, half a MiB that nobody reads: libssl's are kept, and those of certificates are no part of them. */
+/* The sentences of libcrypto's errors, half a MiB that nobody reads: libssl's are kept, and those of
+ * certificates are no part of them. */
 int curl_load(Curl *ret, char **ret_why) {
         (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, NULL);
         return library_load("libcurl.so.4", symbols, ARRAY_SIZE(symbols), ret, ret_why);

@@ -18,5 +18,6 @@ typedef struct Curl {
 
 /* As library_load() does. */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);
-/* An error text of libcurl quotes a proxy's address that it cannot read, and there is a password in many: then it must not be shown. */
+/* An error text of libcurl quotes a proxy's address that it cannot read, and there is a password in many:
+ * then it must not be shown. */
 _nonnull_ bool curl_may_quote_proxy(const char *error);

@@ -114,25 +114,53 @@ static Diagnostic *diag_add(Diag *d, const Position *at, const char *path) {
         return &d->items[d->n++];
 }
 
-int diag_error(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...) {
+/* Takes what va_start() has begun. */
+static char *format_text(const char *format, va_list ap) {
+        char *text = NULL;
+        return vasprintf(&text, format, ap) < 0 ? xstrdup("out of memory") : text;
+}
+
+static Diagnostic *add_error(Diag *d, Cause cause, const Position *at, const char *path) {
         Diagnostic *i = diag_add(d, at, path);
-        va_list ap;
         i->cause = cause;
+        return i;
+}
+
+static Diagnostic *add_warning(Diag *d, const char *code, const Position *at, const char *path) {
+        Diagnostic *i = diag_add(d, at, path);
+        i->warning = true;
+        i->code = xstrdup(code);
+        return i;
+}
+
+int diag_error(Diag *d, int r, Cause cause, const char *format, ...) {
+        va_list ap;
         va_start(ap, format);
-        if (vasprintf(&i->text, format, ap) < 0)
-                i->text = xstrdup("out of memory");
+        add_error(d, cause, NULL, NULL)->text = format_text(format, ap);
         va_end(ap);
         return r;
 }
 
-void diag_warn(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) {
-        Diagnostic *i = diag_add(d, at, path);
+int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format,
+                  ...) {
         va_list ap;
-        i->warning = true;
-        i->code = xstrdup(code);
         va_start(ap, format);
-        if (vasprintf(&i->text, format, ap) < 0)
-                i->text = xstrdup("out of memory");
+        add_error(d, cause, at, path)->text = format_text(format, ap);
+        va_end(ap);
+        return r;
+}
+
+void diag_warn(Diag *d, const char *code, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        add_warning(d, code, NULL, NULL)->text = format_text(format, ap);
+        va_end(ap);
+}
+
+void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        add_warning(d, code, at, path)->text = format_text(format, ap);
         va_end(ap);
 }
 

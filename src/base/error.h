@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What can go wrong, and the list that a stage fills while it works. A function that fails returns a negative errno and has
- * left what a person needs in the Diag; it says what, where, why and what next, and never a value of the configuration:
- * user data holds secrets and the console can be read from outside. */
+/* What can go wrong, and the list that a stage fills while it works. A function that fails returns a negative
+ * errno and has left what a person needs in the Diag; it says what, where, why and what next, and never a
+ * value of the configuration: user data holds secrets and the console can be read from outside. */
 #include "base/macro.h"
 #include <stdio.h>
 
@@ -14,7 +14,8 @@ typedef enum ExitCode {
         EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,
 } ExitCode;
 
-/* One word for each distinct cause: the code a dashboard counts. Words, exit codes and meanings stand in error.c's table. */
+/* One word for each distinct cause: the code a dashboard counts. Words, exit codes and meanings stand in
+ * error.c's table. */
 typedef enum Cause {
         CAUSE_NONE,
         CAUSE_INTERNAL,         /* a bug of ours */
@@ -36,14 +37,16 @@ typedef enum Cause {
         CAUSE_DISK_ERROR,       /* a disk that cannot be read or written */
         CAUSE_ARRAY,            /* an array that cannot be made, found or started */
         CAUSE_FILESYSTEM,       /* a file system that cannot be made */
-        CAUSE_MOUNT,            /* a mount or bind that cannot be made, or a place that it cannot be made at */
+        CAUSE_MOUNT,            /* a mount or bind that cannot be made, or
+                                 * a place that it cannot be made at */
         CAUSE_MOVE,             /* content that cannot be moved to the disks */
         CAUSE_STORAGE_TOOL,     /* mdadm, mkfs or cp is not there */
         CAUSE_SYSCTL,           /* a kernel setting that cannot be made */
         CAUSE_HUGEPAGES,        /* fewer huge pages than asked for */
         CAUSE_EFA,              /* EFA devices that are missing, or without their driver */
         CAUSE_MODULE,           /* a kernel module that cannot be loaded */
-        CAUSE_GPU_CLASS,        /* devices and instance type contradict each other about what machine this is */
+        CAUSE_GPU_CLASS,        /* devices and instance type contradict
+                                 * each other about what machine this is */
         CAUSE_GPU_MISSING,      /* fewer GPUs than the instance type has */
         CAUSE_NVSWITCH,         /* NVSwitches, or the bridges to them, that are missing */
         CAUSE_NUMA,             /* a NUMA node that is missing */
@@ -99,10 +102,15 @@ typedef struct Diagnostic {
 typedef struct Diag { Diagnostic *items; size_t n; } Diag;
 void diag_done(Diag *d);
 
-/* Adds an error and returns r, so that a failure is one statement. at and path may be NULL. r is a negative errno. */
-int diag_error(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...) _nonnull(1, 6) _printf_(6, 7);
+/* Adds an error and returns r, a negative errno, so that a failure is one statement. */
+int diag_error(Diag *d, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
+/* The same of a place in the input, or of a key of the configuration, or of an action; either may be NULL. */
+int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *path, const char *format, ...)
+        _nonnull(1, 6) _printf_(6, 7);
 /* Adds a warning; code is one of the words users may grep for. */
-void diag_warn(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...) _nonnull(1, 2, 5) _printf_(5, 6);
+void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
+void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
+        _nonnull(1, 2, 5) _printf_(5, 6);
 /* Moves everything from one list behind the other. */
 void diag_move(Diag *to, Diag *from);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a unit said last: journald is asked to write down what it holds (varlink, io.systemd.Journal.Synchronize, which
- * journalctl --sync uses too), then the journal is read backwards. Only done for a unit that is in trouble. */
+ * What a unit said last: journald is asked to write down what it holds (varlink,
+ * io.systemd.Journal.Synchronize, which journalctl --sync uses too), then the journal is read backwards. Only
+ * done for a unit that is in trouble. */
 #include "base/journal.h"
 
 #include "base/str.h"
@@ -17,8 +18,10 @@
 
 /* Half a second at most, and no matter if it fails: then the last lines may be missing. */
 static void journal_sync(void) {
-        static const char request[] = "{\"method\":\"io.systemd.Journal.Synchronize\"}";        /* its NUL is the end mark */
-        struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/io.systemd.journal" };
+        /* its NUL is the end mark */
+        static const char request[] = "{\"method\":\"io.systemd.Journal.Synchronize\"}";
+        struct sockaddr_un address = { .sun_family = AF_UNIX,
+                                       .sun_path = "/run/systemd/journal/io.systemd.journal" };
         struct timeval limit = { .tv_usec = 500000 };
         char reply[256];
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -57,7 +60,8 @@ static char *entry_message(sd_journal *j) {
         return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
 }
 
-static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec, size_t max) {
+static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec,
+                           size_t max) {
         _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit);
         _cleanup_(strv_freep) char **newest_first = NULL;
         char **lines = NULL;
@@ -84,7 +88,8 @@ char **journal_tail(const char *unit, uint64_t since_usec, size_t max) {
         if (sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0)
                 return NULL;
         char **lines = journal_last(j, "_SYSTEMD_UNIT", unit, since_usec, max);
-        if (!lines)                             /* it said nothing: systemd may have said something about it */
+        /* it said nothing: systemd may have said something about it */
+        if (!lines)
                 lines = journal_last(j, "UNIT", unit, since_usec, max);
         sd_journal_close(j);
         return lines;

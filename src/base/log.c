@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr is the journal
- * (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
+ * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr is
+ * the journal (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
 #include "base/log.h"
 
 #include "base/str.h"
@@ -23,11 +23,14 @@ bool log_to_journal(void) {
         if (!stream || fstat(STDERR_FILENO, &st) < 0)
                 return false;
         _cleanup_(freep) char *ours = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-        return streq(stream, ours);     /* else stderr was redirected since, as cloud-init does with the scripts that it runs */
+        /* else stderr was redirected since, as cloud-init does with the scripts that it runs */
+        return streq(stream, ours);
 }
 
 static void log_text(int level, const char *text, const char *reason) {
-        static const char *const words[] = { [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: " };
+        static const char *const words[] = {
+                [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: "
+        };
         const char *word = (size_t)level < ARRAY_SIZE(words) && words[level] ? words[level] : "";
         _cleanup_(freep) char *line = NULL;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One line on stderr for each message; below systemd each carries its priority as "<N>". Logged once, where it is handled. */
+/* One line on stderr for each message; below systemd each carries its priority as "<N>". Logged once, where
+ * it is handled. */
 #include "base/macro.h"
 #include <syslog.h>
 
-bool log_to_journal(void);                      /* does stderr lead there, so that "<N>" in front of a line is its priority? */
+/* does stderr lead there, so that "<N>" in front of a line is its priority? */
+bool log_to_journal(void);
 void log_set_level(int level);                  /* LOG_DEBUG … LOG_ERR; the default is LOG_INFO */
 void log_line(int level, const char *format, ...) _printf_(2, 3);
 /* Logs with strerror(-r) behind ": " and returns r. */

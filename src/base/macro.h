@@ -32,8 +32,9 @@
                         function(*p);                                                          \
         }
 
-/* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() and foo_from_string(); the strings stand in the enum's order.
- * foo_from_string() answers -EINVAL for a name that is not in the table; foo_to_string() NULL for a value outside it. */
+/* STRING_TABLE(foo, Foo, "one", "two") makes foo_to_string() and foo_from_string(); the strings stand in the
+ * enum's order. foo_from_string() answers -EINVAL for a name that is not in the table; foo_to_string() NULL
+ * for a value outside it. */
 #define DECLARE_STRING_TABLE(name, type)                                                       \
         const char *name##_to_string(type value);                                              \
         int name##_from_string(const char *text)

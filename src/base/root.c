@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → files below one directory. Reading never leaves it, whatever links lie in it (openat2(2), RESOLVE_IN_ROOT); writing
- * goes to a temporary name beside the target, is synced, and then renamed over it. */
+ * Paths → files below one directory. Reading never leaves it, whatever links lie in it (openat2(2),
+ * RESOLVE_IN_ROOT); writing goes to a temporary name beside the target, is synced, and then renamed over
+ * it. */
 #include "base/root.h"
 
 #include "base/str.h"
@@ -28,7 +29,9 @@ int root_new(const char *path, Root **ret) {
                 return r;
         }
         *ret = xcalloc(1, sizeof **ret);
-        **ret = (Root){ .fd = fd, .path = xstrdup(path), .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
+        **ret = (Root){ .fd = fd,
+                        .path = xstrdup(path),
+                        .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
         return 0;
 }
 
@@ -58,11 +61,15 @@ char *root_absolute(const Root *r, const char *path) {
 
 int root_open(const Root *r, const char *path, int flags) {
         struct open_how how = {
-                .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .mode = flags & O_CREAT ? 0600 : 0, .resolve = RESOLVE_IN_ROOT,
+                .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+                .mode = flags & O_CREAT ? 0600 : 0,
+                .resolve = RESOLVE_IN_ROOT,
         };
         long fd;
-        /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get EAGAIN: openat2(2). */
-        for (unsigned n = 0; (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 100000;)
+        /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get
+         * EAGAIN: openat2(2). */
+        for (unsigned n = 0;
+             (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 100000;)
                 n++;
         return fd < 0 ? -errno : (int)fd;
 }
@@ -184,7 +191,8 @@ int root_executable(const Root *r, const char *path) {
 }
 
 int root_program(const Root *r, const char *name) {
-        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+        static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                               "/usr/bin",        "/sbin",          "/bin" };
         int result = 0;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && result == 0; i++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
@@ -245,7 +253,8 @@ int root_make_dirs(const Root *r, const char *path, mode_t mode) {
                 return parent;
         result = mkdirat(parent, name, mode) < 0 ? -errno : 1;
         close(parent);
-        return result == -EEXIST ? find_directory(r, plain) : result;   /* another process was faster, or a link leads nowhere */
+        /* another process was faster, or a link leads nowhere */
+        return result == -EEXIST ? find_directory(r, plain) : result;
 }
 
 int root_remove(const Root *r, const char *path) {
@@ -268,7 +277,8 @@ static int same_at(int dir_fd, const char *name, const void *data, size_t size, 
         if (fstat(fd, &st) < 0)
                 result = -errno;
         else if (S_ISDIR(st.st_mode))
-                result = -EISDIR;       /* now, and not when it is to be renamed over, with other files already in their places */
+                /* now, and not when it is to be renamed over, with other files already in their places */
+                result = -EISDIR;
         else if (S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode && (size_t)st.st_size == size) {
                 _cleanup_(freep) char *there = xcalloc(size + 1, 1);
                 ssize_t n = pread(fd, there, size + 1, 0);
@@ -303,7 +313,8 @@ static int write_all(int fd, const void *data, size_t size) {
         return 0;
 }
 
-int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, RootTmp *ret) {
+int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode,
+                   RootTmp *ret) {
         const char *name = NULL;
         uint64_t salt = 0;
         RootTmp t = { .fd = -1 };
@@ -382,7 +393,8 @@ int root_tmp_sweep(const Root *r, const char *path) {
                 return result == -ENOENT || result == -ENOTDIR ? 0 : result;
         for (char **name = names; name && *name; name++)
                 if (is_temporary_of(*name, slash + 1)) {
-                        _cleanup_(freep) char *left = xasprintf("%.*s%s", (int)(slash - path + 1), path, *name);
+                        _cleanup_(freep) char *left =
+                                xasprintf("%.*s%s", (int)(slash - path + 1), path, *name);
                         removed += root_remove(r, left) > 0;
                 }
         return removed;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* All file access goes through a Root: the directory given with --root, "/" by default. Paths are absolute and stay inside it:
- * openat2(RESOLVE_IN_ROOT) resolves absolute links and ".." of a fixture below the root (openat2(2)). */
+/* All file access goes through a Root: the directory given with --root, "/" by default. Paths are absolute
+ * and stay inside it: openat2(RESOLVE_IN_ROOT) resolves absolute links and ".." of a fixture below the root
+ * (openat2(2)). */
 #include "base/macro.h"
 #include <sys/types.h>
 
@@ -12,14 +13,18 @@ DEFINE_CLEANUP(Root *, root_free)
 bool root_is_host(const Root *r);               /* is it the running system's "/"? */
 const char *root_path(const Root *r);           /* as it was given */
 
-/* A path as a user gives it → one for the functions below: a relative one starts at the working directory; below another root
- * there is none, so it starts at that root. NULL where the working directory is gone. The caller frees it. */
+/* A path as a user gives it → one for the functions below: a relative one starts at the working directory;
+ * below another root there is none, so it starts at that root. NULL where the working directory is gone. The
+ * caller frees it. */
 _must_check_ _nonnull_ char *root_absolute(const Root *r, const char *path);
 
-/* Opens below the root; a file descriptor with O_CLOEXEC, or a negative errno. What O_CREAT makes has mode 0600. */
+/* Opens below the root; a file descriptor with O_CLOEXEC, or a negative errno. What O_CREAT makes has mode
+ * 0600. */
 _must_check_ _nonnull_ int root_open(const Root *r, const char *path, int flags);
-/* The whole file, NUL behind it; -EFBIG past limit bytes. Never waits for a writer of a pipe. ret_size may be NULL. */
-_must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret, size_t *ret_size);
+/* The whole file, NUL behind it; -EFBIG past limit bytes. Never waits for a writer of a pipe. ret_size may be
+ * NULL. */
+_must_check_ _nonnull(1, 2, 4) int root_read(const Root *r, const char *path, size_t limit, char **ret,
+                                             size_t *ret_size);
 /* The first line without white space at its ends, as sysfs attributes are read. */
 _must_check_ _nonnull_ int root_read_line(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64_t *ret);
@@ -30,28 +35,36 @@ _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***re
 /* The last component of what a link points to: "efa" for …/driver. */
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
-_must_check_ _nonnull_ int root_executable(const Root *r, const char *path);    /* 1 if a regular file with an x bit */
-_must_check_ _nonnull_ int root_program(const Root *r, const char *name);       /* 1 if one is in the directories of systemd's PATH */
+/* 1 if a regular file with an x bit */
+_must_check_ _nonnull_ int root_executable(const Root *r, const char *path);
+/* 1 if one is in the directories of systemd's PATH */
+_must_check_ _nonnull_ int root_program(const Root *r, const char *name);
 
-/* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an error. */
+/* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an
+ * error. */
 _must_check_ _nonnull_ int root_write_value(const Root *r, const char *path, const char *value);
 _must_check_ _nonnull_ int root_make_dirs(const Root *r, const char *path, mode_t mode);
 /* 1 if it was removed, 0 if it was not there. */
 _must_check_ _nonnull_ int root_remove(const Root *r, const char *path);
 
-/* A file is replaced in steps, so that many can share the wait for the disk: stage (temporary file beside path, 0 when bytes
- * and mode are what is there already and nothing is staged), sync, publish (rename). Never through a link at path itself. */
+/* A file is replaced in steps, so that many can share the wait for the disk: stage (temporary file beside
+ * path, 0 when bytes and mode are what is there already and nothing is staged), sync, publish (rename). Never
+ * through a link at path itself. */
 typedef struct RootTmp { int dir_fd, fd; char *name, *temporary; } RootTmp;
-_must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode, RootTmp *ret);
+_must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size,
+                                          mode_t mode, RootTmp *ret);
 _must_check_ _nonnull_ int root_tmp_sync(RootTmp *t);
 _must_check_ _nonnull_ int root_tmp_publish(RootTmp *t);
 _nonnull_ void root_tmp_release(RootTmp *t);    /* always, published or not */
-/* Removes what a run that was killed has staged for path and left; they may hold what has been removed from path since. Nobody
- * else may be staging below the root. How many they were. */
+/* Removes what a run that was killed has staged for path and left; they may hold what has been removed from
+ * path since. Nobody else may be staging below the root. How many they were. */
 _must_check_ _nonnull_ int root_tmp_sweep(const Root *r, const char *path);
 /* All steps at once, missing directories made 0755: 1 replaced, 0 was the same. */
-_must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const void *data, size_t size, mode_t mode);
+_must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const void *data, size_t size,
+                                        mode_t mode);
 /* The same without the wait for the disk: for /run, which no power cut outlives. */
-_must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path, const void *data, size_t size, mode_t mode);
+_must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path, const void *data,
+                                                 size_t size, mode_t mode);
 /* Is what is there byte for byte this, with this mode, and a regular file? 1 or 0 or a negative errno. */
-_must_check_ _nonnull_ int root_same(const Root *r, const char *path, const void *data, size_t size, mode_t mode);
+_must_check_ _nonnull_ int root_same(const Root *r, const char *path, const void *data, size_t size,
+                                     mode_t mode);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Argument vector → exit status, output and last words of a child. A pidfd (pidfd_open(2)) stands beside the two pipes in one
- * poll, so that the end is seen at once, and a grandchild that keeps a pipe open cannot keep us. */
+ * Argument vector → exit status, output and last words of a child. A pidfd (pidfd_open(2)) stands beside the
+ * two pipes in one poll, so that the end is seen at once, and a grandchild that keeps a pipe open cannot keep
+ * us. */
 #include "base/run.h"
 
 #include "base/str.h"
@@ -47,8 +48,8 @@ static void stream_add(Stream *s, const char *data, size_t n) {
         }
 }
 
-/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)): who fills it as fast
- * as it is read must not keep us from the clock. */
+/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)):
+ * who fills it as fast as it is read must not keep us from the clock. */
 static void stream_read(Stream *s) {
         char buffer[4096];
         for (size_t taken = 0; s->fd >= 0 && taken < PIPE_HOLDS;) {
@@ -86,7 +87,8 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
         posix_spawnattr_init(&attributes);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawnattr_setflags(&attributes,
+                                 POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         posix_spawnattr_setpgroup(&attributes, 0);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
@@ -96,7 +98,8 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         return r;
 }
 
-/* Reads both streams until the child has ended; false if the deadline came first, or somebody who no longer wants it. */
+/* Reads both streams until the child has ended; false if the deadline came first, or somebody who no longer
+ * wants it. */
 static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t deadline) {
         for (;;) {
                 struct pollfd fds[] = {

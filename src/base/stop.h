@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A request to stop, SIGTERM or SIGINT, that waits until the work at hand can say why it ended. Whoever waits (a poll, a sleep)
- * looks here when it was interrupted, and before it waits again. */
+/* A request to stop, SIGTERM or SIGINT, that waits until the work at hand can say why it ended. Whoever waits
+ * (a poll, a sleep) looks here when it was interrupted, and before it waits again. */
 
 #include "base/macro.h"
 
@@ -11,6 +11,6 @@ void stop_catch(void);
 int stop_signal(void);
 /* "SIGTERM" */
 const char *stop_name(int signal);
-/* Sleeps until fd is readable (1), or until an instant of CLOCK_MONOTONIC, or a signal that is no request (0): look at the clock;
- * -EINTR where it was one, also if it came before. */
+/* Sleeps until fd is readable (1), or until an instant of CLOCK_MONOTONIC, or a signal that is no request
+ * (0): look at the clock; -EINTR where it was one, also if it came before. */
 _must_check_ int stop_wait(int fd, uint64_t until_usec);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Memory that never fails, string vectors, growing text, and the few parsers of numbers that everything shares. */
+ * Memory that never fails, string vectors, growing text, and the few parsers of numbers that everything
+ * shares. */
 #include "base/str.h"
 
 #include <errno.h>
@@ -187,7 +188,8 @@ char *bytes_text(uint64_t bytes) {
 char *url_host(const char *url) {
         const char *host = strstr(url, "://");
         host = host ? host + 3 : url;
-        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]/")) : xstrndup(host, strcspn(host, ":/?#"));
+        return *host == '[' ? xstrndup(host + 1, strcspn(host + 1, "]/"))
+                            : xstrndup(host, strcspn(host, ":/?#"));
 }
 
 int parse_u64(const char *s, uint64_t *ret) {
@@ -197,7 +199,8 @@ int parse_u64(const char *s, uint64_t *ret) {
         for (; *s; s++) {
                 if (*s < '0' || *s > '9')
                         return -EINVAL;
-                if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
+                if (__builtin_mul_overflow(value, 10, &value) ||
+                    __builtin_add_overflow(value, (uint64_t)(*s - '0'), &value))
                         return -ERANGE;
         }
         *ret = value;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Memory and strings. Nothing here returns NULL: a machine that has no memory left for this program at boot cannot become a
- * node, so exhaustion ends the process with one line on stderr (exit 1), and no caller needs a path for it. */
+/* Memory and strings. Nothing here returns NULL: a machine that has no memory left for this program at boot
+ * cannot become a node, so exhaustion ends the process with one line on stderr (exit 1), and no caller needs
+ * a path for it. */
 #include "base/macro.h"
 
 _malloc_ void *xcalloc(size_t count, size_t size);
@@ -16,7 +17,8 @@ char **strv_free(char **v);
 DEFINE_CLEANUP(char **, strv_free)
 size_t strv_length(char *const *v);
 void strv_push(char ***v, char *s);                             /* takes s */
-void strv_push_at(char ***v, size_t n, char *s);                /* the same where the length is known: n; for long vectors */
+/* the same where the length is known: n; for long vectors */
+void strv_push_at(char ***v, size_t n, char *s);
 void strv_add(char ***v, const char *s);                        /* copies s */
 bool strv_contains(char *const *v, const char *s);
 void strv_sort(char **v);                                       /* by bytes */
@@ -42,13 +44,17 @@ _malloc_ char *url_host(const char *url);
 const char *nearest_name(const char *text, const char *const *names);
 
 /* ---- characters ---- */
-size_t utf8_length(const char *s, size_t room);         /* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
+/* of the character at s in bytes, 1 to 4; 0 when it is no UTF-8 */
+size_t utf8_length(const char *s, size_t room);
 void utf8_add(Text *to, unsigned long c);               /* c is a character: at most 0x10ffff */
-/* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a terminal, forge a line
- * of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands before it and before backslashes; … stands for
- * what is longer than limit characters. */
+/* Adds what somebody else wrote (a key of the user's, the name of a file) to a message: what could garble a
+ * terminal, forge a line of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands
+ * before it and before backslashes; … stands for what is longer than limit characters. */
 _nonnull_ void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote);
 /* The value of a hexadecimal digit, -1 for anything else. */
 static inline int hex_digit(int c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        return c >= '0' && c <= '9'   ? c - '0'
+               : c >= 'a' && c <= 'f' ? c - 'a' + 10
+               : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                      : -1;
 }

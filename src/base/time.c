@@ -37,11 +37,13 @@ int parse_timespan(const char *s, uint64_t *ret_usec) {
                 for (i = 0; i < digits; i++)
                         value = value * 10 + (uint64_t)(s[i] - '0');
                 for (i = 0; i < ARRAY_SIZE(units); i++)
-                        if (strlen(units[i].unit) == letters && strncmp(s + digits, units[i].unit, letters) == 0)
+                        if (strlen(units[i].unit) == letters &&
+                            strncmp(s + digits, units[i].unit, letters) == 0)
                                 break;
                 if (i == ARRAY_SIZE(units))
                         return -EINVAL;
-                if (__builtin_mul_overflow(value, units[i].usec, &value) || __builtin_add_overflow(total, value, &total))
+                if (__builtin_mul_overflow(value, units[i].usec, &value) ||
+                    __builtin_add_overflow(total, value, &total))
                         return -ERANGE;
                 s += digits + letters;
         }

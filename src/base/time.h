@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Time spans and instants in microseconds of CLOCK_BOOTTIME's steady sister CLOCK_MONOTONIC: clocks before NTP may jump. */
+/* Time spans and instants in microseconds of CLOCK_BOOTTIME's steady sister CLOCK_MONOTONIC: clocks before
+ * NTP may jump. */
 #include "base/macro.h"
 #define USEC_PER_MSEC 1000ULL
 #define USEC_PER_SEC  1000000ULL

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * UTF-8 as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF; and what of it may be shown. */
+ * UTF-8 as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF; and what of it may be
+ * shown. */
 #include "base/str.h"
 
 size_t utf8_length(const char *s, size_t room) {
-        /* The range of the first byte, and that of the second, which alone keeps out what is overlong, a surrogate or too large. */
+        /* The range of the first byte, and that of the second, which alone keeps out what is overlong, a
+         * surrogate or too large. */
         static const struct { unsigned char first, last, low, high; size_t n; } forms[] = {
                 { 0x00, 0x7f, 0x00, 0x00, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
                 { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The merged, valid document → struct Config, by the offsets of the field table. What was not said gets its default here. */
+ * The merged, valid document → struct Config, by the offsets of the field table. What was not said gets its
+ * default here. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -24,7 +25,9 @@ static size_t bind_variables(const json_t *map, Variable **ret) {
 
         json_object_foreach((json_t *)map, name, value) {
                 list[n].name = xstrdup(name);
-                list[n++].value = json_is_integer(value) ? xasprintf("%lld", (long long)json_integer_value(value)) : xstrdup(json_string_value(value));
+                list[n++].value = json_is_integer(value)
+                                          ? xasprintf("%lld", (long long)json_integer_value(value))
+                                          : xstrdup(json_string_value(value));
         }
         *ret = list;
         return n;
@@ -62,7 +65,9 @@ int bind_sysctl(_unused_ const Field *f, const json_t *value, void *into) {
 int bind_authority(_unused_ const Field *f, const json_t *value, void *into) {
         Cluster *c = into;
         const char *text = json_string_value(value);
-        return text ? base64_decode(text, strlen(text), true, &c->certificate_authority, &c->certificate_authority_size) : 0;
+        return text ? base64_decode(text, strlen(text), true, &c->certificate_authority,
+                                    &c->certificate_authority_size)
+                    : 0;
 }
 
 int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *into) {
@@ -81,7 +86,8 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         return 0;
 }
 
-/* "/mnt//disks/./" → "/mnt/disks": the kernel lists mounts that way, and paths are made below it. Validate refuses "..". */
+/* "/mnt//disks/./" → "/mnt/disks": the kernel lists mounts that way, and paths are made below it. Validate
+ * refuses "..". */
 int bind_mount_path(const Field *f, const json_t *value, void *into) {
         const char *text = json_string_value(value);
         Text path = {};
@@ -125,15 +131,17 @@ int bind_gates(const Field *f, const json_t *value, void *into) {
         return 0;
 }
 
-/* "9,14,14": how many of each, in the order of their first mention, since on A100 the larger ones must come first
- * (MIG user guide, "Creating GPU Instances"). */
+/* "9,14,14": how many of each, in the order of their first mention, since on A100 the larger ones must come
+ * first (MIG user guide, "Creating GPU Instances"). */
 static void bind_short_mig(const char *text, MigRequest *m) {
         _cleanup_(json_decrefp) json_t *counts = json_object();
         while (*text) {
                 size_t n = strcspn(text, ", ");
                 _cleanup_(freep) char *profile = xstrndup(text, n);
                 if (n > 0)
-                        json_object_set_new(counts, profile, json_integer(json_integer_value(json_object_get(counts, profile)) + 1));
+                        json_object_set_new(
+                                counts, profile,
+                                json_integer(json_integer_value(json_object_get(counts, profile)) + 1));
                 text += n + (text[n] != 0);
         }
         m->n_profiles = bind_variables(counts, &m->profiles);
@@ -180,7 +188,8 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
                 *(unsigned *)into = (unsigned)(value ? json_integer_value(value) : field_fallback_number(f));
                 break;
         case FIELD_ENUM:
-                *(int *)into = json_string_length(value) > 0 ? field_enum_index(f, json_string_value(value)) : 0;
+                *(int *)into =
+                        json_string_length(value) > 0 ? field_enum_index(f, json_string_value(value)) : 0;
                 break;
         case FIELD_FREE:
                 *(json_t **)into = json_object_size(value) > 0 ? json_incref((json_t *)value) : NULL;
@@ -202,7 +211,8 @@ static void bind_fields(const Field *fields, const json_t *map, Config *c) {
                 if (f->type == FIELD_MAP)
                         bind_fields(f->fields, value, c);
                 else if (f->bind)
-                        (void)f->bind(f, value, (char *)c + f->offset);         /* validate let nothing pass that it refuses */
+                        /* validate let nothing pass that it refuses */
+                        (void)f->bind(f, value, (char *)c + f->offset);
                 else if (!(f->flags & FIELD_TOML))
                         bind_value(f, value, c);
         }

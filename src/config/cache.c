@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that either tool reads what the other left behind. */
+ * The file of --config-cache: {"spec", "status"} as nodeadm writes it, so that either tool reads what the
+ * other left behind. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -8,7 +9,8 @@
 
 #define CACHE_LIMIT (4u << 20)          /* of unpacked documents there may be several */
 
-int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status, Diag *diag) {
+int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status,
+                      Diag *diag) {
         _cleanup_(freep) char *text = NULL;
         _cleanup_(json_decrefp) json_t *cache = NULL;
         size_t size = 0;
@@ -17,7 +19,8 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         if (r == -ENOENT)
                 return r;
         if (r < 0) {
-                diag_warn(diag, "config-cache", &(Position){ path, 0, 0 }, NULL, "cannot be read and is not used: %s", strerror(-r));
+                diag_warn_at(diag, "config-cache", &(Position){ path, 0, 0 }, NULL,
+                             "cannot be read and is not used: %s", strerror(-r));
                 return r;
         }
         json_error_t error;
@@ -25,7 +28,8 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         json_t *spec = json_object_get(cache, "spec"), *status = json_object_get(cache, "status");
         if (!json_is_object(spec)) {
                 unsigned line = cache || error.line < 1 ? 0 : (unsigned)error.line;
-                diag_warn(diag, "config-cache", &(Position){ path, 0, line }, NULL, "is no cached configuration and is not used");
+                diag_warn_at(diag, "config-cache", &(Position){ path, 0, line }, NULL,
+                             "is no cached configuration and is not used");
                 return -EBADMSG;
         }
         *ret_spec = json_incref(spec);
@@ -41,7 +45,8 @@ static json_t *canonical_text(const Field *f, const char *text) {
         return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
 }
 
-/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. What somebody else reads stays whole. */
+/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. What somebody
+ * else reads stays whole. */
 static json_t *canonical(const Field *f, const json_t *value) {
         const char *key;
         json_t *member;
@@ -49,8 +54,10 @@ static json_t *canonical(const Field *f, const json_t *value) {
         if (f->type == FIELD_STRING && json_is_string(value))
                 return canonical_text(f, json_string_value(value));
         if (f->type != FIELD_MAP || !json_is_object(value))
-                return (json_is_object(value) && json_object_size(value) == 0) || (json_is_array(value) && json_array_size(value) == 0)
-                               ? NULL : json_deep_copy(value);
+                return (json_is_object(value) && json_object_size(value) == 0) ||
+                                       (json_is_array(value) && json_array_size(value) == 0)
+                               ? NULL
+                               : json_deep_copy(value);
         _cleanup_(json_decrefp) json_t *all = json_object();
         json_object_foreach((json_t *)value, key, member) {
                 const Field *row = fields_find(f->fields, key);
@@ -79,5 +86,7 @@ int config_cache_write(const Root *root, const char *path, const Config *config,
         /* The environment in it may hold secrets. The units keep it in /run. */
         int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
                                           : root_replace(root, path, text, strlen(text), 0600);
-        return r < 0 ? diag_error(diag, r, CAUSE_FILE, NULL, NULL, "%s: the configuration cannot be cached: %s", path, strerror(-r)) : 0;
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the configuration cannot be cached: %s", path,
+                                  strerror(-r))
+                     : 0;
 }

@@ -6,7 +6,8 @@
 
 #include <errno.h>
 
-/* One document into the merge; what was wrong with it is in diag, and in the origins that the merge takes over. */
+/* One document into the merge; what was wrong with it is in diag, and in the origins that the merge takes
+ * over. */
 static void add_document(Merge *m, const Node *root, Position at, Diag *diag) {
         Origins origins = {};
         json_t *document = document_decode(root, at, &origins, diag);
@@ -32,12 +33,15 @@ static int finish(Merge *m, size_t errors_before, Config **ret, Diag *diag) {
 static int fail_without(const Documents *documents, Diag *diag) {
         const Document *first = documents->n > 0 ? &documents->items[0] : NULL;
         const Node *kind = first && first->root ? node_get(first->root, "kind") : NULL;
-        _cleanup_(freep) char *other = kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
-        return diag_error(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
-                          "no NodeConfig found in %s: no document has kind " CONFIG_KIND " and apiVersion " CONFIG_API_VERSION "%s%s; "
-                          "put one into the user data of the launch template, bare or as a MIME part of type application/node.eks.aws",
-                          documents->origin && *documents->origin ? documents->origin : "any source",
-                          other ? ", the first one is of kind " : "", other ?: "");
+        _cleanup_(freep) char *other =
+                kind && kind->type == NODE_SCALAR ? text_quote(kind->text, kind->n) : NULL;
+        return diag_error_at(diag, -ENODATA, CAUSE_NO_CONFIG, first ? &first->at : NULL, NULL,
+                             "no NodeConfig found in %s: no document has kind " CONFIG_KIND
+                             " and apiVersion " CONFIG_API_VERSION "%s%s; "
+                             "put one into the user data of the launch template, bare or as a MIME part of "
+                             "type application/node.eks.aws",
+                             documents->origin && *documents->origin ? documents->origin : "any source",
+                             other ? ", the first one is of kind " : "", other ?: "");
 }
 
 int config_load(const Documents *documents, Config **ret, Diag *diag) {
@@ -105,7 +109,8 @@ static Node *node_from_json(Pool *pool, const json_t *value) {
                 node_add_items(pool, node, value);
         else {
                 node->plain = !json_is_string(value);
-                node->text = json_is_string(value) ? json_string_value(value) : pool_add(pool, json_dumps(value, JSON_ENCODE_ANY));
+                node->text = json_is_string(value) ? json_string_value(value)
+                                                   : pool_add(pool, json_dumps(value, JSON_ENCODE_ANY));
                 node->n = json_is_string(value) ? json_string_length(value) : strlen(node->text);
         }
         return node;

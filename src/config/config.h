@@ -1,27 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the user asked for. config_load() walks decode → merge → validate → bind; one table (fields.c) says for all of them, and
- * for the JSON Schema, which keys there are and of which type. Where a number of zero or a NULL means "not said", it is noted. */
+/* What the user asked for. config_load() walks decode → merge → validate → bind; one table (fields.c) says
+ * for all of them, and for the JSON Schema, which keys there are and of which type. Where a number of zero or
+ * a NULL means "not said", it is noted. */
 #include "base/root.h"
 #include "doc/doc.h"
 
 #define CONFIG_API_VERSION "node.eks.aws/v1alpha1"
 #define CONFIG_KIND        "NodeConfig"
 
-typedef enum StorageStrategy { STORAGE_NONE, STORAGE_RAID0, STORAGE_RAID10, STORAGE_MOUNT, _STORAGE_INVALID = -22 } StorageStrategy;
+typedef enum StorageStrategy {
+        STORAGE_NONE,
+        STORAGE_RAID0,
+        STORAGE_RAID10,
+        STORAGE_MOUNT,
+        _STORAGE_INVALID = -22
+} StorageStrategy;
 typedef enum Filesystem { FILESYSTEM_XFS, FILESYSTEM_EXT4, _FILESYSTEM_INVALID = -22 } Filesystem;
-typedef enum HugePagesMode { HUGEPAGES_KEEP, HUGEPAGES_OFF, HUGEPAGES_AUTO, HUGEPAGES_EXPLICIT, _HUGEPAGES_INVALID = -22 } HugePagesMode;
-typedef enum Policy { POLICY_FAIL, POLICY_WARN, _POLICY_INVALID = -22 } Policy;                         /* onShortfall */
+typedef enum HugePagesMode {
+        HUGEPAGES_KEEP,
+        HUGEPAGES_OFF,
+        HUGEPAGES_AUTO,
+        HUGEPAGES_EXPLICIT,
+        _HUGEPAGES_INVALID = -22
+} HugePagesMode;
+/* onShortfall */
+typedef enum Policy { POLICY_FAIL, POLICY_WARN, _POLICY_INVALID = -22 } Policy;
 typedef enum EfaMode { EFA_AUTO, EFA_REQUIRE, EFA_OFF, _EFA_INVALID = -22 } EfaMode;
 typedef enum NvidiaMode { NVIDIA_AUTO, NVIDIA_OFF, _NVIDIA_INVALID = -22 } NvidiaMode;
-typedef enum FabricManager { FABRIC_MANAGER_AUTO, FABRIC_MANAGER_ON, FABRIC_MANAGER_OFF, _FABRIC_MANAGER_INVALID = -22 } FabricManager;
-typedef enum FabricGate { FABRIC_GATE_REQUIRE, FABRIC_GATE_WARN, FABRIC_GATE_OFF, _FABRIC_GATE_INVALID = -22 } FabricGate;
+typedef enum FabricManager {
+        FABRIC_MANAGER_AUTO,
+        FABRIC_MANAGER_ON,
+        FABRIC_MANAGER_OFF,
+        _FABRIC_MANAGER_INVALID = -22
+} FabricManager;
+typedef enum FabricGate {
+        FABRIC_GATE_REQUIRE,
+        FABRIC_GATE_WARN,
+        FABRIC_GATE_OFF,
+        _FABRIC_GATE_INVALID = -22
+} FabricGate;
 typedef enum ImexMode { IMEX_AUTO, IMEX_OFF, IMEX_DRA, IMEX_HOST, _IMEX_INVALID = -22 } ImexMode;
-typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVALID = -22 } MemoryMode;   /* CDMM is "driver" */
+/* CDMM is "driver" */
+typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVALID = -22 } MemoryMode;
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
 typedef enum FailurePolicy { FAILURE_HOLD, FAILURE_JOIN_TAINTED, _FAILURE_INVALID = -22 } FailurePolicy;
 
-DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);        /* any case is accepted for this one (rule V5) */
+/* any case is accepted for this one (rule V5) */
+DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);
 DECLARE_STRING_TABLE(filesystem, Filesystem);
 DECLARE_STRING_TABLE(hugepages_mode, HugePagesMode);
 DECLARE_STRING_TABLE(policy, Policy);
@@ -64,11 +90,18 @@ typedef struct LocalStorage {
         unsigned expected_disks;        /* 0: what the instance-type table promises */
 } LocalStorage;
 
-typedef struct PageRequest { uint64_t size; unsigned count; int numa_node; } PageRequest;      /* size in bytes; node -1: over all */
-typedef struct HugePages { HugePagesMode mode; PageRequest *pages; size_t n_pages; Policy on_shortfall; } HugePages;
+/* size in bytes; node -1: over all */
+typedef struct PageRequest { uint64_t size; unsigned count; int numa_node; } PageRequest;
+typedef struct HugePages {
+        HugePagesMode mode;
+        PageRequest *pages;
+        size_t n_pages;
+        Policy on_shortfall;
+} HugePages;
 
 typedef struct Variable { char *name, *value; } Variable;
-typedef struct ServiceEnvironment { char *service; Variable *variables; size_t n; } ServiceEnvironment;  /* "default": the whole machine */
+/* "default": the whole machine */
+typedef struct ServiceEnvironment { char *service; Variable *variables; size_t n; } ServiceEnvironment;
 
 typedef struct InstanceOptions {
         LocalStorage storage;
@@ -79,7 +112,13 @@ typedef struct InstanceOptions {
         Variable *sysctl; size_t n_sysctl;                      /* sorted */
 } InstanceOptions;
 
-typedef struct MigRequest { unsigned *gpus; size_t n_gpus; Variable *profiles; size_t n_profiles; } MigRequest;  /* n_gpus 0: all */
+/* n_gpus 0: all */
+typedef struct MigRequest {
+        unsigned *gpus;
+        size_t n_gpus;
+        Variable *profiles;
+        size_t n_profiles;
+} MigRequest;
 typedef struct Nvidia {
         NvidiaMode mode;
         FabricManager fabric_manager; FabricGate fabric_gate; uint64_t fabric_timeout_usec;
@@ -99,23 +138,29 @@ typedef struct Config {
         Nvidia nvidia;
         FeatureGates gates;
         FailurePolicy failure_policy;
-        json_t *document;               /* the merged NodeConfig: {"apiVersion", "kind", "spec"}, what `config dump` prints */
+        json_t *document;               /* the merged NodeConfig: {"apiVersion", "kind",
+                                         * "spec"}, what `config dump` prints */
 } Config;
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
-/* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with CAUSE_NO_CONFIG when no
- * document is meant for us. */
+/* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
+ * CAUSE_NO_CONFIG when no document is meant for us. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
-/* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot that is a warning. */
+/* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot
+ * that is a warning. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);
 /* JSON Schema, draft 2020-12, of one NodeConfig document; a new reference. */
 json_t *config_schema(void);
 
-/* --config-cache FILE: nodeadm's JSON shape {"spec", "status"}, mode 0600. status is kept as it is. -ENOENT where there is none. */
-_must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, json_t **ret_status, Diag *diag);
-/* Do two .spec ask for the same? nodeadm writes keys of its own that are empty, leaves ours out that are, and folds base64. */
+/* --config-cache FILE: nodeadm's JSON shape {"spec", "status"}, mode 0600. status is kept as it is. -ENOENT
+ * where there is none. */
+_must_check_ _nonnull_ int config_cache_read(const Root *root, const char *path, json_t **ret_spec,
+                                             json_t **ret_status, Diag *diag);
+/* Do two .spec ask for the same? nodeadm writes keys of its own that are empty, leaves ours out that are, and
+ * folds base64. */
 bool config_cache_matches(const json_t *spec, const json_t *cached);
-_must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag);
+_must_check_ _nonnull(1, 2, 3, 5) int config_cache_write(const Root *root, const char *path,
+                                                         const Config *config, json_t *status, Diag *diag);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is valid and yet not what its writer may think. A kubelet flag and a key of kubelet.config that set the same thing: kubelet
- * takes the flag and says nothing. Pairs as kubelet defines them: kubernetes/kubernetes cmd/kubelet/app/options/options.go
- * (AddKubeletConfigFlags) and staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
+ * What is valid and yet not what its writer may think. A kubelet flag and a key of kubelet.config that set
+ * the same thing: kubelet takes the flag and says nothing. Pairs as kubelet defines them:
+ * kubernetes/kubernetes cmd/kubelet/app/options/options.go (AddKubeletConfigFlags) and
+ * staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
 #include "config/fields.h"
 
 #include "base/json.h"
@@ -63,7 +64,8 @@ static const struct { const char *flag, *key; } pairs[] = {     /* a key with do
         { "volume-plugin-dir", "volumePluginDir" }, { "volume-stats-agg-period", "volumeStatsAggPeriod" },
 };
 
-/* "--max_pods=5" → "max-pods": kubelet takes underscores for hyphens. NULL when it is no flag but another one's value. */
+/* "--max_pods=5" → "max-pods": kubelet takes underscores for hyphens. NULL when it is no flag but another
+ * one's value. */
 static char *flag_name(const char *flag) {
         size_t dashes = startswith(flag, "--") ? 2 : startswith(flag, "-v") ? 1 : 0;
         if (dashes == 0)
@@ -88,23 +90,29 @@ static bool has_key(const json_t *config, const char *key) {
 
 /* Pages that are counted and then not reserved. */
 static void warn_of_pages(const Merge *m, Diag *diag) {
-        const json_t *huge = json_object_get(json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
+        const json_t *huge = json_object_get(
+                json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");
         const char *mode = json_get_text(huge, "mode"), *path = "spec.instance.hugePages.pages";
         if (json_array_size(json_object_get(huge, "pages")) > 0 && !streq(mode, "explicit"))
-                diag_warn(diag, "no-effect", origins_find(&m->origins, path), path, "has no effect without mode: explicit");
+                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
+                             "has no effect without mode: explicit");
 }
 
 void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_pages(m, diag);
-        const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"), *config = json_object_get(kubelet, "config");
+        const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"),
+                     *config = json_object_get(kubelet, "config");
         json_t *flag;
         size_t i;
 
         json_array_foreach(json_object_get(kubelet, "flags"), i, flag) {
-                _cleanup_(freep) char *name = flag_name(json_string_value(flag) ?: ""), *path = xasprintf("spec.kubelet.flags[%zu]", i);
+                _cleanup_(freep) char *name = flag_name(json_string_value(flag) ?: ""),
+                                      *path = xasprintf("spec.kubelet.flags[%zu]", i);
                 for (size_t p = 0; name && p < ARRAY_SIZE(pairs); p++)
                         if (streq(pairs[p].flag, name) && has_key(config, pairs[p].key))
-                                diag_warn(diag, "flag-and-config", origins_find(&m->origins, path), path,
-                                          "--%s sets the same as spec.kubelet.config.%s; kubelet takes the flag", name, pairs[p].key);
+                                diag_warn_at(diag, "flag-and-config", origins_find(&m->origins, path), path,
+                                             "--%s sets the same as spec.kubelet.config.%s; kubelet takes "
+                                             "the flag",
+                                             name, pairs[p].key);
         }
 }

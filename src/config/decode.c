@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One document's nodes → JSON of the types that the table asks for. What a scalar means depends on where it stands (rules T1 to
- * T5): where text belongs it keeps its source text, whatever YAML 1.1 would have made of it. Null is the same as absent. */
+ * One document's nodes → JSON of the types that the table asks for. What a scalar means depends on where it
+ * stands (rules T1 to T5): where text belongs it keeps its source text, whatever YAML 1.1 would have made of
+ * it. Null is the same as absent. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -21,12 +22,15 @@ static json_t *fail(Decoder *d, const Node *node, const Path *path, const char *
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path);
         origins_fail(d->origins, name);
-        diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, name, "%s", text);
+        diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, name, "%s", text);
         return NULL;
 }
 
 static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const char *wanted) {
-        const char *is = node->type == NODE_MAP ? "a map" : node->type == NODE_LIST ? "a list" : node->plain ? "a plain word" : "quoted text";
+        const char *is = node->type == NODE_MAP    ? "a map"
+                         : node->type == NODE_LIST ? "a list"
+                         : node->plain             ? "a plain word"
+                                                   : "quoted text";
         _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
         return fail(d, node, path, text);
 }
@@ -36,14 +40,16 @@ static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsi
         _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(fields, path->key);
         at.line = line;
         if (near)
-                diag_warn(d->diag, "unknown-field", &at, name, "is not known and is ignored; is %s meant?", near);
+                diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored; is %s meant?",
+                             near);
         else
-                diag_warn(d->diag, "unknown-field", &at, name, "is not known and is ignored");
+                diag_warn_at(d->diag, "unknown-field", &at, name, "is not known and is ignored");
 }
 
 static bool is_null(const Node *node) {
         _cleanup_(json_decrefp) json_t *value = NULL;
-        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 && json_is_null(value);
+        return node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 &&
+               json_is_null(value);
 }
 
 static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
@@ -56,7 +62,8 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
 
 static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 || !json_is_boolean(value))
+        if (node->type != NODE_SCALAR || !node->plain || yaml_resolve(node, &value) < 0 ||
+            !json_is_boolean(value))
                 return fail_type(d, node, path, "true or false, without quotes");
         return TAKE_PTR(value);
 }
@@ -70,13 +77,15 @@ static json_t *decode_integer(Decoder *d, const Node *node, const Path *path) {
                 if (real >= -9e15 && real <= 9e15 && real == (double)(json_int_t)real)
                         return json_integer((json_int_t)real);
         }
-        return json_is_integer(value) ? TAKE_PTR(value) : fail_type(d, node, path, "a whole number, without quotes");
+        return json_is_integer(value) ? TAKE_PTR(value)
+                                      : fail_type(d, node, path, "a whole number, without quotes");
 }
 
 /* Where one of the names is on or off, tools that rewrite YAML 1.1 have often made true or false of it. */
 static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
-        if (node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 && json_is_boolean(value)) {
+        if (node->type == NODE_SCALAR && node->plain && yaml_resolve(node, &value) >= 0 &&
+            json_is_boolean(value)) {
                 const char *word = json_is_true(value) ? "on" : "off";
                 if (field_enum_index(f, word) >= 0)
                         return json_string(word);
@@ -115,8 +124,8 @@ static void warn_gate(Decoder *d, const Field *f, const Node *node, const Member
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path), *near = fields_suggest(f->fields, m->key);
         at.line = m->line;
-        diag_warn(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect%s%s%s",
-                  near ? "; is " : "", near ?: "", near ? " meant?" : "");
+        diag_warn_at(d->diag, "unknown-feature-gate", &at, name, "is not known and has no effect%s%s%s",
+                     near ? "; is " : "", near ?: "", near ? " meant?" : "");
 }
 
 static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const Path *path) {
@@ -145,12 +154,14 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
                 return fail_type(d, node, path, "a list");
         json_t *list = json_array();
         for (size_t i = 0; i < node->n; i++) {
-                const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };     /* the same, but for nulls before it */
+                /* the same, but for nulls before it */
+                const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };
                 if (is_null(node->items[i]))
                         continue;
                 note(d, node, node->items[i]->line, &there);
                 json_t *item = decode_value(d, f->fields, node->items[i], &here);
-                json_array_append_new(list, item ?: json_null());       /* the document is refused; the rest keeps its numbers */
+                /* the document is refused; the rest keeps its numbers */
+                json_array_append_new(list, item ?: json_null());
         }
         return list;
 }
@@ -178,7 +189,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
         if (yaml_to_json(node, &value) < 0)
-                return fail(d, node, path, "holds something that JSON cannot say (a number too large, or no number)");
+                return fail(d, node, path,
+                            "holds something that JSON cannot say (a number too large, or no number)");
         drop_nulls(value);
         /* The one key that is often put one level too deep (rule T5). */
         const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;
@@ -186,7 +198,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, "maxPodsExpression", 0 };
                 _cleanup_(freep) char *name = path_format(&here);
                 const Position at = node_position(d, expression);
-                diag_warn(d->diag, "unknown-field", &at, name, "is no key of KubeletConfiguration; is spec.kubelet.maxPodsExpression meant?");
+                diag_warn_at(d->diag, "unknown-field", &at, name,
+                             "is no key of KubeletConfiguration; is spec.kubelet.maxPodsExpression meant?");
         }
         return TAKE_PTR(value);
 }
@@ -219,22 +232,24 @@ static const char *scalar_text(const Node *node) {
 bool document_is_ours(const Node *root) {
         if (!root || root->type != NODE_MAP)
                 return false;
-        const char *version = scalar_text(node_get(root, "apiVersion")), *kind = scalar_text(node_get(root, "kind"));
+        const char *version = scalar_text(node_get(root, "apiVersion")),
+                   *kind = scalar_text(node_get(root, "kind"));
         return (kind && streq(kind, CONFIG_KIND)) || (version && startswith(version, "node.eks.aws/"));
 }
 
-/* Rule D2: exactly this, or the message says what stands there and what belongs there. Neither is a secret. */
+/* Rule D2: exactly this, or the message says what stands there and what belongs there. Neither is a
+ * secret. */
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);
         Position at = node_position(d, node ?: root);
 
         if (!node || is_null(node))
-                diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);
+                diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is missing; it must be %s", wanted);
         else if (node->type != NODE_SCALAR)
                 fail_type(d, node, &(Path){ NULL, key, 0 }, wanted);
         else if (node->n != strlen(wanted) || memcmp(node->text, wanted, node->n) != 0) {
                 _cleanup_(freep) char *is = text_quote(node->text, node->n);
-                diag_error(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is %s; it must be %s", is, wanted);
+                diag_error_at(d->diag, -EINVAL, CAUSE_INVALID, &at, key, "is %s; it must be %s", is, wanted);
         } else
                 return true;
         return false;
@@ -243,9 +258,11 @@ static bool check_identity(Decoder *d, const Node *root, const char *key, const 
 json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *diag) {
         Decoder d = { at, origins, diag };
         const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
-        bool version = check_identity(&d, root, "apiVersion", CONFIG_API_VERSION), kind = check_identity(&d, root, "kind", CONFIG_KIND);
+        bool version = check_identity(&d, root, "apiVersion", CONFIG_API_VERSION),
+             kind = check_identity(&d, root, "kind", CONFIG_KIND);
 
-        if (!version || !kind) {        /* of another version, keys may mean something else: do not judge them */
+        /* of another version, keys may mean something else: do not judge them */
+        if (!version || !kind) {
                 origins_fail(origins, "apiVersion");
                 return json_object();
         }

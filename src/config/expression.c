@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is maxPodsExpression one that some instance type could be given? At boot an expression that fails is a warning, since a node with
- * the standard number of pods is better than none; whoever checks a configuration beforehand wants to know. */
+ * Is maxPodsExpression one that some instance type could be given? At boot an expression that fails is a
+ * warning, since a node with the standard number of pods is better than none; whoever checks a configuration
+ * beforehand wants to know. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -26,13 +27,15 @@ int config_check_expression(const Config *config, Diag *diag) {
                 int64_t value = 0;
                 free(why);
                 why = NULL;
-                if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why) >= 0 && value > 0 && value <= INT_MAX) {
+                if (expr_evaluate(text, variables, ARRAY_SIZE(variables), &value, &why) >= 0 && value > 0 &&
+                    value <= INT_MAX) {
                         free(why);
                         return 0;
                 }
         }
-        int r = diag_error(diag, -EINVAL, CAUSE_INVALID, &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression", "%s",
-                           why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
+        int r = diag_error_at(
+                diag, -EINVAL, CAUSE_INVALID, &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression",
+                "%s", why ?: "its result is no number from 1 to 2147483647, whatever the instance type");
         free(why);
         return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one table of NodeConfig: every key, its type, its names, its default, its place in struct Config, and one line of
- * documentation. nodeadm's keys are those of its API (awslabs/amazon-eks-ami, nodeadm/api/v1alpha1/nodeconfig_types.go, July 2026);
- * the rest are this program's own and are ignored by nodeadm. */
+ * The one table of NodeConfig: every key, its type, its names, its default, its place in struct Config, and
+ * one line of documentation. nodeadm's keys are those of its API (awslabs/amazon-eks-ami,
+ * nodeadm/api/v1alpha1/nodeconfig_types.go, July 2026); the rest are this program's own and are ignored by
+ * nodeadm. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -114,7 +115,10 @@ static const Field network_fields[] = {
         {}
 };
 
-static const Field environment_item[] = { { NULL, FIELD_DICT, "Variables of one service, or of the machine below \"default\".", .fields = string_item }, {} };
+static const Field environment_item[] = { { NULL, FIELD_DICT,
+                                            "Variables of one service, or of the machine below \"default\".",
+                                            .fields = string_item },
+                                          {} };
 
 static const Field instance_fields[] = {
         { "localStorage", FIELD_MAP, "Instance store disks.", 0, local_storage_fields },
@@ -233,7 +237,8 @@ char *fields_suggest(const Field *fields, const char *key) {
 
 int field_enum_index(const Field *f, const char *text) {
         for (size_t i = 0; i < f->n_names; i++)
-                if (f->names[i] && (f->flags & FIELD_ANY_CASE ? strcasecmp(f->names[i], text) : strcmp(f->names[i], text)) == 0)
+                if (f->names[i] && (f->flags & FIELD_ANY_CASE ? strcasecmp(f->names[i], text)
+                                                              : strcmp(f->names[i], text)) == 0)
                         return (int)i;
         return -EINVAL;
 }

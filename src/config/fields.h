@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/config only. One tree of rows says which keys a NodeConfig has, of which type, what they mean, and where they go in
- * struct Config; decode, merge, validate, bind and schema all walk it. A new key is a new row in fields.c. */
+/* Inside src/config only. One tree of rows says which keys a NodeConfig has, of which type, what they mean,
+ * and where they go in struct Config; decode, merge, validate, bind and schema all walk it. A new key is a
+ * new row in fields.c. */
 #include "config/config.h"
 
 typedef enum FieldType {
@@ -18,29 +19,35 @@ typedef enum FieldType {
 } FieldType;
 
 typedef enum FieldFlags {
-        FIELD_APPEND    = 1 << 0,       /* list: a later document's items go behind the earlier ones (rule G2) */
+        FIELD_APPEND    = 1 << 0,       /* list: a later document's items go
+                                         * behind the earlier ones (rule G2) */
         FIELD_TOML      = 1 << 1,       /* string: merges as TOML (rule G5) */
         FIELD_OR_TEXT   = 1 << 2,       /* list: a scalar may stand instead, a short form */
         FIELD_ANY_CASE  = 1 << 3,       /* enum: compared without regard to case (rule V5) */
         FIELD_GATES     = 1 << 4,       /* dict: names outside fields are kept and warned about (rule V10) */
-        FIELD_NO_NUMBER = 1 << 5,       /* string: no number or boolean, kept as text, can be right; only the schema says so */
-        FIELD_NEEDED    = 1 << 6,       /* in every document (rule D2); what the merged whole needs, validate.c says */
+        FIELD_NO_NUMBER = 1 << 5,       /* string: no number or boolean, kept as text,
+                                         * can be right; only the schema says so */
+        FIELD_NEEDED    = 1 << 6,       /* in every document (rule D2); what the
+                                         * merged whole needs, validate.c says */
 } FieldFlags;
 
 typedef struct Field Field;
-struct Field {                          /* in the order that rows are read in, NOLINT(clang-analyzer-optin.performance.Padding) */
+struct Field {                          /* in the order that rows are read in,
+                                         * NOLINT(clang-analyzer-optin.performance.Padding) */
         const char *key;                /* NULL for the row of a dict's or a list's elements */
         FieldType type;
         const char *doc;                /* one line, in the schema */
         FieldFlags flags;
         const Field *fields;            /* behind the last one a row without key */
-        const char *const *names;       /* enum: n_names, the default first; that one may be NULL: "not said" */
+        const char *const *names;       /* enum: n_names, the default first;
+                                         * that one may be NULL: "not said" */
         size_t n_names;
         int64_t min, max;               /* integer */
         const char *pattern;            /* string: for the schema; validate.c decides */
         const char *fallback;           /* what holds when it is not said; a string's or an integer's text */
         size_t offset;                  /* in struct Config, for bind */
-        int (*bind)(const Field *f, const json_t *value, void *into);   /* into: the Config's member; never fails after validate */
+        /* into: the Config's member; never fails after validate */
+        int (*bind)(const Field *f, const json_t *value, void *into);
 };
 
 extern const Field nodeconfig_fields[]; /* apiVersion, kind, metadata, spec */
@@ -48,7 +55,8 @@ extern const Field feature_gates[];     /* the known names */
 
 size_t fields_count(const Field *fields);
 const Field *fields_find(const Field *fields, const char *key);
-/* The known key that is nearest to an unknown one: among its siblings, or else the same key elsewhere. Text or NULL. */
+/* The known key that is nearest to an unknown one: among its siblings, or else the same key elsewhere. Text
+ * or NULL. */
 char *fields_suggest(const Field *fields, const char *key);
 int field_enum_index(const Field *f, const char *text);         /* -EINVAL */
 char *field_enum_list(const Field *f);                          /* "RAID0, RAID10, Mount" */
@@ -56,7 +64,8 @@ const char *field_fallback(const Field *f);     /* the default as text, or NULL 
 int64_t field_fallback_number(const Field *f);
 
 /* ---- path.c: where something stands ---- */
-typedef struct Path { const struct Path *up; const char *key; size_t index; } Path;     /* key NULL: an item of a list */
+/* key NULL: an item of a list */
+typedef struct Path { const struct Path *up; const char *key; size_t index; } Path;
 _malloc_ char *path_format(const Path *path);                   /* "spec.kubelet.flags[1]" */
 /* Text that is no secret, for a message: in quotes, escaped, cut at 40 characters. */
 _malloc_ char *text_quote(const char *text, size_t size);
@@ -66,7 +75,8 @@ const char *json_type_name(const json_t *value);                /* "a map" */
 typedef struct Origins { json_t *lines; Position *positions; size_t n; json_t *failed; } Origins;
 void origins_done(Origins *o);
 void origins_add(Origins *o, const char *path, Position at);
-const Position *origins_find(const Origins *o, const char *path);       /* of it or of what it stands in; NULL */
+/* of it or of what it stands in; NULL */
+const Position *origins_find(const Origins *o, const char *path);
 void origins_fail(Origins *o, const char *path);
 bool origins_failed(const Origins *o, const char *path);        /* at, above or below path */
 /* Takes over everything from a later document; the items of list_path are counted on from shift. */
@@ -75,8 +85,8 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
 /* ---- decode.c ---- */
 /* Is this document meant for us (rule D2)? */
 bool document_is_ours(const Node *root);
-/* One document → {"apiVersion", "kind", "spec"}, of the types that the table asks for, without null; what is wrong goes into
- * diag and origins->failed and is left out. */
+/* One document → {"apiVersion", "kind", "spec"}, of the types that the table asks for, without null; what is
+ * wrong goes into diag and origins->failed and is left out. */
 _nonnull_ json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *diag);
 
 /* ---- merge.c ---- */
@@ -98,7 +108,8 @@ bool cidr_is_valid(const char *text);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
 
 /* ---- conflict.c ---- */
-/* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not asked for. */
+/* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not
+ * asked for. */
 _nonnull_ void conflicts_warn(const Merge *m, Diag *diag);
 
 /* ---- bind.c ---- */

@@ -54,7 +54,8 @@ static void merge_fields(const Field *fields, json_t *into, json_t *from) {
 
 /* Each text is parsed at once, so that an error names the document it stands in. */
 static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag) {
-        json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"), *text = json_object_get(containerd, "config");
+        json_t *containerd = json_object_get(json_object_get(document, "spec"), "containerd"),
+               *text = json_object_get(containerd, "config");
         _cleanup_(json_decrefp) json_t *toml = NULL;
         const char *why = NULL;
         unsigned line = 0;
@@ -62,13 +63,14 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
         if (!text)
                 return;
         if (toml_parse(json_string_value(text), json_string_length(text), &toml, &line, &why) < 0) {
-                diag_error(diag, -EINVAL, CAUSE_INVALID, origins_find(origins, TOML_PATH), TOML_PATH, "is not TOML: line %u of it: %s",
-                           line, why ?: "syntax error");
+                diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(origins, TOML_PATH), TOML_PATH,
+                              "is not TOML: line %u of it: %s", line, why ?: "syntax error");
                 origins_fail(origins, TOML_PATH);
                 return;
         }
         if (!m->toml || is_empty_map(m->toml)) {
-                json_t *spec = json_object_get(m->document, "spec"), *old = json_object_get(spec, "containerd");
+                json_t *spec = json_object_get(m->document, "spec"),
+                       *old = json_object_get(spec, "containerd");
                 if (!is_empty_map(toml) || !json_object_get(old, "config"))
                         json_object_set(old, "config", text);
                 json_decref(m->toml);
@@ -80,11 +82,13 @@ static void merge_toml(Merge *m, json_t *document, Origins *origins, Diag *diag)
 }
 
 void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag) {
-        size_t flags = json_array_size(json_object_get(json_object_get(json_object_get(m->document, "spec"), "kubelet"), "flags"));
+        size_t flags = json_array_size(
+                json_object_get(json_object_get(json_object_get(m->document, "spec"), "kubelet"), "flags"));
 
         if (!m->document)
                 m->document = json_object();
-        /* A copy, as the merge changes maps in place and free-form values of a document may be shared by aliases. */
+        /* A copy, as the merge changes maps in place and free-form values of a document may be shared by
+         * aliases. */
         _cleanup_(json_decrefp) json_t *from = json_deep_copy(document);
         json_t *containerd = json_object_get(json_object_get(from, "spec"), "containerd");
         _cleanup_(json_decrefp) json_t *text = json_incref(json_object_get(containerd, "config"));
@@ -102,10 +106,13 @@ void merge_finish(Merge *m, Diag *diag) {
                 return;
         int r = toml_format(m->toml, &text);
         if (r < 0) {
-                diag_error(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID, origins_find(&m->origins, TOML_PATH), TOML_PATH,
-                           "cannot be written as TOML%s", r == -E2BIG ? ": its tables have names too long to repeat them that often" : "");
+                diag_error_at(diag, r, r == -E2BIG ? CAUSE_LIMIT : CAUSE_INVALID,
+                              origins_find(&m->origins, TOML_PATH), TOML_PATH, "cannot be written as TOML%s",
+                              r == -E2BIG ? ": its tables have names too long to repeat them that often"
+                                          : "");
                 origins_fail(&m->origins, TOML_PATH);
                 return;
         }
-        json_object_set_new(json_object_get(json_object_get(m->document, "spec"), "containerd"), "config", json_string(text));
+        json_object_set_new(json_object_get(json_object_get(m->document, "spec"), "containerd"), "config",
+                            json_string(text));
 }

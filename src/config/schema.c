@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It takes what the decoder
- * takes: null for absent, unknown keys (which the decoder warns about), numbers where text belongs. It knows types, names, ranges and
- * the plainer formats; what the merged whole must have, only `config check` can tell. */
+ * The field table → JSON Schema (draft 2020-12) of one NodeConfig document, for editors and pipelines. It
+ * takes what the decoder takes: null for absent, unknown keys (which the decoder warns about), numbers where
+ * text belongs. It knows types, names, ranges and the plainer formats; what the merged whole must have, only
+ * `config check` can tell. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -111,7 +112,10 @@ static json_t *schema_field(const Field *f) {
         if (f->flags & FIELD_GATES)
                 json_object_set_new(schema, "properties", schema_properties(f->fields));
         if (f->type == FIELD_DICT) {
-                const Field element = { .type = f->fields->type, .fields = f->fields->fields, .min = f->fields->min, .max = f->fields->max };
+                const Field element = { .type = f->fields->type,
+                                        .fields = f->fields->fields,
+                                        .min = f->fields->min,
+                                        .max = f->fields->max };
                 json_object_set_new(schema, "additionalProperties", schema_field(&element));
         }
         if (f->type == FIELD_INTEGER) {
@@ -125,7 +129,9 @@ static json_t *schema_field(const Field *f) {
 }
 
 json_t *config_schema(void) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-                         "title", CONFIG_KIND, "description", "What an EKS node shall be (" CONFIG_API_VERSION ").", "type", "object",
-                         "properties", schema_properties(nodeconfig_fields), "required", "apiVersion", "kind");
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:[s, s]}", "$schema",
+                         "https://json-schema.org/draft/2020-12/schema", "title", CONFIG_KIND, "description",
+                         "What an EKS node shall be (" CONFIG_API_VERSION ").", "type", "object",
+                         "properties", schema_properties(nodeconfig_fields), "required", "apiVersion",
+                         "kind");
 }

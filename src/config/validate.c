@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Is the merged document one that a node can be made of? Names and numbers are checked against the field table, everything else
- * by a table of {path, predicate, message}. All failures are reported; the text of a message holds no value, except for words out
- * of a closed list, which are no secrets. */
+ * Is the merged document one that a node can be made of? Names and numbers are checked against the field
+ * table, everything else by a table of {path, predicate, message}. All failures are reported; the text of a
+ * message holds no value, except for words out of a closed list, which are no secrets. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -14,9 +14,11 @@ typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; b
 
 static void report(Validator *v, const char *path, const char *text) {
         v->broken = true;
-        /* What could not be decoded was reported then; that it is missing now would be a second message for one cause. */
+        /* What could not be decoded was reported then; that it is missing now would be a second message for
+         * one cause. */
         if (!origins_failed(&v->merge->origins, path))
-                diag_error(v->diag, -EINVAL, CAUSE_INVALID, origins_find(&v->merge->origins, path), path, "%s", text);
+                diag_error_at(v->diag, -EINVAL, CAUSE_INVALID, origins_find(&v->merge->origins, path), path,
+                              "%s", text);
 }
 
 /* ---- small predicates over text ---- */
@@ -25,15 +27,18 @@ static void report(Validator *v, const char *path, const char *text) {
 static bool has_control(const char *s, const char *except) {
         for (; *s; s++) {
                 unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
-                if ((c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) && !strchr(except, c))
+                if ((c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) &&
+                    !strchr(except, c))
                         return true;
         }
         return false;
 }
 
-/* Also the line ends that only Unicode knows: a text editor shows a new line there, so a reader would take it for one. */
+/* Also the line ends that only Unicode knows: a text editor shows a new line there, so a reader would take it
+ * for one. */
 static bool has_line_end(const char *s) {
-        return strpbrk(s, "\n\r") || strstr(s, "\xc2\x85") || strstr(s, "\xe2\x80\xa8") || strstr(s, "\xe2\x80\xa9");
+        return strpbrk(s, "\n\r") || strstr(s, "\xc2\x85") || strstr(s, "\xe2\x80\xa8") ||
+               strstr(s, "\xe2\x80\xa9");
 }
 
 static bool has_component(const char *path, const char *component) {
@@ -55,11 +60,15 @@ bool cidr_is_valid(const char *text) {
         if (!slash || strlen(slash + 1) > 3 || parse_u64(slash + 1, &bits) < 0)
                 return false;
         _cleanup_(freep) char *host = xstrndup(text, (size_t)(slash - text));
-        return (inet_pton(AF_INET, host, address) == 1 && bits <= 32) || (inet_pton(AF_INET6, host, address) == 1 && bits <= 128);
+        return (inet_pton(AF_INET, host, address) == 1 && bits <= 32) ||
+               (inet_pton(AF_INET6, host, address) == 1 && bits <= 128);
 }
 
 int parse_page_size(const char *text, uint64_t *ret) {
-        static const struct { const char *unit; unsigned shift; } units[] = { { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 } };
+        static const struct {
+                const char *unit;
+                unsigned shift;
+        } units[] = { { "Ki", 10 }, { "Mi", 20 }, { "Gi", 30 } };
         size_t digits = strspn(text, "0123456789");
         uint64_t value;
 
@@ -76,7 +85,8 @@ int parse_page_size(const char *text, uint64_t *ret) {
         return -EINVAL;
 }
 
-/* ---- predicates of the rules: value is what stands at the path, NULL when there is nothing; "" says nothing either ---- */
+/* ---- predicates of the rules: value is what stands at the path, NULL when there is nothing; "" says nothing
+ * either ---- */
 
 static const char *text_of(const json_t *value) {
         return json_string_value(value) ?: "";
@@ -91,7 +101,8 @@ static bool is_given(const json_t *value, _unused_ const json_t *spec) {
 }
 
 static bool is_given_on_outposts(const json_t *value, const json_t *spec) {
-        return *text_of(value) || !json_is_true(json_object_get(json_object_get(spec, "cluster"), "enableOutpost"));
+        return *text_of(value) ||
+               !json_is_true(json_object_get(json_object_get(spec, "cluster"), "enableOutpost"));
 }
 
 static bool is_clean(const json_t *value, _unused_ const json_t *spec) {
@@ -142,10 +153,13 @@ static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
         return !has_line_end(text_of(value));
 }
 
-/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. /proc and /sys are no folders of the
- * image but the kernel's: the planner refuses them, as it does whatever else holds no data. */
+/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. /proc and /sys are
+ * no folders of the image but the kernel's: the planner refuses them, as it does whatever else holds no
+ * data. */
 static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
-        static const char *const taken[] = { "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr" };
+        static const char *const taken[] = {
+                "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
+        };
         const char *path = text_of(value);
 
         if (!*path)
@@ -187,8 +201,10 @@ static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
         json_object_foreach((json_t *)map, name, unused) {
-                size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
-                if (n == 0 || name[n] || strstr(name, "..") || strstr(name, "//") || strchr("./", name[0]) || strchr("./", name[n - 1]))
+                size_t n =
+                        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
+                if (n == 0 || name[n] || strstr(name, "..") || strstr(name, "//") || strchr("./", name[0]) ||
+                    strchr("./", name[n - 1]))
                         return false;
         }
         return true;
@@ -201,7 +217,8 @@ static bool is_one_word(const json_t *value, _unused_ const json_t *spec) {
 
 static bool is_page_size(const json_t *value, _unused_ const json_t *spec) {
         uint64_t size;
-        return value && parse_page_size(text_of(value), &size) >= 0 && size >= 64 << 10 && size <= 16ULL << 30;
+        return value && parse_page_size(text_of(value), &size) >= 0 && size >= 64 << 10 &&
+               size <= 16ULL << 30;
 }
 
 static bool is_there(const json_t *value, _unused_ const json_t *spec) {
@@ -216,7 +233,8 @@ static bool is_timespan(const json_t *value, _unused_ const json_t *spec) {
 /* "19,19,19": profiles as nvidia-smi takes them, by name or by number. */
 static bool is_profile(const char *s, size_t n) {
         _cleanup_(freep) char *word = xstrndup(s, n);
-        return n > 0 && n <= 32 && word[0] >= '0' && word[0] <= '9' && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == n;
+        return n > 0 && n <= 32 && word[0] >= '0' && word[0] <= '9' &&
+               strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == n;
 }
 
 static bool is_mig(const json_t *value, _unused_ const json_t *spec) {
@@ -283,15 +301,18 @@ static bool is_given_for_imex_host(const json_t *nodes, const json_t *spec) {
 }
 
 static bool is_given_for_explicit(const json_t *pages, const json_t *spec) {
-        return json_array_size(pages) > 0 || !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
+        return json_array_size(pages) > 0 ||
+               !streq(text_of(at(spec, "instance", "hugePages", "mode")), "explicit");
 }
 
-/* Do two entries of hugePages.pages want something of the same pages? "2048Ki" is 2Mi, and no node means all of them. */
+/* Do two entries of hugePages.pages want something of the same pages? "2048Ki" is 2Mi, and no node means all
+ * of them. */
 static bool is_same_pool(const json_t *a, const json_t *b) {
         const json_t *x = json_object_get(a, "numaNode"), *y = json_object_get(b, "numaNode");
         uint64_t size[2];
-        return parse_page_size(text_of(json_object_get(a, "size")), &size[0]) >= 0 && parse_page_size(text_of(json_object_get(b, "size")), &size[1]) >= 0 &&
-                size[0] == size[1] && (!x || !y || json_equal(x, y));
+        return parse_page_size(text_of(json_object_get(a, "size")), &size[0]) >= 0 &&
+               parse_page_size(text_of(json_object_get(b, "size")), &size[1]) >= 0 && size[0] == size[1] &&
+               (!x || !y || json_equal(x, y));
 }
 
 static bool names_each_pool_once(const json_t *pages, _unused_ const json_t *spec) {
@@ -304,7 +325,9 @@ static bool names_each_pool_once(const json_t *pages, _unused_ const json_t *spe
 
 static bool is_enough_for_raid10(const json_t *disks, const json_t *spec) {
         json_int_t n = json_integer_value(disks);
-        return storage_strategy_from_string(text_of(at(spec, "instance", "localStorage", "strategy"))) != STORAGE_RAID10 || n < 1 || n > 3;
+        return storage_strategy_from_string(text_of(at(spec, "instance", "localStorage", "strategy"))) !=
+                       STORAGE_RAID10 ||
+               n < 1 || n > 3;
 }
 
 /* kubelet counts huge pages as allocatable whole and refuses to start when its reserved memory says otherwise
@@ -313,7 +336,9 @@ static bool is_without_huge_pages(const json_t *limits, _unused_ const json_t *s
         const char *name;
         json_t *limit;
         json_object_foreach((json_t *)limits, name, limit) {
-                if (startswith(name, "hugepages-") && !(json_is_integer(limit) && json_integer_value(limit) == 0) && !streq(text_of(limit), "0"))
+                if (startswith(name, "hugepages-") &&
+                    !(json_is_integer(limit) && json_integer_value(limit) == 0) &&
+                    !streq(text_of(limit), "0"))
                         return false;
         }
         return true;
@@ -370,8 +395,10 @@ static const Rule rules[] = {
         { "spec.accelerator.nvidia.mig[].profiles", has_profile_names, "must name at least one profile, such as 1g.5gb, and nothing else" },
 };
 
-/* rest is what is left of the rule's path; a part that is not there ends the walk with NULL where the rule could be about that. */
-static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value, const Path *path) {
+/* rest is what is left of the rule's path; a part that is not there ends the walk with NULL where the rule
+ * could be about that. */
+static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value,
+                      const Path *path) {
         const char *key;
         json_t *member;
         size_t i;
@@ -403,7 +430,8 @@ static void check_enum(Validator *v, const Field *f, const json_t *value, const 
         const char *text = text_of(value);
         if (field_enum_index(f, text) >= 0 || (!*text && f->key))
                 return;
-        _cleanup_(freep) char *name = path_format(path), *is = text_quote(text, json_string_length(value)), *list = field_enum_list(f);
+        _cleanup_(freep) char *name = path_format(path), *is = text_quote(text, json_string_length(value)),
+                              *list = field_enum_list(f);
         _cleanup_(freep) char *message = xasprintf("%s is not one of %s", is, list);
         report(v, name, message);
 }
@@ -412,7 +440,9 @@ static void check_integer(Validator *v, const Field *f, const json_t *value, con
         json_int_t n = json_integer_value(value);
         if (n >= f->min && n <= f->max)
                 return;
-        _cleanup_(freep) char *name = path_format(path), *message = xasprintf("must be from %lld to %lld", (long long)f->min, (long long)f->max);
+        _cleanup_(freep) char *name = path_format(path),
+                              *message = xasprintf("must be from %lld to %lld", (long long)f->min,
+                                                   (long long)f->max);
         report(v, name, message);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no NodeConfig. */
+/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no
+ * NodeConfig. */
 #include "base/error.h"
 #include "base/macro.h"
 #include "base/str.h"
@@ -14,7 +15,8 @@
 
 /* ---- bytes ---- */
 typedef struct Blob {
-        Position at;            /* source and part; at.line is the line of the source on which data begins (1 at the start) */
+        Position at;            /* source and part; at.line is the line of the
+                                 * source on which data begins (1 at the start) */
         char *data;             /* owned, a NUL behind it */
         size_t size;
 } Blob;
@@ -22,22 +24,28 @@ typedef struct Blobs { Blob *items; size_t n; } Blobs;
 void blobs_add(Blobs *b, Position at, char *data, size_t size);        /* takes data */
 void blobs_done(Blobs *b);
 
-/* Undoes at most one layer of base64, then at most one of gzip, each recognised by content (rules E1, E3, E4); in place. */
+/* Undoes at most one layer of base64, then at most one of gzip, each recognised by content (rules E1, E3,
+ * E4); in place. */
 _must_check_ _nonnull_ int doc_unpack(Blob *blob, Diag *diag);
-/* Padded base64 in the standard alphabet; line ends are skipped where the flag says so. -EINVAL when it is anything else. */
-_must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret, size_t *ret_size);
+/* Padded base64 in the standard alphabet; line ends are skipped where the flag says so. -EINVAL when it is
+ * anything else. */
+_must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool skip_line_ends, char **ret,
+                                         size_t *ret_size);
 _malloc_ char *base64_encode(const void *data, size_t size);
 
-/* A message → its NodeConfig parts in order, transfer encodings undone (rules M1 to M12, E2); anything that is not a message is
- * handed on whole as one blob. Parts are counted from 1 over all leaves of the message; at.part is 0 for bare text. *ret_is_mime
- * says which it was. Damage in parts of other types is never an error. */
-_must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *ret_is_mime, Diag *diag);
+/* A message → its NodeConfig parts in order, transfer encodings undone (rules M1 to M12, E2); anything that
+ * is not a message is handed on whole as one blob. Parts are counted from 1 over all leaves of the message;
+ * at.part is 0 for bare text. *ret_is_mime says which it was. Damage in parts of other types is never an
+ * error. */
+_must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret,
+                                      bool *ret_is_mime, Diag *diag);
 
 /* ---- YAML ---- */
 typedef enum NodeType { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeType;
 typedef struct Node Node;
 typedef struct Member { const char *key; unsigned line; Node *value; } Member;
-/* What was written, before anybody decides what it means: a scalar keeps its text. Belongs to its Document; aliases may share. */
+/* What was written, before anybody decides what it means: a scalar keeps its text. Belongs to its Document;
+ * aliases may share. */
 struct Node {
         NodeType type;
         bool plain;             /* scalar: written without quotes and without a !!str tag */
@@ -45,48 +53,55 @@ struct Node {
         size_t n;               /* scalar: bytes of text; list: items; map: members */
         union { const char *text; Node **items; Member *members; };
 };
-typedef struct Document { Position at; Node *root; void *pool; } Document;     /* root is NULL for an empty document */
+/* root is NULL for an empty document */
+typedef struct Document { Position at; Node *root; void *pool; } Document;
 typedef struct Documents {
         Document *items; size_t n;
-        char *origin;           /* for a message that nothing was found: what they came from, "user-data (empty), …"; owned, or NULL */
+        char *origin;           /* for a message that nothing was found: what they came
+                                 * from, "user-data (empty), …"; owned, or NULL */
 } Documents;
 void documents_done(Documents *d);
 
-/* One stream → its documents in order (rules D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded, of equal keys the
- * last one kept and warned about, empty documents left out. Lines are those of the source (blob->at.line + …). */
+/* One stream → its documents in order (rules D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded,
+ * of equal keys the last one kept and warned about, empty documents left out. Lines are those of the source
+ * (blob->at.line + …). */
 _must_check_ _nonnull_ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag);
-/* What YAML 1.1 makes of a scalar: null, boolean, integer, float or string as go-yaml resolves it; dates stay text (rule T5).
- * -EINVAL for what JSON cannot hold: infinity and NaN. */
+/* What YAML 1.1 makes of a scalar: null, boolean, integer, float or string as go-yaml resolves it; dates stay
+ * text (rule T5). -EINVAL for what JSON cannot hold: infinity and NaN. */
 _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
 /* A whole free-form subtree the same way; its keys are text (rule T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
 
 /* ---- TOML 1.0 ---- */
-/* Text → a JSON object. On an error: -EINVAL, and *ret_line and *ret_why (static text) say where and what. Dates, times, NaN
- * and infinity are refused: JSON cannot hold them. */
-_must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why);
-/* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static text). */
+/* Text → a JSON object. On an error: -EINVAL, and *ret_line and *ret_why (static text) say where and what.
+ * Dates, times, NaN and infinity are refused: JSON cannot hold them. */
+_must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line,
+                                      const char **ret_why);
+/* One value that stands without quotes and brackets: a number or a boolean; -EINVAL and *ret_why (static
+ * text). */
 _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);
-/* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several times as long as any
- * document may be. Keys in the object's order, scalars before tables. */
+/* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several
+ * times as long as any document may be. Keys in the object's order, scalars before tables. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
-/* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced. Changes into. */
+/* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced.
+ * Changes into. */
 _nonnull_ void json_merge_deep(json_t *into, const json_t *from);
 
 /* ---- XML ---- */
-/* The texts of all elements at path ("DescribeInstancesResponse/reservationSet/item/…"), in order; -EBADMSG if it is not XML. */
+/* The texts of all elements at path ("DescribeInstancesResponse/reservationSet/item/…"), in order; -EBADMSG
+ * if it is not XML. */
 _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *path, char ***ret);
 
 /* ---- expressions ---- */
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
-/* CEL (github.com/google/cel-spec): evaluates text to an int; what CEL's int() takes (uint, double, a string of digits) becomes
- * one. On an error -EINVAL, *ret_why owned by the caller: "column 12: no such overload: int + double", nothing of the text in it.
- * kubelet.maxPodsExpression has these variables, all int (nodeadm/internal/kubelet/eni_max_pods.go):
- *   default_enis          interfaces that the default network card of the instance type can have
- *   ips_per_eni           IPv4 addresses that one interface can have
- *   max_pods              what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
- *   vcpus                 of the instance type
- *   physical_memory_mib   of the instance type (first called memory_mib)
- * and no functions beyond CEL's own. nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
-_must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why);
+/* CEL (github.com/google/cel-spec): evaluates text to an int; what CEL's int() takes (uint, double, a string
+ * of digits) becomes one. On an error -EINVAL, *ret_why owned by the caller: "column 12: no such overload:
+ * int + double", nothing of the text in it. kubelet.maxPodsExpression has these variables, all int
+ * (nodeadm/internal/kubelet/eni_max_pods.go): default_enis          interfaces that the default network card
+ * of the instance type can have ips_per_eni           IPv4 addresses that one interface can have max_pods
+ * what the standard formula gives: default_enis * (ips_per_eni - 1) + 2 vcpus                 of the instance
+ * type physical_memory_mib   of the instance type (first called memory_mib) and no functions beyond CEL's
+ * own. nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
+_must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n,
+                                         int64_t *ret, char **ret_why);

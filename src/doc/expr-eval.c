@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tree of an expression → its value. First the types are followed through the whole tree, so that a mistake shows on every
- * machine and not only where its branch is taken; then it is evaluated (github.com/google/cel-spec, doc/langdef.md#evaluation). */
+ * The tree of an expression → its value. First the types are followed through the whole tree, so that a
+ * mistake shows on every machine and not only where its branch is taken; then it is evaluated
+ * (github.com/google/cel-spec, doc/langdef.md#evaluation). */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -34,7 +35,8 @@ static int fail_overload(ExprError *error, const Expr *e, const ExprType *types)
 }
 
 static int fail_condition(ExprError *error, const Expr *e, ExprType type) {
-        return expr_fail(error, e->at, "a condition must be a bool, this is of type %s", expr_type_name(type));
+        return expr_fail(error, e->at, "a condition must be a bool, this is of type %s",
+                         expr_type_name(type));
 }
 
 /* ---- types ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The operators and functions of CEL that expressions may use, as one table of overloads. Results and errors are those of cel-go,
- * which nodeadm uses (github.com/google/cel-spec, doc/langdef.md#standard-definitions). */
+ * The operators and functions of CEL that expressions may use, as one table of overloads. Results and errors
+ * are those of cel-go, which nodeadm uses (github.com/google/cel-spec,
+ * doc/langdef.md#standard-definitions). */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -41,8 +42,9 @@ static const char *math_int(const ExprCall *c, ExprValue *ret) {
         if (divides)
                 bad = a == INT64_MIN && b == -1;
         else
-                bad = *c->name == '+' ? __builtin_add_overflow(a, b, &result)
-                    : *c->name == '-' ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result);
+                bad = *c->name == '+'   ? __builtin_add_overflow(a, b, &result)
+                      : *c->name == '-' ? __builtin_sub_overflow(a, b, &result)
+                                        : __builtin_mul_overflow(a, b, &result);
         if (bad)
                 return int_range;
         if (divides)
@@ -58,8 +60,9 @@ static const char *math_uint(const ExprCall *c, ExprValue *ret) {
                 return division;
         if (divides)
                 result = *c->name == '/' ? a / b : a % b;
-        else if (*c->name == '+' ? __builtin_add_overflow(a, b, &result)
-               : *c->name == '-' ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result))
+        else if (*c->name == '+'   ? __builtin_add_overflow(a, b, &result)
+                 : *c->name == '-' ? __builtin_sub_overflow(a, b, &result)
+                                   : __builtin_mul_overflow(a, b, &result))
                 return "the result does not fit into 64 bits without a sign";
         *ret = (ExprValue){ .type = EXPR_UINT, .u = result };
         return NULL;
@@ -101,8 +104,8 @@ static double as_double(const ExprValue *v) {
         return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
 }
 
-/* Numbers of all three types stand on one line: < 0, 0, > 0; false where one is NaN. Beside a double the other one is a double
- * first, with what that loses: so do CEL's conformance tests want it. */
+/* Numbers of all three types stand on one line: < 0, 0, > 0; false where one is NaN. Beside a double the
+ * other one is a double first, with what that loses: so do CEL's conformance tests want it. */
 static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         if (a->type == EXPR_DOUBLE || b->type == EXPR_DOUBLE) {
                 double x = as_double(a), y = as_double(b);
@@ -110,7 +113,8 @@ static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
                 return !isnan(x) && !isnan(y);
         }
         bool a_below = a->type == EXPR_INT && a->i < 0, b_below = b->type == EXPR_INT && b->i < 0;
-        uint64_t x = a->type == EXPR_INT ? (uint64_t)a->i : a->u, y = b->type == EXPR_INT ? (uint64_t)b->i : b->u;
+        uint64_t x = a->type == EXPR_INT ? (uint64_t)a->i : a->u,
+                 y = b->type == EXPR_INT ? (uint64_t)b->i : b->u;
         /* Below zero both, they keep their order as two's complements. */
         *ret = a_below != b_below ? (a_below ? -1 : 1) : (x > y) - (x < y);
         return true;
@@ -236,19 +240,23 @@ static const char *convert_type(const ExprCall *c, ExprValue *ret) {
 static const char *number_to_int(const ExprCall *c, ExprValue *ret) {
         if (c->args->type == EXPR_UINT ? c->args->u > INT64_MAX : !(fabs(c->args->d) < 9223372036854775808.0))
                 return out_of_range;
-        *ret = (ExprValue){ .type = EXPR_INT, .i = c->args->type == EXPR_UINT ? (int64_t)c->args->u : (int64_t)c->args->d };
+        *ret = (ExprValue){ .type = EXPR_INT,
+                            .i = c->args->type == EXPR_UINT ? (int64_t)c->args->u : (int64_t)c->args->d };
         return NULL;
 }
 
 static const char *number_to_uint(const ExprCall *c, ExprValue *ret) {
-        if (c->args->type == EXPR_INT ? c->args->i < 0 : !(c->args->d >= 0 && c->args->d < 18446744073709551616.0))
+        if (c->args->type == EXPR_INT ? c->args->i < 0
+                                      : !(c->args->d >= 0 && c->args->d < 18446744073709551616.0))
                 return out_of_range;
-        *ret = (ExprValue){ .type = EXPR_UINT, .u = c->args->type == EXPR_INT ? (uint64_t)c->args->i : (uint64_t)c->args->d };
+        *ret = (ExprValue){ .type = EXPR_UINT,
+                            .u = c->args->type == EXPR_INT ? (uint64_t)c->args->i : (uint64_t)c->args->d };
         return NULL;
 }
 
 static const char *number_to_double(const ExprCall *c, ExprValue *ret) {
-        *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = c->args->type == EXPR_INT ? (double)c->args->i : (double)c->args->u };
+        *ret = (ExprValue){ .type = EXPR_DOUBLE,
+                            .d = c->args->type == EXPR_INT ? (double)c->args->i : (double)c->args->u };
         return NULL;
 }
 
@@ -285,14 +293,16 @@ static const char *string_to_double(const ExprCall *c, ExprValue *ret) {
 }
 
 static const char *string_to_bool(const ExprCall *c, ExprValue *ret) {
-        static const char *const words[] = { "1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False" };
+        static const char *const words[] = { "1", "t", "T", "true",  "TRUE",  "True",
+                                             "0", "f", "F", "false", "FALSE", "False" };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (strlen(words[i]) == c->args->n && streq(words[i], c->args->text))
                         return give_bool(ret, i < ARRAY_SIZE(words) / 2);
         return "a string that is neither true nor false";
 }
 
-/* The fewest digits that read back as the same number, and an exponent from 1e-05 down and from 1e+06 up, as Go writes %g. */
+/* The fewest digits that read back as the same number, and an exponent from 1e-05 down and from 1e+06 up, as
+ * Go writes %g. */
 static char *format_double(double value) {
         if (!isfinite(value))
                 return xstrdup(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
@@ -309,9 +319,10 @@ static char *format_double(double value) {
 
 static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
         _cleanup_(freep) char *text =
-                c->args->type == EXPR_INT  ? xasprintf("%lld", (long long)c->args->i)
-              : c->args->type == EXPR_UINT ? xasprintf("%llu", (unsigned long long)c->args->u)
-              : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false") : format_double(c->args->d);
+                c->args->type == EXPR_INT    ? xasprintf("%lld", (long long)c->args->i)
+                : c->args->type == EXPR_UINT ? xasprintf("%llu", (unsigned long long)c->args->u)
+                : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false")
+                                             : format_double(c->args->d);
         size_t n = strlen(text);
         char *copy = pool_alloc(c->pool, n + 1);
         memcpy(copy, text, n + 1);
@@ -368,7 +379,8 @@ static const ExprOverload overloads[] = {
         {},
 };
 
-const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method, const ExprType *types, size_t n) {
+const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method,
+                                  const ExprType *types, size_t n) {
         for (const ExprOverload *o = start ?: overloads; o->name; o++) {
                 bool fits = streq(o->name, name) && o->form & (method ? EXPR_AS_METHOD : EXPR_AS_FUNCTION);
                 if (n != SIZE_MAX)

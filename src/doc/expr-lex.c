@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text of an expression → tokens, as CEL's lexis has them (github.com/google/cel-spec, doc/langdef.md#syntax). Literals already
- * carry their value. */
+ * Text of an expression → tokens, as CEL's lexis has them (github.com/google/cel-spec,
+ * doc/langdef.md#syntax). Literals already carry their value. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -55,7 +55,8 @@ static const char *lex_number(Pool *pool, const char **at, ExprValue *ret) {
         if (is_name(**at))
                 return "letters right behind a number";
         errno = 0;
-        *ret = (ExprValue){ .type = is_unsigned ? EXPR_UINT : EXPR_INT, .u = strtoull(from, NULL, hex ? 16 : 10) };
+        *ret = (ExprValue){ .type = is_unsigned ? EXPR_UINT : EXPR_INT,
+                            .u = strtoull(from, NULL, hex ? 16 : 10) };
         return errno == 0 ? NULL : "an integer that does not fit into 64 bits";
 }
 
@@ -79,7 +80,10 @@ static const char *lex_character(const char **at, size_t n, unsigned base, Text 
 /* Behind a backslash. */
 static const char *lex_escape(const char **at, Text *ret) {
         static const char names[] = "abfnrtv\\'\"`?", values[] = "\a\b\f\n\r\t\v\\'\"`?";
-        static const struct { char name; unsigned char digits; } numbers[] = { { 'x', 2 }, { 'X', 2 }, { 'u', 4 }, { 'U', 8 } };
+        static const struct {
+                char name;
+                unsigned char digits;
+        } numbers[] = { { 'x', 2 }, { 'X', 2 }, { 'u', 4 }, { 'U', 8 } };
         char c = **at;
         const char *name = c ? strchr(names, c) : NULL;
         if (name) {
@@ -95,7 +99,8 @@ static const char *lex_escape(const char **at, Text *ret) {
         return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
 }
 
-/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are in the text. */
+/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are in the
+ * text. */
 static const char *lex_text(const char **at, bool raw, Text *ret) {
         const char quote = **at, triple[] = { quote, quote, quote, '\0' };
         bool multi = startswith(*at, triple);
@@ -149,7 +154,8 @@ static bool starts_string(const char *s, bool *ret_bytes) {
 }
 
 const char *expr_lex(Pool *pool, const char **at, Token *ret) {
-        static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };  /* of two characters */
+        /* of two characters */
+        static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };
         const char *s = *at = skip_space(*at), *why = NULL;
         bool bytes;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax) by precedence climbing.
- * Messages, maps, bytes, macros, times and regular expressions are left out: nothing that nodeadm passes in needs them. An error
- * says where, never what is written there: an expression is part of the user data. */
+ * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax) by
+ * precedence climbing. Messages, maps, bytes, macros, times and regular expressions are left out: nothing
+ * that nodeadm passes in needs them. An error says where, never what is written there: an expression is part
+ * of the user data. */
 #include "doc/doc.h"
 #include "doc/expr.h"
 
@@ -71,7 +72,12 @@ static int enter(Parser *p) {
 
 static Expr *expr_new(Parser *p, ExprKind kind, const char *at, const char *name, size_t n) {
         Expr *e = pool_alloc(p->pool, sizeof *e);
-        *e = (Expr){ .kind = kind, .at = at, .name = name, .n = n, .height = 1, .args = pool_alloc(p->pool, n * sizeof(void *)) };
+        *e = (Expr){ .kind = kind,
+                     .at = at,
+                     .name = name,
+                     .n = n,
+                     .height = 1,
+                     .args = pool_alloc(p->pool, n * sizeof(void *)) };
         return e;
 }
 
@@ -79,11 +85,13 @@ static int set_arg(Parser *p, Expr *e, size_t i, Expr *arg) {
         e->args[i] = arg;
         e->height = MAX(e->height, arg->height + 1);
         if (e->height > EXPR_MAX_HEIGHT)
-                return expr_fail(p->error, e->at, "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
+                return expr_fail(p->error, e->at, "more than %u operators in each other or in a row",
+                                 EXPR_MAX_HEIGHT);
         return 0;
 }
 
-static int make_binary(Parser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b, Expr **ret) {
+static int make_binary(Parser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b,
+                       Expr **ret) {
         Expr *e = expr_new(p, kind, at, name, 2);
         int r = set_arg(p, e, 0, a);
         if (r >= 0)
@@ -145,8 +153,10 @@ static int parse_call(Parser *p, const Token *name, Expr *object, Expr **ret) {
         char *copy = pool_alloc(p->pool, name->size + 1);
         memcpy(copy, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
-                return expr_fail(p->error, name->at, "no %s of this name: there are %s", object ? "method" : "function",
-                                 object ? "size, startsWith, endsWith and contains" : "int, uint, double, string, bool, dyn, type and size");
+                return expr_fail(p->error, name->at, "no %s of this name: there are %s",
+                                 object ? "method" : "function",
+                                 object ? "size, startsWith, endsWith and contains"
+                                        : "int, uint, double, string, bool, dyn, type and size");
         Expr *e = expr_new(p, EXPR_CALL, name->at, copy, 0);
         e->method = object != NULL;
         int r = next(p);
@@ -184,8 +194,10 @@ static int parse_name(Parser *p, Expr **ret) {
                 { "true", { .type = EXPR_BOOL, .boolean = true } }, { "false", { .type = EXPR_BOOL } },
                 { "null", { .type = EXPR_NULL } },
         };
-        static const char *const reserved[] = { "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-                                                "let", "loop", "package", "namespace", "return", "var", "void", "while" };
+        static const char *const reserved[] = { "as",   "break",    "const",     "continue", "else",
+                                                "for",  "function", "if",        "import",   "let",
+                                                "loop", "package",  "namespace", "return",   "var",
+                                                "void", "while" };
         Token name = p->token;
         for (size_t i = 0; i < ARRAY_SIZE(constants); i++)
                 if (is_word(p, constants[i].word)) {
@@ -280,7 +292,8 @@ static int parse_suffixes(Parser *p, Expr **e) {
         return 0;
 }
 
-/* A row of ! or of -; the last - before a number belongs to it, which alone makes -9223372036854775808 possible. */
+/* A row of ! or of -; the last - before a number belongs to it, which alone makes -9223372036854775808
+ * possible. */
 static int parse_unary(Parser *p, Expr **ret) {
         const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
         size_t n = 0;
@@ -292,7 +305,8 @@ static int parse_unary(Parser *p, Expr **ret) {
         }
         if (r < 0)
                 return r;
-        bool sign = name && *name == '-' && p->token.type == TOKEN_LITERAL && p->token.value.type & (EXPR_INT | EXPR_DOUBLE);
+        bool sign = name && *name == '-' && p->token.type == TOKEN_LITERAL &&
+                    p->token.value.type & (EXPR_INT | EXPR_DOUBLE);
         n -= sign;
         r = sign ? parse_literal(p, true, ret) : parse_primary(p, ret);
         if (r >= 0)
@@ -344,7 +358,8 @@ static int parse_expr(Parser *p, Expr **ret) {
                 if (!is_operator(p, "?"))
                         break;
                 if (n >= EXPR_MAX_HEIGHT)
-                        return expr_fail(p->error, p->token.at, "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
+                        return expr_fail(p->error, p->token.at,
+                                         "more than %u operators in each other or in a row", EXPR_MAX_HEIGHT);
                 open = list_grow(open, n + 1);
                 Expr *e = open[n++] = expr_new(p, EXPR_CONDITION, p->token.at, NULL, 3);
                 r = set_arg(p, e, 0, last);
@@ -380,7 +395,8 @@ static int parse(Parser *p, Expr **ret) {
         if (r >= 0)
                 r = parse_expr(p, ret);
         if (r >= 0 && p->token.type != TOKEN_END)
-                return expr_fail(p->error, p->token.at, "the expression should end here, or an operator should stand here");
+                return expr_fail(p->error, p->token.at,
+                                 "the expression should end here, or an operator should stand here");
         return r;
 }
 
@@ -400,11 +416,13 @@ static char *locate(const char *text, const ExprError *error) {
 }
 
 /* As nodeadm does: what int() takes is an int. */
-static int convert_result(Pool *pool, const char *text, const ExprValue *value, int64_t *ret, ExprError *error) {
+static int convert_result(Pool *pool, const char *text, const ExprValue *value, int64_t *ret,
+                          ExprError *error) {
         const ExprOverload *o = expr_overload(NULL, "int", false, &value->type, 1);
         ExprValue result;
         if (!o)
-                return expr_fail(error, text, "the result is of type %s and not a number", expr_type_name(value->type));
+                return expr_fail(error, text, "the result is of type %s and not a number",
+                                 expr_type_name(value->type));
         const char *why = o->call(&(ExprCall){ pool, o->name, value }, &result);
         if (why)
                 return expr_fail(error, text, "the result is %s", why);
@@ -415,7 +433,12 @@ static int convert_result(Pool *pool, const char *text, const ExprValue *value, 
 int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why) {
         _cleanup_(pool_done) Pool pool = {};
         ExprError error = {};
-        Parser p = { .text = text, .at = text, .variables = variables, .n_variables = n, .pool = &pool, .error = &error };
+        Parser p = { .text = text,
+                     .at = text,
+                     .variables = variables,
+                     .n_variables = n,
+                     .pool = &pool,
+                     .error = &error };
         Expr *e = NULL;
         ExprType type;
         ExprValue value = {};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the expression evaluator hand to each other: text → tokens (expr-lex.c) → a tree (expr.c) → types and a
- * value (expr-eval.c), by one table of overloads (expr-functions.c). Everybody else uses expr_evaluate() of doc.h. */
+/* What the parts of the expression evaluator hand to each other: text → tokens (expr-lex.c) → a tree (expr.c)
+ * → types and a value (expr-eval.c), by one table of overloads (expr-functions.c). Everybody else uses
+ * expr_evaluate() of doc.h. */
 #include "base/str.h"
 #include <stdint.h>
 
@@ -11,7 +12,14 @@
 
 /* One bit each, so that a set of them says what a subexpression can be before it is evaluated. */
 typedef enum ExprType {
-        EXPR_NULL = 1, EXPR_BOOL = 2, EXPR_INT = 4, EXPR_UINT = 8, EXPR_DOUBLE = 16, EXPR_STRING = 32, EXPR_LIST = 64, EXPR_TYPE = 128,
+        EXPR_NULL = 1,
+        EXPR_BOOL = 2,
+        EXPR_INT = 4,
+        EXPR_UINT = 8,
+        EXPR_DOUBLE = 16,
+        EXPR_STRING = 32,
+        EXPR_LIST = 64,
+        EXPR_TYPE = 128,
         EXPR_NUMBER = EXPR_INT | EXPR_UINT | EXPR_DOUBLE,
         EXPR_ANY = 255,
 } ExprType;
@@ -41,7 +49,8 @@ typedef struct Token {
         TokenType type;
         const char *at;
         size_t size;
-        ExprValue value;        /* of a literal; an int holds its magnitude in u, since only the parser knows the sign */
+        ExprValue value;        /* of a literal; an int holds its magnitude in
+                                 * u, since only the parser knows the sign */
 } Token;
 /* Reads one token at *at and moves behind it. Returns NULL, or what is wrong with it. */
 _must_check_ const char *expr_lex(Pool *pool, const char **at, Token *ret);
@@ -66,17 +75,20 @@ typedef struct ExprOverload {
         unsigned n;
         ExprType args[2], result;
         ExprFunction call;      /* returns NULL, or why there is no value */
-        enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;       /* operators are functions */
+        /* operators are functions */
+        enum { EXPR_AS_FUNCTION = 1, EXPR_AS_METHOD = 2, EXPR_AS_BOTH = 3 } form;
 } ExprOverload;
-/* The first overload of that name and form that takes arguments of such types, looking from start on; NULL when there is none.
- * With n == SIZE_MAX types are not asked: is there such a function at all? */
-const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method, const ExprType *types, size_t n);
+/* The first overload of that name and form that takes arguments of such types, looking from start on; NULL
+ * when there is none. With n == SIZE_MAX types are not asked: is there such a function at all? */
+const ExprOverload *expr_overload(const ExprOverload *start, const char *name, bool method,
+                                  const ExprType *types, size_t n);
 const char *expr_type_name(ExprType type);      /* "dyn" for a set */
 _must_check_ int expr_type_from_name(const char *name, size_t size, ExprType *ret);
 bool expr_equal(const ExprValue *a, const ExprValue *b);
 
 typedef struct ExprError { const char *at; char *text; } ExprError;     /* text is owned */
-/* What types the value can have; refuses what can never have one, in branches that are not taken too, as cel-go does. */
+/* What types the value can have; refuses what can never have one, in branches that are not taken too, as
+ * cel-go does. */
 _must_check_ int expr_check(const Expr *e, ExprType *ret, ExprError *error);
 _must_check_ int expr_eval(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error);
 /* Sets the error and returns -EINVAL. */

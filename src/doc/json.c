@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it refuses surrogate pairs,
- * keys over 1024 bytes and a line end before the colon. Numbers keep their text, which jansson would lose. Whatever is not
- * exactly JSON is left to YAML. */
+ * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it refuses
+ * surrogate pairs, keys over 1024 bytes and a line end before the colon. Numbers keep their text, which
+ * jansson would lose. Whatever is not exactly JSON is left to YAML. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -52,7 +52,8 @@ static bool read_unicode(Reader *r) {
 
         if (!take_hex(r, &high))
                 return false;
-        if (high >= 0xd800 && high < 0xdc00 && r->end - r->next >= 6 && r->next[0] == '\\' && r->next[1] == 'u') {
+        if (high >= 0xd800 && high < 0xdc00 && r->end - r->next >= 6 && r->next[0] == '\\' &&
+            r->next[1] == 'u') {
                 const char *back = r->next;
                 r->next += 2;
                 if (!take_hex(r, &low))
@@ -212,7 +213,10 @@ static int read_value(Reader *r) {
 int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         Diag found = {};
         _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found };
-        Reader reader = { .next = blob->data + start, .end = blob->data + blob->size, .line = MAX(blob->at.line, 1u), .builder = &builder };
+        Reader reader = { .next = blob->data + start,
+                          .end = blob->data + blob->size,
+                          .line = MAX(blob->at.line, 1u),
+                          .builder = &builder };
         int r = read_value(&reader);
 
         text_done(&reader.text);

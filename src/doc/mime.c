@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser reads (Python's email
- * package) and in some points more: user data is written by hand and by templates, and a node that does not boot is the worst
- * answer to a missing blank line. The letters M and a number are rules of the user data's specification. */
+ * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser reads
+ * (Python's email package) and in some points more: user data is written by hand and by templates, and a node
+ * that does not boot is the worst answer to a missing blank line. The letters M and a number are rules of the
+ * user data's specification. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -10,8 +11,10 @@
 #include <strings.h>
 
 typedef struct Line { const char *text; size_t size; } Line;            /* without its line end */
-typedef struct Cursor { const char *next, *end; unsigned line; } Cursor; /* line: the number of the one at next */
-typedef struct Headers { char *type, *encoding; } Headers;              /* values, unfolded; NULL where absent */
+/* line: the number of the one at next */
+typedef struct Cursor { const char *next, *end; unsigned line; } Cursor;
+/* values, unfolded; NULL where absent */
+typedef struct Headers { char *type, *encoding; } Headers;
 
 typedef struct Splitter {
         const char *wanted;             /* the content type that is looked for */
@@ -59,8 +62,8 @@ static bool line_starts_with(Line l, const char *prefix) {
         return l.size >= strlen(prefix) && memcmp(l.text, prefix, strlen(prefix)) == 0;
 }
 
-/* Length of the name when this line is a header, else 0 (M3). The four keys of a NodeConfig look like headers and are none, and
- * neither is the beginning of a JSON text or of a delimiter. */
+/* Length of the name when this line is a header, else 0 (M3). The four keys of a NodeConfig look like headers
+ * and are none, and neither is the beginning of a JSON text or of a delimiter. */
 static size_t header_name(Line l) {
         static const char *const keys[] = { "apiVersion", "kind", "metadata", "spec" };
         size_t n = 0, quotes;
@@ -73,7 +76,8 @@ static size_t header_name(Line l) {
                 return 0;
         quotes = n > 2 && (l.text[0] == '"' || l.text[0] == '\'') && l.text[n - 1] == l.text[0];
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-                if (strlen(keys[i]) == n - 2 * quotes && memcmp(l.text + quotes, keys[i], n - 2 * quotes) == 0)
+                if (strlen(keys[i]) == n - 2 * quotes &&
+                    memcmp(l.text + quotes, keys[i], n - 2 * quotes) == 0)
                         return 0;
         return n;
 }
@@ -90,7 +94,8 @@ static char *header_value(Cursor *c, size_t name) {
         return text_take(&value);
 }
 
-/* Up to the empty line, which is skipped, or to the first line that is no header, which is left. Of equal ones the first counts. */
+/* Up to the empty line, which is skipped, or to the first line that is no header, which is left. Of equal
+ * ones the first counts. */
 static void headers_read(Cursor *c, Headers *ret) {
         Line l;
 
@@ -104,9 +109,11 @@ static void headers_read(Cursor *c, Headers *ret) {
                 if (name == 0)
                         return;
                 value = header_value(c, name);
-                if (!ret->type && name == strlen("Content-Type") && strncasecmp(l.text, "Content-Type", name) == 0)
+                if (!ret->type && name == strlen("Content-Type") &&
+                    strncasecmp(l.text, "Content-Type", name) == 0)
                         ret->type = str_strip(value);
-                if (!ret->encoding && name == strlen("Content-Transfer-Encoding") && strncasecmp(l.text, "Content-Transfer-Encoding", name) == 0)
+                if (!ret->encoding && name == strlen("Content-Transfer-Encoding") &&
+                    strncasecmp(l.text, "Content-Transfer-Encoding", name) == 0)
                         ret->encoding = str_strip(value);
         }
 }
@@ -140,7 +147,8 @@ static char *quoted_value(const char **p) {
         return NULL;
 }
 
-/* The boundary parameter (M4), without blanks at its end, which cannot be part of it (RFC 2046, 5.1.1). NULL: none, or empty. */
+/* The boundary parameter (M4), without blanks at its end, which cannot be part of it (RFC 2046, 5.1.1). NULL:
+ * none, or empty. */
 static char *boundary_of(const char *type) {
         const char *p = type + strcspn(type, "; \t");
 
@@ -177,10 +185,13 @@ static Delimiter delimiter_of(Line l, const char *boundary, size_t n) {
                 return DELIMITER_NONE;
         l.text += n + 2;
         l.size -= n + 2;
-        return line_starts_with(l, "--") ? DELIMITER_CLOSE : line_is_blank(l) ? DELIMITER_OPEN : DELIMITER_NONE;
+        return line_starts_with(l, "--") ? DELIMITER_CLOSE
+               : line_is_blank(l)        ? DELIMITER_OPEN
+                                         : DELIMITER_NONE;
 }
 
-/* One line without its line end. True when it goes on in the next one. What is malformed stays as it stands (RFC 2045, 6.7). */
+/* One line without its line end. True when it goes on in the next one. What is malformed stays as it stands
+ * (RFC 2045, 6.7). */
 static bool add_quoted_printable(Text *out, const char *s, size_t n) {
         while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\t'))
                 n--;
@@ -250,7 +261,8 @@ static void add_part(Splitter *s, const Cursor *body, const Headers *h) {
                 s->r = r;
 }
 
-/* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word (M11). */
+/* Text behind the closing delimiter is not read; a NodeConfig that somebody appended there is worth a word
+ * (M11). */
 static void check_epilogue(Splitter *s, Cursor c) {
         Line l;
 
@@ -258,15 +270,17 @@ static void check_epilogue(Splitter *s, Cursor c) {
                 Position at = { s->at.source, 0, c.line };
                 if (line_starts_with(l, "apiVersion: node.eks.aws/"))
                         s->warned_epilogue = true;
-                else if (header_name(l) == strlen("Content-Type") && strncasecmp(l.text, "Content-Type", strlen("Content-Type")) == 0) {
+                else if (header_name(l) == strlen("Content-Type") &&
+                         strncasecmp(l.text, "Content-Type", strlen("Content-Type")) == 0) {
                         size_t n = strlen("Content-Type:"), m = strlen(s->wanted);
                         n += blanks(l.text + n, l.size - n);
                         s->warned_epilogue = l.size - n >= m && strncasecmp(l.text + n, s->wanted, m) == 0;
                 }
                 if (s->warned_epilogue)
-                        diag_warn(s->diag, "config-after-closing-boundary", &at, NULL,
-                                  "this looks like a NodeConfig, but it stands behind the closing delimiter of the message, where "
-                                  "nothing is read; move it in front of that line");
+                        diag_warn_at(s->diag, "config-after-closing-boundary", &at, NULL,
+                                     "this looks like a NodeConfig, but it stands behind the closing "
+                                     "delimiter of the message, where "
+                                     "nothing is read; move it in front of that line");
         }
 }
 
@@ -303,8 +317,9 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                 walk(s, part, depth);
         if (!any) {
                 Position at = { s->at.source, 0, first };
-                diag_warn(s->diag, "no-parts", &at, NULL, "the boundary that this multipart declares never appears, so it has no parts; "
-                          "a part begins with a line of -- and the boundary alone");
+                diag_warn_at(s->diag, "no-parts", &at, NULL,
+                             "the boundary that this multipart declares never appears, so it has no parts; "
+                             "a part begins with a line of -- and the boundary alone");
         }
 }
 
@@ -313,14 +328,15 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
         _cleanup_(freep) char *boundary = boundary_of(type);
 
         if (depth > DOC_MAX_MIME) {
-                int r = diag_error(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
-                                   "multiparts are nested deeper here than the limit of %u", DOC_MAX_MIME);
+                int r = diag_error_at(s->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                                      "multiparts are nested deeper here than the limit of %u", DOC_MAX_MIME);
                 s->r = s->r < 0 ? s->r : r;
         } else if (boundary)
                 walk_parts(s, body, boundary, depth + 1);
         else
-                diag_warn(s->diag, "no-parts", &at, NULL,
-                          "this multipart declares no boundary, so it has no parts; its Content-Type needs boundary=\"...\"");
+                diag_warn_at(s->diag, "no-parts", &at, NULL,
+                             "this multipart declares no boundary, so it has no parts; its Content-Type "
+                             "needs boundary=\"...\"");
 }
 
 /* One entity: headers and a body. depth counts multiparts, from 1. */
@@ -394,7 +410,9 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         _cleanup_(freep) char *dedented = NULL;
         _cleanup_(headers_done) Headers h = {};
         Blobs parts = {};
-        Splitter s = { .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts, .diag = diag };
+        Splitter s = {
+                .wanted = content_type, .at = { .source = message->at.source }, .parts = &parts, .diag = diag
+        };
         size_t indent, size;
 
         if (message->size >= 3 && memcmp(c.next, mark, 3) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The nodes of a document: one pool of memory for each document, a stack of what is open, anchors, merge keys
- * (https://yaml.org/type/merge.html), duplicate keys, and the limits on depth and nodes. An alias costs as many nodes and as
- * much depth as what it stands for, although in memory it is shared. */
+ * (https://yaml.org/type/merge.html), duplicate keys, and the limits on depth and nodes. An alias costs as
+ * many nodes and as much depth as what it stands for, although in memory it is shared. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -131,18 +131,22 @@ static int count_nodes(Builder *b, unsigned line, size_t n, bool by_alias) {
         if (b->nodes <= DOC_MAX_NODES)
                 return 0;
         if (b->alias_nodes > 0)
-                return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL, "with its aliases expanded this document passes the "
-                                  "limit of %u nodes here; use fewer aliases (*name)", DOC_MAX_NODES);
-        return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
-                          "this document passes the limit of %u nodes (keys, values, lists and maps) here", DOC_MAX_NODES);
+                return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                                     "with its aliases expanded this document passes the "
+                                     "limit of %u nodes here; use fewer aliases (*name)",
+                                     DOC_MAX_NODES);
+        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                             "this document passes the limit of %u nodes (keys, values, lists and maps) here",
+                             DOC_MAX_NODES);
 }
 
 static int check_depth(Builder *b, unsigned line, size_t height) {
         Position at = builder_position(b, line);
         if (b->n_frames + height <= DOC_MAX_DEPTH)
                 return 0;
-        return diag_error(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
-                          "maps and lists are nested deeper here than the depth limit of %u allows", DOC_MAX_DEPTH);
+        return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                             "maps and lists are nested deeper here than the depth limit of %u allows",
+                             DOC_MAX_DEPTH);
 }
 
 /* The newest anchor of a name counts, also while its node is still open. Returns its number + 1. */
@@ -150,11 +154,15 @@ static size_t anchor_add(Builder *b, const char *name, Node *node) {
         if (!name)
                 return 0;
         *GROW(b->anchors, b->n_anchors, b->anchors_room) =
-                (Anchor){ .name = pool_text(&b->pool, name, strlen(name)), .node = node, .size = 1, .open = node->type != NODE_SCALAR };
+                (Anchor){ .name = pool_text(&b->pool, name, strlen(name)),
+                          .node = node,
+                          .size = 1,
+                          .open = node->type != NODE_SCALAR };
         if (b->n_anchors == 1 || 2 * b->n_anchors > b->anchor_index.room) {
                 index_reset(&b->anchor_index, 2 * b->n_anchors);
                 for (size_t i = 0; i < b->n_anchors; i++)
-                        *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, b->anchors[i].name) = (uint32_t)(i + 1);
+                        *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, b->anchors[i].name) =
+                                (uint32_t)(i + 1);
         } else
                 *index_slot(&b->anchor_index, b->anchors, sizeof *b->anchors, name) = (uint32_t)b->n_anchors;
         return b->n_anchors;
@@ -169,8 +177,8 @@ static int check_key(Builder *b, NodeType type, unsigned line) {
         Position at = builder_position(b, line);
         if (type == NODE_SCALAR || !wants_key(b))
                 return 0;
-        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                          "a key must be a text, and this one is a %s", type == NODE_MAP ? "map" : "list");
+        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                             "a key must be a text, and this one is a %s", type == NODE_MAP ? "map" : "list");
 }
 
 /* A finished node finds its place: the root, an item of a list, a key, or the value of the last key. */
@@ -185,11 +193,13 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
         f = &b->frames[b->n_frames - 1];
         if (wants_key(b)) {
                 if (strlen(node->text) != node->n)
-                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "a key has a NUL character in it");
+                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                             "a key has a NUL character in it");
                 f->key = node;
                 return 0;
         }
-        *GROW(b->pending, b->n_pending, b->pending_room) = (Pending){ .key = TAKE_PTR(f->key), .value = node };
+        *GROW(b->pending, b->n_pending, b->pending_room) =
+                (Pending){ .key = TAKE_PTR(f->key), .value = node };
         f->height = MAX(f->height, height);
         return 0;
 }
@@ -200,7 +210,11 @@ int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
-        *node = (Node){ .type = NODE_SCALAR, .plain = plain, .line = line, .n = n, .text = pool_text(&b->pool, text, n) };
+        *node = (Node){ .type = NODE_SCALAR,
+                        .plain = plain,
+                        .line = line,
+                        .n = n,
+                        .text = pool_text(&b->pool, text, n) };
         anchor_add(b, anchor, node);
         return place(b, node, line, 0);
 }
@@ -216,8 +230,10 @@ int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
                 return r;
         node = pool_new(&b->pool, sizeof *node);
         *node = (Node){ .type = type, .line = line };
-        *GROW(b->frames, b->n_frames, b->frames_room) =
-                (Frame){ .node = node, .first = b->n_pending, .nodes = b->nodes - 1, .anchor = anchor_add(b, anchor, node) };
+        *GROW(b->frames, b->n_frames, b->frames_room) = (Frame){ .node = node,
+                                                                 .first = b->n_pending,
+                                                                 .nodes = b->nodes - 1,
+                                                                 .anchor = anchor_add(b, anchor, node) };
         return 0;
 }
 
@@ -228,11 +244,12 @@ int builder_alias(Builder *b, unsigned line, const char *name) {
         int r;
 
         if (i == 0)
-                return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "an alias (*name) without an anchor (&name) before it");
+                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                     "an alias (*name) without an anchor (&name) before it");
         a = &b->anchors[i - 1];
         if (a->open)
-                return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                  "an alias (*name) stands inside the very node that its anchor names");
+                return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                     "an alias (*name) stands inside the very node that its anchor names");
         r = check_key(b, a->node->type, line);
         if (r >= 0)
                 r = check_depth(b, line, a->height);
@@ -254,14 +271,16 @@ static void warn_duplicate(Builder *b, const Node *key, unsigned first) {
         if (++b->duplicates > MAX_DUPLICATE_WARNINGS)
                 return;
         path = builder_path(b, key->text);
-        diag_warn(b->diag, "duplicate-key", &at, path, "this key stands on line %u already; only the last one counts%s", first,
-                  b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
+        diag_warn_at(b->diag, "duplicate-key", &at, path,
+                     "this key stands on line %u already; only the last one counts%s", first,
+                     b->duplicates == MAX_DUPLICATE_WARNINGS ? " (further ones are not listed)" : "");
 }
 
 /* Members of from that node does not have yet. */
 static void merge_map(Builder *b, Node *node, const Node *from) {
         for (size_t i = 0; i < from->n; i++) {
-                uint32_t *slot = index_slot(&b->member_index, node->members, sizeof *node->members, from->members[i].key);
+                uint32_t *slot = index_slot(&b->member_index, node->members, sizeof *node->members,
+                                            from->members[i].key);
                 if (*slot > 0)
                         continue;
                 node->members[node->n++] = from->members[i];
@@ -276,8 +295,8 @@ static int merge_value(Builder *b, Node *node, const Node *value, unsigned line)
         for (size_t i = 0; i < (list ? value->n : 1); i++) {
                 const Node *from = list ? value->items[i] : value;
                 if (from->type != NODE_MAP)
-                        return diag_error(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                          "the merge key << wants a map or a list of maps");
+                        return diag_error_at(b->diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                             "the merge key << wants a map or a list of maps");
                 merge_map(b, node, from);
         }
         return 0;
@@ -315,7 +334,8 @@ static int complete_map(Builder *b, Node *node, const Pending *pending, size_t n
                         warn_duplicate(b, key, node->members[*slot - 1].line);
                 else
                         *slot = (uint32_t)++node->n;
-                node->members[*slot - 1] = (Member){ .key = key->text, .line = key->line, .value = pending[i].value };
+                node->members[*slot - 1] =
+                        (Member){ .key = key->text, .line = key->line, .value = pending[i].value };
         }
         return merge ? merge_value(b, node, merge->value, merge->key->line) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Puts the nodes of one document together, whatever syntax they were read from. Keeps no C stack: depth is a counter. Only
- * the readers in this folder use it. */
+/* Puts the nodes of one document together, whatever syntax they were read from. Keeps no C stack: depth is a
+ * counter. Only the readers in this folder use it. */
 #include "doc/doc.h"
 
 /* Hash table from text to a position in somebody's array, whose items begin with a const char * key. */
@@ -11,7 +11,8 @@ typedef struct Anchor { const char *name; Node *node; size_t size; unsigned heig
 typedef struct Pending { Node *key, *value; } Pending;
 typedef struct Frame {                  /* a list or a map that is not complete yet */
         Node *node, *key;               /* key: of a map, read and still without its value */
-        size_t first, nodes, anchor;    /* first of its pending members; nodes before it; its anchor's number + 1, or 0 */
+        size_t first, nodes, anchor;    /* first of its pending members; nodes before
+                                         * it; its anchor's number + 1, or 0 */
         unsigned height;                /* of the highest member so far */
 } Frame;
 
@@ -30,7 +31,8 @@ typedef struct Builder {
 void builder_done(Builder *b);
 
 /* In the order of the text. anchor may be NULL. All leave a diagnostic when they fail. */
-_must_check_ _nonnull(1, 4) int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size_t n, const char *anchor);
+_must_check_ _nonnull(1, 4) int builder_scalar(Builder *b, unsigned line, bool plain, const char *text,
+                                               size_t n, const char *anchor);
 _must_check_ _nonnull(1) int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor);
 _must_check_ _nonnull_ int builder_close(Builder *b);
 _must_check_ _nonnull_ int builder_alias(Builder *b, unsigned line, const char *name);
@@ -41,6 +43,6 @@ _nonnull_ Document builder_take(Builder *b);
 _nonnull_ bool node_is_null(const Node *n);
 _nonnull(1) void documents_add(Documents *d, Document item);
 
-/* One JSON text (RFC 8259) and nothing else → one document. -EBADMSG, without a diagnostic, when it is not JSON; then it may
- * still be YAML. start is where the text begins in blob, behind a byte order mark. */
+/* One JSON text (RFC 8259) and nothing else → one document. -EBADMSG, without a diagnostic, when it is not
+ * JSON; then it may still be YAML. start is where the text begins in blob, behind a byte order mark. */
 _must_check_ _nonnull_ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a plain scalar
- * (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that way. Dates stay text. */
+ * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a plain
+ * scalar (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that way.
+ * Dates stay text. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -9,9 +10,12 @@
 #include <errno.h>
 #include <math.h>
 
-static const char *const true_words[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON" };
-static const char *const false_words[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF" };
-static const char *const special_floats[] = { ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF" };
+static const char *const true_words[] = { "y",    "Y",    "yes", "Yes", "YES", "true",
+                                          "True", "TRUE", "on",  "On",  "ON" };
+static const char *const false_words[] = { "n",     "N",     "no",  "No",  "NO", "false",
+                                           "False", "FALSE", "off", "Off", "OFF" };
+static const char *const special_floats[] = { ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
+                                              "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF" };
 
 static bool one_of(const char *text, const char *const *words, size_t n) {
         for (size_t i = 0; i < n; i++)
@@ -20,9 +24,13 @@ static bool one_of(const char *text, const char *const *words, size_t n) {
         return false;
 }
 
-/* 0x1F, 0o17, 017 and 0b11 as Go's ParseInt with base 0 takes them: the digits behind the prefix, and their base. */
+/* 0x1F, 0o17, 017 and 0b11 as Go's ParseInt with base 0 takes them: the digits behind the prefix, and their
+ * base. */
 static const char *number_base(const char *s, unsigned *ret) {
-        static const struct { char letter; unsigned base; } prefixes[] = { { 'x', 16 }, { 'o', 8 }, { 'b', 2 } };
+        static const struct {
+                char letter;
+                unsigned base;
+        } prefixes[] = { { 'x', 16 }, { 'o', 8 }, { 'b', 2 } };
 
         *ret = 10;
         if (s[0] != '0' || s[1] == '\0')
@@ -47,10 +55,13 @@ static int parse_integer(const char *s, bool *ret_negative, uint64_t *ret) {
         if (*d == '\0')
                 return -EINVAL;
         for (; *d; d++) {
-                unsigned digit = isdigit((unsigned char)*d) ? (unsigned)(*d - '0') : isalpha((unsigned char)*d) ? (unsigned)((*d | 0x20) - 'a') + 10 : 99;
+                unsigned digit = isdigit((unsigned char)*d)   ? (unsigned)(*d - '0')
+                                 : isalpha((unsigned char)*d) ? (unsigned)((*d | 0x20) - 'a') + 10
+                                                              : 99;
                 if (digit >= base)
                         return -EINVAL;
-                if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+                if (__builtin_mul_overflow(value, base, &value) ||
+                    __builtin_add_overflow(value, digit, &value))
                         return -ERANGE;
         }
         *ret = value;

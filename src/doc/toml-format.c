@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value. In each table what fits on a line comes first and
- * tables come last: a header ends the table above it, so a key written behind it would land in the wrong one. */
+ * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value. In each table what fits on a
+ * line comes first and tables come last: a header ends the table above it, so a key written behind it would
+ * land in the wrong one. */
 #include "doc/doc.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-/* A header repeats the names of all tables above it: a long one above many tables would grow with the square of the input. */
+/* A header repeats the names of all tables above it: a long one above many tables would grow with the square
+ * of the input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
 /* [[x]] can say this: an array of tables only, and at least one. */
@@ -40,7 +42,8 @@ static void add_string(Text *t, const char *s, size_t size) {
 
 static void add_key(Text *t, const char *key, size_t size) {
         size_t bare = 0;
-        while (bare < size && key[bare] && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", key[bare]))
+        while (bare < size && key[bare] &&
+               strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-", key[bare]))
                 bare++;
         if (size > 0 && bare == size)
                 text_add_bytes(t, key, size);
@@ -48,7 +51,8 @@ static void add_key(Text *t, const char *key, size_t size) {
                 add_string(t, key, size);
 }
 
-/* The shortest form that reads back as the same number; without a point or an exponent it would be an integer. */
+/* The shortest form that reads back as the same number; without a point or an exponent it would be an
+ * integer. */
 static int add_real(Text *t, double value) {
         if (!isfinite(value))
                 return -EINVAL;

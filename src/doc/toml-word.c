@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A word of TOML without quotes → a number or a boolean (https://toml.io/en/v1.0.0#integer and below): four bases, underscores
- * between digits, an error where 64 bits or a double do not suffice. */
+ * A word of TOML without quotes → a number or a boolean (https://toml.io/en/v1.0.0#integer and below): four
+ * bases, underscores between digits, an error where 64 bits or a double do not suffice. */
 #include "doc/doc.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@ static size_t count_digits(const char *s, int base) {
         return n;
 }
 
-/* [+-] integer [. digits] [e [+-] digits], without a leading zero. Returns what it is: 0 neither, 1 an integer, 2 a real. */
+/* [+-] integer [. digits] [e [+-] digits], without a leading zero. Returns what it is: 0 neither, 1 an
+ * integer, 2 a real. */
 static int decimal_form(const char *s) {
         static const char *const marks[] = { ".", "eE" };
         int form = 1;
@@ -81,7 +82,8 @@ static int parse_decimal(const char *s, json_t **ret, const char **ret_why) {
                 }
                 *ret_why = "an integer that does not fit into 64 bits";
         } else {
-                double value = strtod(s, NULL);         /* nothing calls setlocale(): the decimal point is a point */
+                /* nothing calls setlocale(): the decimal point is a point */
+                double value = strtod(s, NULL);
                 if (isfinite(value)) {
                         *ret = json_real(value);
                         return 0;
@@ -103,7 +105,10 @@ static char *drop_underscores(const char *word, int base) {
 }
 
 int toml_parse_word(const char *word, json_t **ret, const char **ret_why) {
-        static const struct { const char *prefix; int base; } bases[] = { { "0x", 16 }, { "0o", 8 }, { "0b", 2 } };
+        static const struct {
+                const char *prefix;
+                int base;
+        } bases[] = { { "0x", 16 }, { "0o", 8 }, { "0b", 2 } };
         int base = 10;
         for (size_t i = 0; i < ARRAY_SIZE(bases); i++)
                 if (startswith(word, bases[i].prefix))
@@ -114,7 +119,8 @@ int toml_parse_word(const char *word, json_t **ret, const char **ret_why) {
         }
         _cleanup_(freep) char *plain = drop_underscores(word, base);
         if (!plain) {
-                *ret_why = is_digit(*word) ? "an underscore that is not between two digits" : why_no_value(word);
+                *ret_why =
+                        is_digit(*word) ? "an underscore that is not between two digits" : why_no_value(word);
                 return -EINVAL;
         }
         return base == 10 ? parse_decimal(plain, ret, ret_why) : parse_based(plain + 2, base, ret, ret_why);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass: time grows with the text alone. JSON cannot hold
- * dates, NaN and infinity: they are refused with their line. What is accepted and what it means agrees with Python's tomllib,
- * which tests/toml-oracle.py checks; so does the one thing that the specification leaves open: a line end in a string is "\n". */
+ * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass: time grows with the text
+ * alone. JSON cannot hold dates, NaN and infinity: they are refused with their line. What is accepted and
+ * what it means agrees with Python's tomllib, which tests/toml-oracle.py checks; so does the one thing that
+ * the specification leaves open: a line end in a string is "\n". */
 #include "base/str.h"
 #include "doc/doc.h"
 
 #include <errno.h>
 
-/* How a table came to be decides who may add to it later. What is not listed is closed: scalars, inline tables, inline arrays. */
+/* How a table came to be decides who may add to it later. What is not listed is closed: scalars, inline
+ * tables, inline arrays. */
 typedef enum Kind {
         KIND_CLOSED,
         KIND_IMPLIED,           /* only named on the way to another one: [a.b] implies a */
@@ -147,7 +149,9 @@ static int parse_unicode(Parser *p, unsigned digits, Text *ret) {
         for (unsigned i = 0; i < digits; i++) {
                 int value = hex_digit(peek(p));
                 if (value < 0)
-                        return fail(p, from, digits == 4 ? "\\u needs four hexadecimal digits" : "\\U needs eight hexadecimal digits");
+                        return fail(p, from,
+                                    digits == 4 ? "\\u needs four hexadecimal digits"
+                                                : "\\U needs eight hexadecimal digits");
                 c = c << 4 | (unsigned long)value;
                 p->at++;
         }
@@ -182,7 +186,8 @@ static int parse_escape(Parser *p, bool multi, Text *ret) {
         return 0;
 }
 
-/* Quotes inside a string: true if they end it. Up to two may stand right before the three that end a multi-line one. */
+/* Quotes inside a string: true if they end it. Up to two may stand right before the three that end a
+ * multi-line one. */
 static bool parse_quotes(Parser *p, char quote, bool multi, Text *ret) {
         size_t n = 0, last = multi ? 5 : 1, needed = multi ? 3 : 1;
         while (n < last && accept(p, quote))
@@ -205,7 +210,8 @@ static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
         }
         for (;;) {
                 const char *run = p->at;
-                while (p->at < p->end && *p->at != quote && !(*p->at == '\\' && quote == '"') && !is_control(*p->at))
+                while (p->at < p->end && *p->at != quote && !(*p->at == '\\' && quote == '"') &&
+                       !is_control(*p->at))
                         p->at++;
                 text_add_bytes(ret, run, (size_t)(p->at - run));
                 if (p->at == p->end)
@@ -233,7 +239,9 @@ static int parse_key(Parser *p, Text *ret) {
         if (peek(p) == '"' || peek(p) == '\'') {
                 int r = parse_string(p, false, ret);
                 /* TOML allows it; neither the documents here nor containerd can hold it. */
-                return r >= 0 && ret->size > 0 && memchr(ret->data, 0, ret->size) ? fail(p, from, "a key with a zero byte in it") : r;
+                return r >= 0 && ret->size > 0 && memchr(ret->data, 0, ret->size)
+                               ? fail(p, from, "a key with a zero byte in it")
+                               : r;
         }
         while (is_bare(peek(p)))
                 p->at++;
@@ -260,8 +268,8 @@ static int deeper(Parser *p, unsigned *depth) {
         return 0;
 }
 
-/* From a table into the one that a key with more behind it names; made if it is not there. way is KIND_IMPLIED in a header and
- * KIND_DOTTED before a value. */
+/* From a table into the one that a key with more behind it names; made if it is not there. way is
+ * KIND_IMPLIED in a header and KIND_DOTTED before a value. */
 static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
         json_t *next = child_get(c->table, key);
         int r = deeper(p, &c->depth);
@@ -278,7 +286,9 @@ static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
                 if (r < 0)
                         return r;
         } else if (kind == KIND_CLOSED)
-                return fail(p, p->at, "part of a key that already has a value, or an inline table or array, which cannot grow");
+                return fail(p, p->at,
+                            "part of a key that already has a value, or an inline table or array, which "
+                            "cannot grow");
         else if (way == KIND_DOTTED && (kind == KIND_HEADER || kind == KIND_ARRAY))
                 return fail(p, p->at, "a dotted key into a table that has a header of its own");
         else if (way == KIND_DOTTED)
@@ -346,7 +356,8 @@ static int parse_header(Parser *p, json_t *root, Cursor *ret) {
         if (r < 0)
                 return r;
         if (!accept(p, ']') || (array && !accept(p, ']')))
-                return fail(p, p->at, array ? "a header that does not end in ]]" : "a header that does not end in ]");
+                return fail(p, p->at,
+                            array ? "a header that does not end in ]]" : "a header that does not end in ]");
         r = array ? open_array_element(p, &c, &key) : open_table(p, &c, &key);
         if (r >= 0)
                 *ret = c;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The outer layers of user data and of a message's parts: base64 (RFC 4648), then gzip (RFC 1952), each recognised by content
- * alone, since launch templates, terraform and consoles encode once more or once less than their users know. */
+ * The outer layers of user data and of a message's parts: base64 (RFC 4648), then gzip (RFC 1952), each
+ * recognised by content alone, since launch templates, terraform and consoles encode once more or once less
+ * than their users know. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -66,7 +67,8 @@ char *base64_encode(const void *data, size_t size) {
         char *out = xcalloc((size + 2) / 3 * 4 + 1, 1), *p = out;
 
         for (size_t i = 0; i < size; i += 3) {
-                uint32_t bits = (uint32_t)in[i] << 16 | (i + 1 < size ? (uint32_t)in[i + 1] << 8 : 0) | (i + 2 < size ? in[i + 2] : 0);
+                uint32_t bits = (uint32_t)in[i] << 16 | (i + 1 < size ? (uint32_t)in[i + 1] << 8 : 0) |
+                                (i + 2 < size ? in[i + 2] : 0);
                 *p++ = base64_alphabet[bits >> 18];
                 *p++ = base64_alphabet[bits >> 12 & 63];
                 *p++ = i + 1 < size ? base64_alphabet[bits >> 6 & 63] : '=';
@@ -110,13 +112,13 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
         int r;
 
         if (blob->size > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK)
-                return diag_error(diag, -ENOMEM, CAUSE_INTERNAL, at, NULL, "gzip: zlib cannot be used");
+                return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, at, NULL, "gzip: zlib cannot be used");
         r = inflate_members(&z, &out);
         problem = out.size <= DOC_MAX_BYTES ? gzip_problem(&z, r) : NULL;
         inflateEnd(&z);
         if (problem)
-                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, at, NULL,
-                                  "the gzip data cannot be trusted: %s; compress it again", problem);
+                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, at, NULL,
+                                     "the gzip data cannot be trusted: %s; compress it again", problem);
         free(blob->data);
         blob->size = out.size;
         blob->data = text_take(&out);
@@ -124,7 +126,8 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
 }
 
 int doc_unpack(Blob *blob, Diag *diag) {
-        /* Lines inside of a layer mean nothing: of a part it helps to know where it begins, of the whole not even that. */
+        /* Lines inside of a layer mean nothing: of a part it helps to know where it begins, of the whole not
+         * even that. */
         Position at = { blob->at.source, blob->at.part, blob->at.part > 0 ? blob->at.line : 0 };
         char *plain;
         size_t size;
@@ -141,7 +144,7 @@ int doc_unpack(Blob *blob, Diag *diag) {
                 blob->at.line = 1;
         }
         if (r >= 0 && blob->size > DOC_MAX_BYTES)
-                r = diag_error(diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
-                               "unpacked, this is larger than the limit of %u bytes", DOC_MAX_BYTES);
+                r = diag_error_at(diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
+                                  "unpacked, this is larger than the limit of %u bytes", DOC_MAX_BYTES);
         return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * XML → the texts at one path, as answers of AWS's Query APIs are read. Names are compared as written: the answers put all
- * elements into one default namespace. A document type, and with it every entity of its own, is refused. */
+ * XML → the texts at one path, as answers of AWS's Query APIs are read. Names are compared as written: the
+ * answers put all elements into one default namespace. A document type, and with it every entity of its own,
+ * is refused. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -61,8 +62,9 @@ static void XMLCALL characters(void *data, const XML_Char *text, int size) {
                 text_add_bytes(&w->text, text, (size_t)size);
 }
 
-static void XMLCALL doctype_begins(void *data, const XML_Char *name _unused_, const XML_Char *system_id _unused_,
-                                   const XML_Char *public_id _unused_, int has_subset _unused_) {
+static void XMLCALL doctype_begins(void *data, const XML_Char *name _unused_,
+                                   const XML_Char *system_id _unused_, const XML_Char *public_id _unused_,
+                                   int has_subset _unused_) {
         Walk *w = data;
         XML_StopParser(w->parser, XML_FALSE);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. libyaml's events carry exact lines
- * and need no recursion. libyaml is stricter about tabs than rule D5 in three harmless places, see Feed. */
+ * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. libyaml's events
+ * carry exact lines and need no recursion. libyaml is stricter about tabs than rule D5 in three harmless
+ * places, see Feed. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -9,9 +10,10 @@
 #include <errno.h>
 #include <yaml.h>
 
-/* Gives libyaml the text line by line, so that its state at the beginning of each line is known here. Tabs in front of a line
- * become blanks where they cannot indent block structure: inside flow collections (libyaml refuses them behind a plain scalar
- * that ends the line before), and before a comment or an empty rest, unless that may be the text of a block scalar. */
+/* Gives libyaml the text line by line, so that its state at the beginning of each line is known here. Tabs in
+ * front of a line become blanks where they cannot indent block structure: inside flow collections (libyaml
+ * refuses them behind a plain scalar that ends the line before), and before a comment or an empty rest,
+ * unless that may be the text of a block scalar. */
 typedef struct Feed {
         const char *next, *end;
         yaml_parser_t *parser;
@@ -29,12 +31,14 @@ static size_t line_length(const char *s, const char *end) {
 static bool ends_in_block_header(const char *s, size_t n) {
         while (n > 0 && isspace((unsigned char)s[n - 1]))
                 n--;
-        for (size_t i = 0; i < 2 && n > 0 && (s[n - 1] == '+' || s[n - 1] == '-' || isdigit((unsigned char)s[n - 1])); i++)
+        for (size_t i = 0;
+             i < 2 && n > 0 && (s[n - 1] == '+' || s[n - 1] == '-' || isdigit((unsigned char)s[n - 1])); i++)
                 n--;
         return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
 }
 
-/* Rather one time too often than too seldom: every # behind a blank may begin the comment behind the header. */
+/* Rather one time too often than too seldom: every # behind a blank may begin the comment behind the
+ * header. */
 static bool may_open_block(const char *s, size_t n) {
         for (size_t i = 1; i < n; i++)
                 if (s[i] == '#' && isblank((unsigned char)s[i - 1]) && ends_in_block_header(s, i))
@@ -42,8 +46,9 @@ static bool may_open_block(const char *s, size_t n) {
         return ends_in_block_header(s, n);
 }
 
-/* libyaml looks up to three characters ahead before it asks for more. Brackets among them are not yet counted; an opening one
- * is a bracket only where flow is open already or a token begins, otherwise it may be text. */
+/* libyaml looks up to three characters ahead before it asks for more. Brackets among them are not yet
+ * counted; an opening one is a bracket only where flow is open already or a token begins, otherwise it may be
+ * text. */
 static bool inside_flow(const yaml_parser_t *p) {
         const unsigned char *s = p->buffer.pointer;
         int level = p->flow_level;
@@ -118,7 +123,8 @@ static size_t line_at_offset(const Blob *blob, size_t offset) {
         return line;
 }
 
-/* libyaml counts one line more at the end of the text; people look for the last one that has something in it. */
+/* libyaml counts one line more at the end of the text; people look for the last one that has something in
+ * it. */
 static size_t last_line(const Blob *blob) {
         size_t n = blob->size;
         while (n > 0 && isspace((unsigned char)blob->data[n - 1]))
@@ -134,24 +140,28 @@ static unsigned source_line(const Blob *blob, size_t line) {
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
-        size_t last = last_line(blob), line = MIN(p->problem_mark.line, last), context = MIN(p->context_mark.line, last);
+        size_t last = last_line(blob), line = MIN(p->problem_mark.line, last),
+               context = MIN(p->context_mark.line, last);
 
         if (p->error == YAML_READER_ERROR)
                 line = line_at_offset(blob, start + p->problem_offset);
         at.line = source_line(blob, line);
-        if (strstr(problem, "tab character") || (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
-                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
-                                  "not YAML: a tab stands where only blanks can indent; use blanks");
+        if (strstr(problem, "tab character") ||
+            (streq(problem, "found character that cannot start any token") && tab_indents(blob, line)))
+                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                                     "not YAML: a tab stands where only blanks can indent; use blanks");
         if (p->error == YAML_READER_ERROR || !p->context || context == line)
-                return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", problem);
-        return diag_error(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s (%s that begins on line %u)",
-                          problem, p->context, source_line(blob, context));
+                return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL, "not YAML: %s", problem);
+        return diag_error_at(diag, -EBADMSG, CAUSE_SYNTAX, &at, NULL,
+                             "not YAML: %s (%s that begins on line %u)", problem, p->context,
+                             source_line(blob, context));
 }
 
-/* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it as text behind
- * any tag that it does not know, too. */
+/* A scalar may mean something else than its text unless it is quoted or tagged as a string; go-yaml takes it
+ * as text behind any tag that it does not know, too. */
 static bool is_plain(const yaml_event_t *e) {
-        static const char *const resolved[] = { YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG, "tag:yaml.org,2002:merge" };
+        static const char *const resolved[] = { YAML_NULL_TAG, YAML_BOOL_TAG, YAML_INT_TAG, YAML_FLOAT_TAG,
+                                                "tag:yaml.org,2002:merge" };
         const char *tag = (const char *)e->data.scalar.tag;
 
         if (!tag)
@@ -185,8 +195,8 @@ static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Doc
 
         switch (e->type) {
         case YAML_SCALAR_EVENT:
-                return builder_scalar(b, line, is_plain(e), (const char *)e->data.scalar.value, e->data.scalar.length,
-                                      (const char *)e->data.scalar.anchor);
+                return builder_scalar(b, line, is_plain(e), (const char *)e->data.scalar.value,
+                                      e->data.scalar.length, (const char *)e->data.scalar.anchor);
         case YAML_SEQUENCE_START_EVENT:
                 return builder_open(b, NODE_LIST, line, (const char *)e->data.sequence_start.anchor);
         case YAML_MAPPING_START_EVENT:
@@ -204,7 +214,8 @@ static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Doc
         }
 }
 
-static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, Documents *documents, Diag *diag) {
+static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, Documents *documents,
+                        Diag *diag) {
         _cleanup_(builder_done) Builder b = { .at = blob->at, .diag = diag };
 
         for (;;) {
@@ -224,11 +235,13 @@ static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, D
 static int yaml_text_parse(const Blob *blob, size_t start, Documents *documents, Diag *diag) {
         yaml_parser_t parser;
         Feed feed = { .next = blob->data + start, .end = blob->data + blob->size, .parser = &parser };
-        bool utf16 = blob->size >= 2 && (memcmp(blob->data, "\xff\xfe", 2) == 0 || memcmp(blob->data, "\xfe\xff", 2) == 0);
+        bool utf16 = blob->size >= 2 &&
+                     (memcmp(blob->data, "\xff\xfe", 2) == 0 || memcmp(blob->data, "\xfe\xff", 2) == 0);
         int r;
 
         if (!yaml_parser_initialize(&parser))
-                return diag_error(diag, -ENOMEM, CAUSE_INTERNAL, &blob->at, NULL, "no memory for the YAML parser");
+                return diag_error_at(diag, -ENOMEM, CAUSE_INTERNAL, &blob->at, NULL,
+                                     "no memory for the YAML parser");
         if (utf16)
                 yaml_parser_set_input_string(&parser, (const unsigned char *)blob->data, blob->size);
         else {

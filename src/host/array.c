@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/block/md* → Arrays, by name. What they are made of is told by their slaves, in any state: an array that udev has put
- * together in part is inactive and holds its members all the same (kernel: Documentation/admin-guide/md.rst). */
+ * /sys/block/md* → Arrays, by name. What they are made of is told by their slaves, in any state: an array
+ * that udev has put together in part is inactive and holds its members all the same (kernel:
+ * Documentation/admin-guide/md.rst). */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -33,7 +34,8 @@ static int read_state(const Root *root, Array *a, const char *state, Diag *diag)
         if (r >= 0)
                 r = read_attribute(root, a->name, "md/degraded", &degraded, diag);
         a->disks = leading_number(disks);
-        a->degraded = leading_number(degraded) > 0 || streq(state, "broken");   /* a raid0 that lost a member */
+        /* a raid0 that lost a member */
+        a->degraded = leading_number(degraded) > 0 || streq(state, "broken");
         return r;
 }
 
@@ -51,7 +53,9 @@ static int read_array(const Root *root, const char *name, const char *state, Arr
         if (r < 0)
                 return r;
         r = root_list(root, slaves, &a->members);
-        return r == -ENOENT ? 0 : r < 0 ? fact_error(diag, r, slaves, "what this array is made of is not known") : 0;
+        return r == -ENOENT ? 0
+               : r < 0      ? fact_error(diag, r, slaves, "what this array is made of is not known")
+                            : 0;
 }
 
 int detect_arrays(const Root *root, Storage *s, Diag *diag) {

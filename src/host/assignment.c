@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of /etc/default → the value of one name in it. Such files are read by shells and by systemd's EnvironmentFile=; what both take
- * for the same plain word is understood here: no expansion, no value over several lines. */
+ * A file of /etc/default → the value of one name in it. Such files are read by shells and by systemd's
+ * EnvironmentFile=; what both take for the same plain word is understood here: no expansion, no value over
+ * several lines. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -9,7 +10,8 @@
 
 #define BLANKS " \t\r"
 
-/* The word at p, without quotes, up to a blank; -EINVAL for what a shell would expand or what is not closed. */
+/* The word at p, without quotes, up to a blank; -EINVAL for what a shell would expand or what is not
+ * closed. */
 static int read_word(const char *p, char **ret) {
         Text t = {};
         char quote = 0;

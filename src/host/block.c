@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/block → Disks, by name. Disks are told apart by the model their controller reports, never by kernel name: names change
- * from boot to boot. Loop, RAM, md and dm devices have no device behind them and are left out. */
+ * /sys/block → Disks, by name. Disks are told apart by the model their controller reports, never by kernel
+ * name: names change from boot to boot. Loop, RAM, md and dm devices have no device behind them and are left
+ * out. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -35,7 +36,8 @@ static int read_optional(const Root *root, const char *path, char **ret, Diag *d
 }
 
 int block_use(const Root *root, const char *name, char ***ret_partitions, char ***ret_holders, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("/sys/block/%s", name), *holders_path = xasprintf("%s/holders", path);
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s", name),
+                              *holders_path = xasprintf("%s/holders", path);
         _cleanup_(strv_freep) char **entries = NULL, **partitions = NULL, **holders = NULL;
 
         int r = root_list(root, path, &entries);
@@ -56,14 +58,16 @@ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag) {
         _cleanup_(freep) char *path = xasprintf("/sys/block/%s/size", name);
         uint64_t sectors = 0;
         int r = root_read_u64(root, path, &sectors);
-        if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret))        /* always of 512 bytes, whatever the disk's own */
+        /* always of 512 bytes, whatever the disk's own */
+        if (r >= 0 && __builtin_mul_overflow(sectors, 512, ret))
                 r = -ERANGE;
         return r < 0 ? fact_error(diag, r, path, "the size of this disk is not known") : 0;
 }
 
 int disks_look_closer(const Root *root, Host *h, Diag *diag) {
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
-                _cleanup_(freep) char *number = xasprintf("/sys/block/%s/dev", d->name), *ro = xasprintf("/sys/block/%s/ro", d->name);
+                _cleanup_(freep) char *number = xasprintf("/sys/block/%s/dev", d->name),
+                                      *ro = xasprintf("/sys/block/%s/ro", d->name);
                 uint64_t value = 0;
                 int r = read_optional(root, number, &d->number, diag);
                 if (r < 0)
@@ -77,7 +81,8 @@ int disks_look_closer(const Root *root, Host *h, Diag *diag) {
 }
 
 static int read_disk(const Root *root, const char *name, const char *path, Disk *d, Diag *diag) {
-        _cleanup_(freep) char *model = xasprintf("%s/device/model", path), *serial = xasprintf("%s/device/serial", path);
+        _cleanup_(freep) char *model = xasprintf("%s/device/model", path),
+                              *serial = xasprintf("%s/device/serial", path);
 
         d->name = xstrdup(name);
         int r = read_optional(root, model, &d->model, diag);
@@ -92,7 +97,8 @@ static int read_disk(const Root *root, const char *name, const char *path, Disk 
         return r;
 }
 
-/* 1 for a disk that programs can use: a device is behind it, and it is no path of a multipath NVMe namespace. */
+/* 1 for a disk that programs can use: a device is behind it, and it is no path of a multipath NVMe
+ * namespace. */
 static int is_disk(const Root *root, const char *path) {
         _cleanup_(freep) char *device = xasprintf("%s/device", path), *hidden = xasprintf("%s/hidden", path);
         uint64_t value = 0;
@@ -114,7 +120,8 @@ static void disk_clear(Disk *d) {
         *d = (Disk){};
 }
 
-/* The next of them. Volumes are detached while they are looked at, and controllers give up: such a disk is not there. */
+/* The next of them. Volumes are detached while they are looked at, and controllers give up: such a disk is
+ * not there. */
 static int add_disk(const Root *root, const char *name, const char *path, Host *h, Diag *diag) {
         _cleanup_(diag_done) Diag found = {};
         int r = read_disk(root, name, path, &h->disks[h->n_disks], &found);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls, each a sentence that names it.
- * Counted from the bus alone: whether a device that is there works is the drivers' to say, later. */
+ * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls, each
+ * a sentence that names it. Counted from the bus alone: whether a device that is there works is the drivers'
+ * to say, later. */
 #include "host/detect.h"
 #include "host/tables.h"
 
@@ -17,11 +18,19 @@ typedef struct Part {
         const char *advice;
 } Part;
 static const Part gpu_part = { "GPU", "GPUs", "gpu", pci_is_gpu, CAUSE_GPU_MISSING, ADVICE };
-static const Part nvswitch_part = { "NVSwitch", "NVSwitches", "switch", pci_is_nvswitch, CAUSE_NVSWITCH, ADVICE };
-static const Part connectx_part = { "ConnectX function that leads to the NVSwitches", "ConnectX functions that lead to the NVSwitches",
-                                    "switch", pci_is_connectx, CAUSE_NVSWITCH, ADVICE };
-static const Part efa_part = { "EFA device", "EFA devices", "efa", pci_is_efa, CAUSE_EFA,
-                               "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE };
+static const Part nvswitch_part = { "NVSwitch",      "NVSwitches",   "switch",
+                                    pci_is_nvswitch, CAUSE_NVSWITCH, ADVICE };
+static const Part connectx_part = { "ConnectX function that leads to the NVSwitches",
+                                    "ConnectX functions that lead to the NVSwitches",
+                                    "switch",
+                                    pci_is_connectx,
+                                    CAUSE_NVSWITCH,
+                                    ADVICE };
+static const Part efa_part = {
+        "EFA device", "EFA devices",
+        "efa",        pci_is_efa,
+        CAUSE_EFA,    "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE
+};
 
 static void add(Host *h, Cause cause, char *text) {
         h->shortfalls = xrealloc(h->shortfalls, h->n_shortfalls + 1, sizeof *h->shortfalls);
@@ -39,8 +48,8 @@ static char **addresses_of(const Host *h, bool (*is)(const PciDevice *)) {
         return list;
 }
 
-/* "10:1c.0|10:1d.0" → those that are not in there; NULL where that has an address which is not in the list, so that the list is not of
- * this machine. */
+/* "10:1c.0|10:1d.0" → those that are not in there; NULL where that has an address which is not in the list,
+ * so that the list is not of this machine. */
 static char **missing_from(const char *list, char *const *there) {
         char **missing = NULL;
         size_t known = 0;
@@ -70,10 +79,16 @@ static void count_part(Host *h, const Part *part, unsigned expected, const char 
                 return;
         size_t lack = expected - have;
         missing = missing_addresses(machine_type(h), part, there);
-        bool named = strv_length(missing) == lack;      /* not where the configuration expects fewer than there can be */
+        /* not where the configuration expects fewer than there can be */
+        bool named = strv_length(missing) == lack;
         _cleanup_(freep) char *list = strv_join(named ? missing : there, ", ");
-        add(h, part->cause, xasprintf("%zu of %u %s %s missing (%s): %s%s; %s", lack, expected, expected == 1 ? part->one : part->many,
-                                      lack == 1 ? "is" : "are", by, named ? "" : have ? "only there are " : "none is there", list, part->advice));
+        add(h, part->cause,
+            xasprintf("%zu of %u %s %s missing (%s): %s%s; %s", lack, expected,
+                      expected == 1 ? part->one : part->many, lack == 1 ? "is" : "are", by,
+                      named  ? ""
+                      : have ? "only there are "
+                             : "none is there",
+                      list, part->advice));
 }
 
 /* ---- all of it ---- */
@@ -95,14 +110,17 @@ static void count_stores(const Config *config, Host *h) {
         Text t = {};
         for (size_t i = 0; i < h->n_disks; i++)
                 if (h->disks[i].kind == DISK_INSTANCE_STORE)
-                        text_add(&t, "%s%s (%s)", have++ ? ", " : "", h->disks[i].name, h->disks[i].serial ?: "no serial number");
+                        text_add(&t, "%s%s (%s)", have++ ? ", " : "", h->disks[i].name,
+                                 h->disks[i].serial ?: "no serial number");
         _cleanup_(freep) char *list = text_take(&t);
         if (config->instance.storage.strategy != STORAGE_NONE || have >= expected)
                 return;
-        add(h, CAUSE_DISKS, xasprintf("%u of %u instance store%s %s missing (%s): %s%s; " ADVICE, expected - have, expected,
-                                      expected == 1 ? "" : "s", expected - have == 1 ? "is" : "are",
-                                      config->instance.storage.expected_disks ? "spec.instance.localStorage.expectedDisks" : h->type->name,
-                                      have ? "only there are " : "none is there", list));
+        add(h, CAUSE_DISKS,
+            xasprintf("%u of %u instance store%s %s missing (%s): %s%s; " ADVICE, expected - have, expected,
+                      expected == 1 ? "" : "s", expected - have == 1 ? "is" : "are",
+                      config->instance.storage.expected_disks ? "spec.instance.localStorage.expectedDisks"
+                                                              : h->type->name,
+                      have ? "only there are " : "none is there", list));
 }
 
 /* Nodes without CPUs are GPUs' memory. Without any node the kernel does not tell. */
@@ -115,10 +133,12 @@ static void count_nodes(Host *h, const InstanceType *t) {
         _cleanup_(freep) char *list = text_take(&ids);
         if (!t || have == 0 || t->numa_nodes < 0 || have >= (unsigned)t->numa_nodes)
                 return;
-        add(h, CAUSE_NUMA, xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in all; "
-                                     "unless the kernel was started with numa=off, " ADVICE,
-                                     (unsigned)t->numa_nodes - have, t->numa_nodes, t->numa_nodes - (int)have == 1 ? "is" : "are", t->name,
-                                     list, h->cpus));
+        add(h, CAUSE_NUMA,
+            xasprintf("%u of %d NUMA nodes with CPUs %s missing (%s): only there is node %s, with %u CPUs in "
+                      "all; "
+                      "unless the kernel was started with numa=off, " ADVICE,
+                      (unsigned)t->numa_nodes - have, t->numa_nodes,
+                      t->numa_nodes - (int)have == 1 ? "is" : "are", t->name, list, h->cpus));
 }
 
 void take_census(const Config *config, Host *h) {
@@ -127,7 +147,9 @@ void take_census(const Config *config, Host *h) {
         const InstanceOptions *o = &config->instance;
 
         if (h->gpus.doubt)
-                add(h, CAUSE_GPU_CLASS, xasprintf("%s; %s", h->gpus.doubt, endswith(h->gpus.doubt, ONLY_ROOT) ? "as root this can be told" : ADVICE));
+                add(h, CAUSE_GPU_CLASS,
+                    xasprintf("%s; %s", h->gpus.doubt,
+                              endswith(h->gpus.doubt, ONLY_ROOT) ? "as root this can be told" : ADVICE));
         if (t && t->gpu_pci)
                 count_part(h, &gpu_part, h->gpus.expected, by);
         count_switches(h, t, by);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that udev, mkfs and lsblk go by.
- * Behind the signature of an md member its own superblock is read (linux/raid/md_p.h; md(4)). */
+ * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that udev,
+ * mkfs and lsblk go by. Behind the signature of an md member its own superblock is read (linux/raid/md_p.h;
+ * md(4)). */
 #include "host/content.h"
 
 #include "base/library.h"
@@ -66,7 +67,8 @@ static char *read_at(int fd, void *data, size_t size, uint64_t offset) {
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        return xasprintf("reading at byte %ju: %s", (uintmax_t)offset + done, n < 0 ? strerror(errno) : "nothing is there");
+                        return xasprintf("reading at byte %ju: %s", (uintmax_t)offset + done,
+                                         n < 0 ? strerror(errno) : "nothing is there");
                 done += (size_t)n;
         }
         return NULL;
@@ -77,8 +79,8 @@ static char *value_of(blkid_probe p, const char *name) {
         return blkid.lookup_value(p, name, &data, NULL) == 0 ? xstrdup(data) : NULL;
 }
 
-/* libblkid takes some errors of reading for the absence of a signature: a disk is blank only if both ends of it, where tables and
- * superblocks lie, can be read. */
+/* libblkid takes some errors of reading for the absence of a signature: a disk is blank only if both ends of
+ * it, where tables and superblocks lie, can be read. */
 static int take_blank(int fd, uint64_t size, Content *c) {
         size_t part = (size_t)MIN(size, 64ULL << 10);
         _cleanup_(freep) char *data = xcalloc(part, 1), *error = read_at(fd, data, part, 0);
@@ -107,15 +109,18 @@ static int take_ambivalent(blkid_probe p, Content *c) {
 
 /* MD calls them members of an array, whoever's metadata it is (mdadm(8): imsm, ddf). */
 static bool is_raid(const char *type) {
-        return streq(type, "linux_raid_member") || streq(type, "isw_raid_member") || streq(type, "ddf_raid_member");
+        return streq(type, "linux_raid_member") || streq(type, "isw_raid_member") ||
+               streq(type, "ddf_raid_member");
 }
 
 static int take_raid(int fd, blkid_probe p, Content *c) {
-        _cleanup_(freep) char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"), *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
+        _cleanup_(freep) char *where = value_of(p, "SBMAGIC_OFFSET"), *version = value_of(p, "VERSION"),
+                              *block = xcalloc(MD_SUPERBLOCK_SIZE, 1);
         uint64_t offset = 0;
 
         c->kind = CONTENT_RAID_MEMBER;
-        if (!streq(c->type, "linux_raid_member") || !version || !startswith(version, "1.") || !where || parse_u64(where, &offset) < 0)
+        if (!streq(c->type, "linux_raid_member") || !version || !startswith(version, "1.") || !where ||
+            parse_u64(where, &offset) < 0)
                 return 0;
         char *error = read_at(fd, block, MD_SUPERBLOCK_SIZE, offset);
         if (error)
@@ -126,7 +131,8 @@ static int take_raid(int fd, blkid_probe p, Content *c) {
 }
 
 static int take_values(int fd, blkid_probe p, Content *c) {
-        _cleanup_(freep) char *usage = value_of(p, "USAGE"), *table = value_of(p, "PTTYPE"), *broken = value_of(p, "SBBADCSUM");
+        _cleanup_(freep) char *usage = value_of(p, "USAGE"), *table = value_of(p, "PTTYPE"),
+                              *broken = value_of(p, "SBBADCSUM");
         bool filesystem = usage && streq(usage, "filesystem");
 
         c->type = value_of(p, "TYPE");
@@ -152,8 +158,9 @@ static int probe(int fd, uint64_t size, Content *c) {
                 return unreadable(c, xstrdup(strerror(errno)));
         blkid.enable_superblocks(p, 1);
         /* With BADCSUM, for a file system that lost a bit of its superblock is not nothing. */
-        blkid.set_superblocks_flags(p, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL | BLKID_SUBLKS_UUID |
-                                       BLKID_SUBLKS_VERSION | BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+        blkid.set_superblocks_flags(p, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL |
+                                               BLKID_SUBLKS_UUID | BLKID_SUBLKS_VERSION | BLKID_SUBLKS_MAGIC |
+                                               BLKID_SUBLKS_BADCSUM);
         blkid.enable_partitions(p, 1);
         errno = 0;
         switch (blkid.do_safeprobe(p)) {
@@ -179,8 +186,10 @@ static int probe_file(int fd, Content *c, Diag *diag) {
                 return unreadable(c, xstrdup(size < 0 ? strerror(errno) : "its size is 0"));
         pthread_once(&blkid_once, load_blkid);
         if (blkid_error)
-                return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL, NULL, NULL, "libblkid.so.1, which tells what lies on a disk, cannot "
-                                  "be loaded: %s; install libblkid1", blkid_error);
+                return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
+                                  "libblkid.so.1, which tells what lies on a disk, cannot "
+                                  "be loaded: %s; install libblkid1",
+                                  blkid_error);
         /* md writes past the page cache of a member: take what the disk says and not what it said. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         return probe(fd, (uint64_t)size, c);
@@ -211,7 +220,8 @@ void content_done(Content *c) {
 }
 
 bool content_unfinished(const Content *c) {
-        return (c->kind == CONTENT_FILESYSTEM || c->kind == CONTENT_OTHER) && c->label && streq(c->label, LABEL_UNFINISHED);
+        return (c->kind == CONTENT_FILESYSTEM || c->kind == CONTENT_OTHER) && c->label &&
+               streq(c->label, LABEL_UNFINISHED);
 }
 
 /* Content.type of what is no file system, in words. */
@@ -234,7 +244,9 @@ static void describe_other(const Content *c, Text *t) {
 }
 
 static void describe_member(const Content *c, Text *t) {
-        static const char *const levels[] = { [0] = "raid0", [1] = "raid1", [4] = "raid4", [5] = "raid5", [6] = "raid6", [10] = "raid10" };
+        static const char *const levels[] = {
+                [0] = "raid0", [1] = "raid1", [4] = "raid4", [5] = "raid5", [6] = "raid6", [10] = "raid10"
+        };
         const RaidMember *m = &c->raid;
 
         if (!m->uuid) {

@@ -1,39 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The detectors of this folder; host_detect() calls them in turn. Each fills its own part of Host and only looks. What a plain
- * container lacks (PCI, NUMA, disks) may be missing; what is there and cannot be understood is an error with the path and why. */
+/* The detectors of this folder; host_detect() calls them in turn. Each fills its own part of Host and only
+ * looks. What a plain container lacks (PCI, NUMA, disks) may be missing; what is there and cannot be
+ * understood is an error with the path and why. */
 #include "host/host.h"
 
 #include <pthread.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
-/* Is the word in the device's vital product data? 1, 0, or why that is not known; -ETIMEDOUT where reading takes longer than `until`. */
-_must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word, uint64_t until);
-/* h->gpus and h->shortfalls, from what the other detectors found and the instance type; of the machine itself it reads no more than
- * vital product data, where that decides, and /etc/default/mig. Wants everything else of h. */
+/* Is the word in the device's vital product data? 1, 0, or why that is not known; -ETIMEDOUT where reading
+ * takes longer than `until`. */
+_must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word,
+                                       uint64_t until);
+/* h->gpus and h->shortfalls, from what the other detectors found and the instance type; of the machine itself
+ * it reads no more than vital product data, where that decides, and /etc/default/mig. Wants everything else
+ * of h. */
 _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
-#define ONLY_ROOT ", only root can"     /* ends a doubt of the GPUs' class that says nothing of the machine, but of who looked */
+#define ONLY_ROOT ", only root can"     /* ends a doubt of the GPUs' class that says
+                                         * nothing of the machine, but of who looked */
 #define BOARD 8                 /* GPUs of a machine that has a whole board of them */
-const InstanceType *machine_type(const Host *h);                /* by the firmware's word, else the metadata service's; or NULL */
+/* by the firmware's word, else the metadata service's; or NULL */
+const InstanceType *machine_type(const Host *h);
 bool pci_is_nvswitch(const PciDevice *d);
-bool pci_is_connectx(const PciDevice *d);                       /* on NVLink 5 boards some of them lead to the switches */
+/* on NVLink 5 boards some of them lead to the switches */
+bool pci_is_connectx(const PciDevice *d);
 unsigned count_devices(const Host *h, bool (*is)(const PciDevice *));
 /* What the machine should have and has not → h->shortfalls. Wants h->gpus. */
 _nonnull_ void take_census(const Config *config, Host *h);
-/* "A=1\nexport B='2'\n" as a shell reads it, as far as there is nothing in it that only a shell can know: the last value of a
- * name; NULL where it is not set, or empty. -EINVAL where the value is more than a plain word. */
+/* "A=1\nexport B='2'\n" as a shell reads it, as far as there is nothing in it that only a shell can know: the
+ * last value of a name; NULL where it is not set, or empty. -EINVAL where the value is more than a plain
+ * word. */
 _must_check_ _nonnull_ int assignment_find(const char *text, const char *name, char **ret);
 _must_check_ _nonnull_ int detect_disks(const Root *root, Host *h, Diag *diag);
 _nonnull_ void disks_clear(Host *h);
 /* What only storage wants to know of them: number and read_only. */
 _must_check_ _nonnull_ int disks_look_closer(const Root *root, Host *h, Diag *diag);
-/* Of any whole block device: kernel names of its partitions and of what is built on it (md, dm); NULL where there are none. */
-_must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions, char ***ret_holders, Diag *diag);
+/* Of any whole block device: kernel names of its partitions and of what is built on it (md, dm); NULL where
+ * there are none. */
+_must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions,
+                                     char ***ret_holders, Diag *diag);
 _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag);
-DiskKind disk_kind(const char *model);                          /* what its controller calls itself; NULL: DISK_OTHER */
-/* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and reads the disks
- * anew then). Fewer than expected is no error here: the planner says which. Wants h->type. */
-_must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag);
+/* what its controller calls itself; NULL: DISK_OTHER */
+DiskKind disk_kind(const char *model);
+/* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and
+ * reads the disks anew then). Fewer than expected is no error here: the planner says which. Wants h->type. */
+_must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options,
+                                          Host *h, Diag *diag);
 _nonnull_ void storage_clear(Storage *s);
 /* The parts of it. detect_arrays(): sysfs alone. detect_mounts(): /proc/self/mountinfo. */
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
@@ -45,22 +57,36 @@ _nonnull_ void mount_units_clear(Storage *s);
 _must_check_ _nonnull_ bool mount_unit_parse(const char *text, MountUnit *ret);
 /* Do two paths name the same place, as text: "//", "/./" and a slash at the end say nothing? */
 _nonnull_ bool path_same(const char *a, const char *b);
-/* One path, with its mount looked up in s. What lies below it is counted where its file system holds at least `from` bytes. */
-_must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret, Diag *diag);
+/* One path, with its mount looked up in s. What lies below it is counted where its file system holds at least
+ * `from` bytes. */
+_must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, const Storage *s,
+                                            uint64_t from, Directory *ret, Diag *diag);
 /* Is storage to be looked at? */
 _nonnull_ bool storage_wanted(const Config *config, const HostOptions *options);
 _must_check_ _nonnull_ int detect_nics(const Root *root, Host *h, Diag *diag);
 _nonnull_ void nics_clear(Host *h);
-_must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);        /* CPUs, MemTotal, NUMA nodes, huge pages */
+/* CPUs, MemTotal, NUMA nodes, huge pages */
+_must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);
 /* kubelet, containerd, driver, and which optional programs are there. */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);
-/* h->instance from the cache and the metadata service, or assumed; all but the private DNS name. Wants h->product_name. */
-_must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h,
-                                           Diag *diag);
-/* The private DNS name, where kubelet is to have it and no cache knew it: one question to EC2. aside: on a thread of its own, while
- * the disks are waited for and looked at; no other call of aws/ until name_take(), which must follow and waits for the answer. */
-typedef struct NameQuestion { Ec2 ec2; const char *id; char *name; int result; Diag diag; bool running; pthread_t thread; } NameQuestion;
-_nonnull_ void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q);
+/* h->instance from the cache and the metadata service, or assumed; all but the private DNS name. Wants
+ * h->product_name. */
+_must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options,
+                                           Host *h, Diag *diag);
+/* The private DNS name, where kubelet is to have it and no cache knew it: one question to EC2. aside: on a
+ * thread of its own, while the disks are waited for and looked at; no other call of aws/ until name_take(),
+ * which must follow and waits for the answer. */
+typedef struct NameQuestion {
+        Ec2 ec2;
+        const char *id;
+        char *name;
+        int result;
+        Diag diag;
+        bool running;
+        pthread_t thread;
+} NameQuestion;
+_nonnull_ void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside,
+                        NameQuestion *q);
 _must_check_ _nonnull_ int name_take(NameQuestion *q, Host *h, Diag *diag);
 /* Everything of h for a machine of options->instance_type. */
 _must_check_ _nonnull_ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as mount(2) will. */
+ * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as mount(2)
+ * will. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -15,7 +16,8 @@
 static int open_nearest(const Root *root, const char *path) {
         _cleanup_(freep) char *part = xstrdup(path);
         int fd;
-        while ((fd = root_open(root, part, O_PATH | O_DIRECTORY)) == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
+        while ((fd = root_open(root, part, O_PATH | O_DIRECTORY)) == -ENOENT || fd == -ENOTDIR ||
+               fd == -ELOOP) {
                 char *slash = strrchr(part, '/');
                 if (!slash || !part[1])
                         break;
@@ -32,7 +34,8 @@ static char *name_of(int fd) {
         return xstrdup(target);
 }
 
-/* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls it. */
+/* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls
+ * it. */
 static char *real_path(const Root *root, int fd) {
         int top = root_open(root, "/", O_PATH | O_DIRECTORY);
         if (top < 0)
@@ -45,8 +48,10 @@ static char *real_path(const Root *root, int fd) {
 
 /* File systems that are no place for data. */
 static bool is_virtual(const char *type) {
-        static const char *const types[] = { "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "securityfs", "debugfs", "tracefs",
-                                             "configfs", "pstore", "bpf", "efivarfs", "mqueue", "hugetlbfs", "binfmt_misc", "fusectl", "nsfs" };
+        static const char *const types[] = { "proc",        "sysfs",      "devtmpfs", "devpts",  "cgroup",
+                                             "cgroup2",     "securityfs", "debugfs",  "tracefs", "configfs",
+                                             "pstore",      "bpf",        "efivarfs", "mqueue",  "hugetlbfs",
+                                             "binfmt_misc", "fusectl",    "nsfs" };
         for (size_t i = 0; i < ARRAY_SIZE(types); i++)
                 if (streq(types[i], type))
                         return true;
@@ -71,7 +76,8 @@ static int count_bytes(int fd, uint64_t *ret) {
         _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
         uint64_t sum = 0;
         int r = 0;
-        FTS *tree = fts_open((char *[]){ path, NULL }, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_XDEV | FTS_NOCHDIR, NULL);
+        FTS *tree = fts_open((char *[]){ path, NULL }, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_XDEV | FTS_NOCHDIR,
+                             NULL);
         if (!tree)
                 return -errno;
         for (FTSENT *e; r == 0 && (errno = 0, e = fts_read(tree));) {
@@ -126,14 +132,17 @@ static int look_at(const Root *root, const Storage *s, uint64_t from, Directory 
         return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
 }
 
-int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret, Diag *diag) {
+int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret,
+                     Diag *diag) {
         Directory d = { .path = xstrdup(path), .empty = true };
         int r = look_at(root, s, from, &d);
         if (r < 0) {
                 free(d.path);
                 free(d.real);
                 free(d.on);
-                return r == -EACCES || r == -EPERM ? r : fact_error(diag, r, path, "what lies there is not known");
+                return r == -EACCES || r == -EPERM
+                               ? r
+                               : fact_error(diag, r, path, "what lies there is not known");
         }
         *ret = d;
         return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The PCI bus and the instance type → what class of GPU machine this is. The devices decide, in AWS's order (awslabs/amazon-eks-ami,
- * nvidia-fabricmanager-condition.sh); a GPU's id alone does not: an H100 may be one of eight behind NVSwitches, or the only one. That
- * nothing was found where something must be is never taken for the simple case: then the type says which class it is, with a doubt. */
+ * The PCI bus and the instance type → what class of GPU machine this is. The devices decide, in AWS's order
+ * (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh); a GPU's id alone does not: an H100 may be one
+ * of eight behind NVSwitches, or the only one. That nothing was found where something must be is never taken
+ * for the simple case: then the type says which class it is, with a doubt. */
 #include "host/detect.h"
 #include "host/tables.h"
 
@@ -38,7 +39,8 @@ const GpuModel *gpu_model_find(unsigned device) {
 /* "10de:31c2|10de:31c3": the first. */
 static const GpuModel *model_of_type(const InstanceType *t) {
         unsigned vendor, device;
-        return t && t->gpu_pci && sscanf(t->gpu_pci, "%x:%x", &vendor, &device) == 2 ? gpu_model_find(device) : NULL;
+        return t && t->gpu_pci && sscanf(t->gpu_pci, "%x:%x", &vendor, &device) == 2 ? gpu_model_find(device)
+                                                                                     : NULL;
 }
 
 static const GpuModel *common_model(const Host *h) {
@@ -91,7 +93,8 @@ static GpuClass class_of_type(const InstanceType *t) {
         return GPU_CLASS_SINGLE;
 }
 
-/* Marks the functions that lead to NVLink 5 switches. What cannot be read goes to *ret_unread, for a doubt to name it. */
+/* Marks the functions that lead to NVLink 5 switches. What cannot be read goes to *ret_unread, for a doubt to
+ * name it. */
 static void find_switch_management(const Root *root, Host *h, char **ret_unread) {
         uint64_t until = now_usec() + VPD_TIMEOUT;
         for (size_t i = 0; i < h->n_pci; i++) {
@@ -121,14 +124,15 @@ static void add_absence(Text *t, const Host *h, GpuClass wanted, const char *unr
 static void take_doubt(Host *h, GpuClass wanted, const char *who, const char *unread) {
         Gpus *g = &h->gpus;
         Text t = {};
-        text_add(&t, "%s should have %s (class %s), but its devices show %s (class %s): ", who, class_shows[wanted],
-                 gpu_class_to_string(wanted), class_shows[g->class], gpu_class_to_string(g->class));
+        text_add(&t, "%s should have %s (class %s), but its devices show %s (class %s): ", who,
+                 class_shows[wanted], gpu_class_to_string(wanted), class_shows[g->class],
+                 gpu_class_to_string(g->class));
         add_absence(&t, h, wanted, unread);
         g->doubt = text_take(&t);
 }
 
-/* Holds what the devices show against what is known of the type, or, for a type that is not known, of a whole board. That every GPU is
- * missing says nothing against the class: the census names them. */
+/* Holds what the devices show against what is known of the type, or, for a type that is not known, of a whole
+ * board. That every GPU is missing says nothing against the class: the census names them. */
 static void cross_check(Host *h, const char *unread) {
         const InstanceType *t = machine_type(h);
         Gpus *g = &h->gpus;
@@ -138,7 +142,8 @@ static void cross_check(Host *h, const char *unread) {
                         take_doubt(h, class_of_type(t), t->name, unread);
                 g->class = class_of_type(t);
         }
-        if (!t && g->class == GPU_CLASS_SINGLE && g->count >= BOARD && g->model && g->model->board != GPU_CLASS_NONE) {
+        if (!t && g->class == GPU_CLASS_SINGLE && g->count >= BOARD && g->model &&
+            g->model->board != GPU_CLASS_NONE) {
                 _cleanup_(freep) char *who = xasprintf("a machine of %u %s", g->count, g->model->name);
                 take_doubt(h, g->model->board, who, unread);
                 g->class = g->model->board;
@@ -148,12 +153,16 @@ static void cross_check(Host *h, const char *unread) {
 
 /* ---- the driver ---- */
 
-/* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator brings the driver, the next
- * plan must be the same plan. Units: those of EKS's images (facts: nvidia 7.1, 7.2), whose program comes later in the boot. */
+/* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator
+ * brings the driver, the next plan must be the same plan. Units: those of EKS's images (facts:
+ * nvidia 7.1, 7.2), whose program comes later in the boot. */
 static bool image_has_driver(const Root *root, const char *kernel) {
         static const char *const signs[] = {
-                "/usr/bin/nvidia-smi", "/usr/lib/systemd/system/nvidia-setup.service", "/etc/systemd/system/nvidia-setup.service",
-                "/usr/lib/systemd/system/nvidia-kmod-load.service", "/etc/systemd/system/nvidia-kmod-load.service",
+                "/usr/bin/nvidia-smi",
+                "/usr/lib/systemd/system/nvidia-setup.service",
+                "/etc/systemd/system/nvidia-setup.service",
+                "/usr/lib/systemd/system/nvidia-kmod-load.service",
+                "/etc/systemd/system/nvidia-kmod-load.service",
         };
         for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
                 if (root_exists(root, signs[i]) > 0)
@@ -166,7 +175,8 @@ static bool image_has_driver(const Root *root, const char *kernel) {
 
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
-        if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE || (g->model && !g->model->mig))
+        if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE ||
+            (g->model && !g->model->mig))
                 return 0;
         int r = root_read(root, MIG_FILE, 64 << 10, &text, NULL);
         if (r == -ENOENT)
@@ -175,7 +185,9 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
                 return fact_error(diag, r, MIG_FILE, "how the GPUs are to be divided is not known");
         r = assignment_find(text, "MIG_PARTITION", &g->mig_default);
         if (r < 0)
-                return fact_error(diag, r, MIG_FILE, "MIG_PARTITION is more than a plain word; name it in spec.accelerator.nvidia.mig");
+                return fact_error(
+                        diag, r, MIG_FILE,
+                        "MIG_PARTITION is more than a plain word; name it in spec.accelerator.nvidia.mig");
         return 0;
 }
 

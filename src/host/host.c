@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Configuration and machine → Host. The local facts come first, because they cost microseconds and a missing one should be told
- * before EC2 is waited for; then the identity, and what only the network knows. */
+ * Configuration and machine → Host. The local facts come first, because they cost microseconds and a missing
+ * one should be told before EC2 is waited for; then the identity, and what only the network knows. */
 #include "host/host.h"
 
 #include "base/str.h"
@@ -13,8 +13,8 @@
 
 int fact_error(Diag *diag, int r, const char *path, const char *meaning) {
         bool nonsense = r == -EINVAL || r == -ERANGE || r == -ENODATA || r == -EBADMSG;
-        return diag_error(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s",
-                          nonsense ? "what it says makes no sense" : strerror(-r), meaning);
+        return diag_error_at(diag, r, CAUSE_FACTS, &(Position){ .source = path }, NULL, "%s: %s",
+                             nonsense ? "what it says makes no sense" : strerror(-r), meaning);
 }
 
 /* Free-form names that nothing depends on; a machine that does not tell them is fine. */
@@ -62,8 +62,8 @@ static int look(const Root *root, const Config *config, const HostOptions *optio
         return r < 0 ? r : answered;
 }
 
-/* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an error: a node with
- * 110 pods is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
+/* The two inputs of maxPods: the table, else EC2, else the planner takes kubelet's own default. Never an
+ * error: a node with 110 pods is better than none (nodeadm/internal/kubelet/eni_max_pods.go). */
 static void find_eni_limits(const HostOptions *options, Host *h) {
         _cleanup_(diag_done) Diag tried = {};
         const char *why = "the table does not know it and EC2 was not asked";
@@ -74,8 +74,11 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
         if (h->eni_limits_known)
                 return;
         if (options->imds && !h->modelled) {
-                Ec2 ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
-                h->eni_limits_known = ec2_eni_limits(&ec2, h->instance.type, &h->max_enis, &h->addresses_per_eni, &tried) >= 0;
+                Ec2 ec2 = { .region = h->instance.region,
+                            .domain = h->instance.domain,
+                            .imds = options->imds };
+                h->eni_limits_known = ec2_eni_limits(&ec2, h->instance.type, &h->max_enis,
+                                                     &h->addresses_per_eni, &tried) >= 0;
                 const Diagnostic *e = diag_first_error(&tried);
                 why = e ? e->text : "EC2 does not know it either";
         }
@@ -85,14 +88,17 @@ static void find_eni_limits(const HostOptions *options, Host *h) {
 
 static void add_address(char ***addresses, const struct sockaddr *a) {
         char text[INET6_ADDRSTRLEN] = "";
-        const void *bytes = a->sa_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
-                                                    : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-        if ((a->sa_family == AF_INET || a->sa_family == AF_INET6) && inet_ntop(a->sa_family, bytes, text, sizeof text) &&
-            !strv_contains(*addresses, text))
+        const void *bytes =
+                a->sa_family == AF_INET
+                        ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
+                        : (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+        if ((a->sa_family == AF_INET || a->sa_family == AF_INET6) &&
+            inet_ntop(a->sa_family, bytes, text, sizeof text) && !strv_contains(*addresses, text))
                 strv_add(addresses, text);
 }
 
-/* Outposts: the node must reach its API server when the link to the region is down, so the addresses go to /etc/hosts. */
+/* Outposts: the node must reach its API server when the link to the region is down, so the addresses go to
+ * /etc/hosts. */
 static int find_api_servers(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list = NULL;
 
@@ -106,9 +112,11 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
         _cleanup_(freep) char *name = url_host(config->cluster.endpoint ?: "");
         int e = getaddrinfo(name, NULL, &hints, &list);
         if (e != 0)
-                return diag_error(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
-                                  "its host name cannot be resolved (%s), and a node on an Outpost keeps the addresses in "
-                                  "/etc/hosts; look at the DNS settings of the VPC", gai_strerror(e));
+                return diag_error_at(diag, -EHOSTUNREACH, CAUSE_FACTS, NULL, "spec.cluster.apiServerEndpoint",
+                                     "its host name cannot be resolved (%s), and a node on an Outpost keeps "
+                                     "the addresses in "
+                                     "/etc/hosts; look at the DNS settings of the VPC",
+                                     gai_strerror(e));
         for (struct addrinfo *a = list; a; a = a->ai_next)
                 add_address(&h->api_server_addresses, a->ai_addr);
         freeaddrinfo(list);
@@ -118,7 +126,8 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
 
 int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
-        int r = options->instance_type ? model_host(config, options, h, diag) : look(root, config, options, h, diag);
+        int r = options->instance_type ? model_host(config, options, h, diag)
+                                       : look(root, config, options, h, diag);
         if (r >= 0)
                 r = detect_gpus(root, config, h, diag);
         if (r < 0)
@@ -152,10 +161,25 @@ Host *host_free(Host *h) {
         if (!h)
                 return NULL;
         char *strings[] = {
-                h->instance.id, h->instance.type, h->instance.region, h->instance.zone, h->instance.domain, h->instance.mac,
-                h->instance.ipv4, h->instance.ipv6, h->instance.private_dns_name, h->product_name, h->kernel, h->arch,
-                h->kubelet_version, h->containerd_version, h->driver_version, h->eni_limits_why, h->image_credential_provider,
-                h->gpus.doubt, h->gpus.mig_default,
+                h->instance.id,
+                h->instance.type,
+                h->instance.region,
+                h->instance.zone,
+                h->instance.domain,
+                h->instance.mac,
+                h->instance.ipv4,
+                h->instance.ipv6,
+                h->instance.private_dns_name,
+                h->product_name,
+                h->kernel,
+                h->arch,
+                h->kubelet_version,
+                h->containerd_version,
+                h->driver_version,
+                h->eni_limits_why,
+                h->image_credential_provider,
+                h->gpus.doubt,
+                h->gpus.mig_default,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What is true here. host_detect() only looks: sysfs, procfs, version files, metadata, EC2. Everything a planner may want to
- * know stands in Host, so that plan/ stays pure and a plan can be made for a machine that is not this one. */
+/* What is true here. host_detect() only looks: sysfs, procfs, version files, metadata, EC2. Everything a
+ * planner may want to know stands in Host, so that plan/ stays pure and a plan can be made for a machine that
+ * is not this one. */
 #include "aws/aws.h"
 #include "base/root.h"
 #include "config/config.h"
@@ -13,7 +14,8 @@ typedef struct PciDevice {
         unsigned subsystem_vendor, subsystem_device;
         int numa_node;                  /* -1: none, or not known */
         char *driver;                   /* NULL: none is bound */
-        bool switch_management;         /* its vital product data says SW_MNG: a way to an NVLink 5 switch (facts: nvidia 1.2) */
+        bool switch_management;         /* its vital product data says SW_MNG: a way to
+                                         * an NVLink 5 switch (facts: nvidia 1.2) */
 } PciDevice;
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
 
@@ -23,12 +25,14 @@ typedef enum ContentKind {
         CONTENT_BLANK,
         CONTENT_FILESYSTEM,
         CONTENT_RAID_MEMBER,            /* md, any version of its metadata */
-        CONTENT_OTHER,                  /* swap, LVM, LUKS, a partition table, two signatures that contradict each other … */
+        CONTENT_OTHER,                  /* swap, LVM, LUKS, a partition table, two
+                                         * signatures that contradict each other … */
         CONTENT_UNREADABLE,             /* reading failed: error says how */
 } ContentKind;
 /* The superblock of an md member with metadata 1.x (linux/raid/md_p.h); anything else leaves uuid NULL. */
 typedef struct RaidMember {
-        char *uuid;                     /* of the array, as md prints it: "3aaa0122:29827cfa:5331ad66:ca767371" */
+        char *uuid;                     /* of the array, as md prints it:
+                                         * "3aaa0122:29827cfa:5331ad66:ca767371" */
         char *name;                     /* as stored: "kubernetes", "ip-10-0-0-1:kubernetes" */
         int level;                      /* 0, 1, 10, … */
         unsigned layout;                /* of raid10: how many copies, and where (md(4)) */
@@ -39,10 +43,12 @@ typedef struct RaidMember {
 } RaidMember;
 typedef struct Content {
         ContentKind kind;
-        char *type;                     /* libblkid's: "xfs", "linux_raid_member", "LVM2_member", "gpt"; NULL where blank */
+        char *type;                     /* libblkid's: "xfs", "linux_raid_member",
+                                         * "LVM2_member", "gpt"; NULL where blank */
         char *label, *uuid;             /* of a file system; or NULL */
         RaidMember raid;
-        char *error;                    /* why it cannot be read, what is damaged, or which signatures contradict each other; or NULL */
+        char *error;                    /* why it cannot be read, what is damaged, or which
+                                         * signatures contradict each other; or NULL */
 } Content;
 
 typedef struct Disk {
@@ -51,7 +57,8 @@ typedef struct Disk {
         uint64_t bytes;                 /* 0 in a model whose table does not say */
         bool in_use;                    /* it has partitions, or md or dm holds it */
         bool read_only;
-        char *number;                   /* "259:3", as mountinfo names it; like read_only only where storage was looked at */
+        char *number;                   /* "259:3", as mountinfo names it; like
+                                         * read_only only where storage was looked at */
         char **partitions, **holders;   /* kernel names; NULL: none */
         Content content;                /* of instance stores alone */
 } Disk;
@@ -64,7 +71,8 @@ typedef struct Array {
         bool active;                    /* it can be read: not "inactive", not "clear" */
         bool degraded;
         uint64_t bytes;
-        char **members;                 /* kernel names of what it is made of, sorted; maybe fewer than disks */
+        char **members;                 /* kernel names of what it is made of,
+                                         * sorted; maybe fewer than disks */
         char **holders, **partitions;
         Content content;                /* of arrays that an instance store is part of */
 } Array;
@@ -72,19 +80,24 @@ typedef struct Array {
 typedef struct Mount {
         char *target, *source, *number, *root, *type;
         bool read_only;
-        unsigned id, parent;            /* 0: not known; then the last one at a target is what is seen there */
+        unsigned id, parent;            /* 0: not known; then the last one at
+                                         * a target is what is seen there */
 } Mount;
 /* A path that storage has to do with. */
 typedef enum DirectoryKind { DIRECTORY_MISSING, DIRECTORY_THERE, DIRECTORY_NO_DIRECTORY } DirectoryKind;
 typedef struct Directory {
         char *path;                     /* as the configuration or the planner names it */
-        char *real;                     /* without links in it, as mountinfo has it; NULL where no directory is there */
+        char *real;                     /* without links in it, as mountinfo has
+                                         * it; NULL where no directory is there */
         DirectoryKind kind;
         bool empty;                     /* true where it is missing */
-        bool read_only;                 /* the file system that it, or its nearest parent that exists, is on cannot be written */
-        char *on;                       /* type of that file system, where it is none for data (proc, sysfs, …); else NULL */
-        uint64_t bytes;                 /* below it, on its own file system; 0 where that whole file system holds less than the
-                                         * smallest instance store, so that nobody needed to count */
+        bool read_only;                 /* the file system that it, or its nearest parent
+                                         * that exists, is on cannot be written */
+        char *on;                       /* type of that file system, where it is none
+                                         * for data (proc, sysfs, …); else NULL */
+        uint64_t bytes;                 /* below it, on its own file system; 0 where that
+                                         * whole file system holds less than the smallest
+                                         * instance store, so that nobody needed to count */
 } Directory;
 /* A unit in /etc/systemd/system that mounts something at each boot. */
 typedef struct MountUnit {
@@ -95,29 +108,43 @@ typedef struct MountUnit {
 /* Looked at where localStorage.strategy is set and the run phase is planned. */
 typedef struct Storage {
         bool looked;                    /* false: disks' contents and everything here are not known */
-        char *not_looked;               /* why not: "only root can read disks"; NULL where nobody wanted to know */
+        char *not_looked;               /* why not: "only root can read disks";
+                                         * NULL where nobody wanted to know */
         Array *arrays; size_t n_arrays; /* sorted by name */
-        Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers an earlier one at the same target */
-        Directory *directories; size_t n_directories;   /* mountPath, what will be mounted below it, and storage_binds */
+        Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers
+                                         * an earlier one at the same target */
+        Directory *directories; size_t n_directories;   /* mountPath, what will be mounted
+                                                         * below it, and storage_binds */
         MountUnit *units; size_t n_units;               /* sorted by name */
-        char **programs;                /* of "cp", "mdadm", "mkfs.ext4", "mkfs.xfs" those that are in the path */
-        char *chance;                   /* another one at each look, for UUIDs; NULL where there is no kernel to ask */
+        char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
+                                         * "mkfs.xfs" those that are in the path */
+        char *chance;                   /* another one at each look, for UUIDs;
+                                         * NULL where there is no kernel to ask */
 } Storage;
-/* What the node writes much to, in the order in which it is bound: each moves to the disks unless disabledMounts says otherwise. */
-typedef struct StorageBind { const char *path, *name, *unit, *word; } StorageBind;      /* name: below mountPath/0, as nodeadm's script has it */
+/* What the node writes much to, in the order in which it is bound: each moves to the disks unless
+ * disabledMounts says otherwise. */
+/* name: below mountPath/0, as nodeadm's script has it */
+typedef struct StorageBind { const char *path, *name, *unit, *word; } StorageBind;
 extern const StorageBind storage_binds[4];
-const Mount *storage_mount_at(const Storage *s, const char *target);    /* the one that is seen there, behind links that were looked through; NULL */
-const Mount *storage_mount_of(const Storage *s, const char *path);      /* the one that path, without links in it, lies on; NULL */
+/* the one that is seen there, behind links that were looked through; NULL */
+const Mount *storage_mount_at(const Storage *s, const char *target);
+/* the one that path, without links in it, lies on; NULL */
+const Mount *storage_mount_of(const Storage *s, const char *path);
 const Directory *storage_directory(const Storage *s, const char *path); /* NULL: not looked at */
-typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;         /* with hardware behind it */
+/* with hardware behind it */
+typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Nic;
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
-/* What kind of machine its NVIDIA GPUs make it. By the devices alone and in this order, the first that holds (nvidia.md, section 0). */
+/* What kind of machine its NVIDIA GPUs make it. By the devices alone and in this order, the first that holds
+ * (nvidia.md, section 0). */
 typedef enum GpuClass {
         GPU_CLASS_NONE,                 /* no display function of NVIDIA's */
-        GPU_CLASS_TRAY,                 /* GB200, GB300: the switches, and the fabric manager, are the rack's */
-        GPU_CLASS_NVSWITCH,             /* HGX A100, H100, H200: NVSwitches on PCI, fabric manager on this host */
-        GPU_CLASS_NVLINK5,              /* HGX B200, B300: switches behind ConnectX bridges, NVLSM and fabric manager on this host */
+        GPU_CLASS_TRAY,                 /* GB200, GB300: the switches, and the
+                                         * fabric manager, are the rack's */
+        GPU_CLASS_NVSWITCH,             /* HGX A100, H100, H200: NVSwitches on
+                                         * PCI, fabric manager on this host */
+        GPU_CLASS_NVLINK5,              /* HGX B200, B300: switches behind ConnectX bridges,
+                                         * NVLSM and fabric manager on this host */
         GPU_CLASS_SINGLE,               /* GPUs that no switch connects */
         _GPU_CLASS_INVALID = -22,
 } GpuClass;
@@ -130,10 +157,13 @@ typedef struct GpuModel {
         const char *mig;                /* its rows in conf/mig-profiles; NULL: it has no MIG */
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
-        GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH, GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
-        unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches, or ConnectX functions that lead to them */
+        GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH,
+                                         * GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
+        unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches,
+                                         * or ConnectX functions that lead to them */
 } GpuModel;
-const GpuModel *gpu_model_find(unsigned device);                /* NULL for one that the table does not know */
+/* NULL for one that the table does not know */
+const GpuModel *gpu_model_find(unsigned device);
 /* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
 typedef struct MigProfile {
         const char *gpu, *name;         /* GpuModel.mig; "3g.20gb" */
@@ -142,20 +172,24 @@ typedef struct MigProfile {
         uint8_t starts;                 /* bits: memory slices that one can begin at */
         bool documented;                /* false: where they begin is inferred from other GPUs */
 } MigProfile;
-const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n);      /* the largest first; NULL: nothing is known of it */
+/* the largest first; NULL: nothing is known of it */
+const MigProfile *mig_profiles_of(const char *gpu, size_t *ret_n);
 typedef struct Gpus {
         GpuClass class;
-        char *doubt;                    /* why devices and instance type contradict each other about the class, which then is the
-                                         * instance type's; or NULL */
+        char *doubt;                    /* why devices and instance type contradict each other about
+                                         * the class, which then is the instance type's; or NULL */
         unsigned count;                 /* display functions of NVIDIA's that are there */
         unsigned expected;              /* as many as the instance type promises; count where nobody says */
-        const GpuModel *model;          /* of all of them, or of the instance type's where none is there; NULL: not in the table, or they differ */
+        const GpuModel *model;          /* of all of them, or of the instance type's where none
+                                         * is there; NULL: not in the table, or they differ */
         bool driver;                    /* the image brings NVIDIA's driver, whether it is loaded or not */
         char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
 } Gpus;
-/* Something that this machine should have, by the instance type or the configuration, and has not: the sentence names it. */
+/* Something that this machine should have, by the instance type or the configuration, and has not: the
+ * sentence names it. */
 typedef struct Shortfall { Cause cause; char *text; } Shortfall;
-typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;  /* huge pages of size bytes that a NUMA node has reserved */
+/* huge pages of size bytes that a NUMA node has reserved */
+typedef struct PagePool { uint64_t size; int node; uint64_t count; } PagePool;
 
 /* What conf/ knows of an EC2 instance type; zero and NULL: no expectation. */
 typedef struct InstanceType {
@@ -169,7 +203,8 @@ typedef struct InstanceType {
         const char *arch;
         int numa_nodes;                 /* with CPUs; -1: not known */
 } InstanceType;
-const InstanceType *instance_type_find(const char *name);       /* NULL for a type that the table does not know */
+/* NULL for a type that the table does not know */
+const InstanceType *instance_type_find(const char *name);
 const InstanceType *instance_type_all(size_t *ret_n);
 /* maxPods' two inputs (conf/eni-limits); false if the type is not in the table. */
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
@@ -184,7 +219,8 @@ typedef struct Instance {
 
 typedef struct Host {
         bool modelled;                  /* --instance-type: not this machine */
-        char **assumed;                 /* facts that were not looked at but assumed, for the plan's reader: "instance.id" … */
+        char **assumed;                 /* facts that were not looked at but assumed,
+                                         * for the plan's reader: "instance.id" … */
         Instance instance;
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
@@ -223,12 +259,16 @@ _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 typedef struct HostOptions {            /* of `plan`: NULL where this machine is looked at */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         Imds *imds;                     /* NULL: instance facts are assumed and listed in host->assumed */
-        json_t *cached_status;          /* nodeadm's .status of --config-cache: used instead of asking; or NULL */
-        bool storage;                   /* look at what the disks carry, where the configuration wants them used */
-        uint64_t disks_timeout_usec;    /* and wait so long for those that are expected; 0: take what is there */
+        json_t *cached_status;          /* nodeadm's .status of --config-cache:
+                                         * used instead of asking; or NULL */
+        bool storage;                   /* look at what the disks carry, where
+                                         * the configuration wants them used */
+        uint64_t disks_timeout_usec;    /* and wait so long for those that are
+                                         * expected; 0: take what is there */
         uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
-_must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag);
+_must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,
+                                       Host **ret, Diag *diag);
 /* The .status of nodeadm's cache for this host; a new reference. */
 json_t *host_status(const Host *host);
 /* The facts section of a plan; a new reference. Holds nothing secret. */

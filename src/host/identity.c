@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who this instance is: the cache of an earlier phase, else the metadata service's identity document and two more values
- * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html), and one EC2 call for the private DNS
- * name. A value that is known is not asked for. Without a metadata service everything is assumed, and said to be. */
+ * Who this instance is: the cache of an earlier phase, else the metadata service's identity document and two
+ * more values (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html), and one
+ * EC2 call for the private DNS name. A value that is known is not asked for. Without a metadata service
+ * everything is assumed, and said to be. */
 #include "host/detect.h"
 
 #include "base/stop.h"
@@ -14,8 +15,8 @@
 
 #define DOCUMENT "dynamic/instance-identity/document"
 
-/* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and what is assumed where
- * nobody may be asked. A NULL: not there. */
+/* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and
+ * what is assumed where nobody may be asked. A NULL: not there. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
 static const Fact facts[] = {
         { offsetof(Instance, id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
@@ -72,8 +73,9 @@ static const char *fact_string(const json_t *object, const char *key) {
         return s && *s ? s : NULL;
 }
 
-/* Is the cache from this very instance? An AMI made from a running node carries the cache of that node. On Nitro the DMI asset
- * tag is the instance's id; where there is none the cache is believed, as nodeadm does. */
+/* Is the cache from this very instance? An AMI made from a running node carries the cache of that node. On
+ * Nitro the DMI asset tag is the instance's id; where there is none the cache is believed, as nodeadm
+ * does. */
 static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         _cleanup_(freep) char *tag = NULL;
         const char *id = fact_string(json_object_get(status, "instance"), "id");
@@ -83,13 +85,14 @@ static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
                 return false;
         if (r < 0 || !startswith(tag, "i-") || streq(tag, id))
                 return true;
-        diag_warn(diag, "stale-cache", NULL, "status.instance.id", "the cached status is of instance %s, this is %s; it is not used",
-                  id, tag);
+        diag_warn_at(diag, "stale-cache", NULL, "status.instance.id",
+                     "the cached status is of instance %s, this is %s; it is not used", id, tag);
         return false;
 }
 
 static void take_cache(const Config *config, const json_t *status, Host *h) {
-        const json_t *instance = json_object_get(status, "instance"), *own = json_object_get(status, "nodestrap");
+        const json_t *instance = json_object_get(status, "instance"),
+                     *own = json_object_get(status, "nodestrap");
         for (size_t k = 0; k < ARRAY_SIZE(facts); k++) {
                 const char *s = fact_string(instance, facts[k].cache);
                 if (s)
@@ -117,12 +120,15 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         int r = imds_get(imds, DOCUMENT, &text, &size, diag);
 
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_IMDS, &at, NULL, "the metadata service says it is not there (404); is this an EC2 instance?");
+                return diag_error_at(
+                        diag, r, CAUSE_IMDS, &at, NULL,
+                        "the metadata service says it is not there (404); is this an EC2 instance?");
         if (r < 0)
                 return r;
         json_t *document = json_loadb(text, size, 0, &e);
         if (!document)
-                return diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, NULL, "it is not JSON: line %d of %zu bytes", e.line, size);
+                return diag_error_at(diag, -EBADMSG, CAUSE_IMDS, &at, NULL,
+                                     "it is not JSON: line %d of %zu bytes", e.line, size);
         for (size_t k = 0; k < ARRAY_SIZE(facts) && r >= 0; k++) {
                 const char *s = fact_string(document, facts[k].document);
                 char **slot = fact_slot(h, &facts[k]);
@@ -131,7 +137,8 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
                 if (s)
                         *slot = xstrdup(s);
                 else
-                        r = diag_error(diag, -EBADMSG, CAUSE_IMDS, &at, facts[k].document, "it is missing, or not a plain word");
+                        r = diag_error_at(diag, -EBADMSG, CAUSE_IMDS, &at, facts[k].document,
+                                          "it is missing, or not a plain word");
         }
         json_decref(document);
         return r;
@@ -146,14 +153,19 @@ static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         text[strcspn(text, "\r\n")] = 0;
         _cleanup_(freep) char *line = str_strip(text);
         if (!*line || strpbrk(line, " \t"))
-                return diag_error(diag, -EBADMSG, CAUSE_IMDS, NULL, path, "the metadata service does not answer with a single word");
+                return diag_error_at(diag, -EBADMSG, CAUSE_IMDS, NULL, path,
+                                     "the metadata service does not answer with a single word");
         *ret = TAKE_PTR(line);
         return 0;
 }
 
 static int ask_mac(Imds *imds, Host *h, Diag *diag) {
         int r = ask_line(imds, "meta-data/mac", &h->instance.mac, diag);
-        return r == -ENOENT ? diag_error(diag, r, CAUSE_IMDS, NULL, "meta-data/mac", "the metadata service says it is not there (404); is this an EC2 instance?") : r;
+        return r == -ENOENT
+                       ? diag_error_at(
+                                 diag, r, CAUSE_IMDS, NULL, "meta-data/mac",
+                                 "the metadata service says it is not there (404); is this an EC2 instance?")
+                       : r;
 }
 
 static int ask_domain(Imds *imds, Host *h, Diag *diag) {
@@ -165,12 +177,15 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
 }
 
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
-        _cleanup_(freep) char *path = xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
+        _cleanup_(freep) char *path =
+                xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
         int r = ask_line(imds, path, &h->instance.ipv6, diag);
         if (r != -ENOENT)
                 return r;
-        return diag_error(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr", "the cluster is IPv6, but the primary interface %s has no "
-                          "IPv6 address; assign one in the launch template, or let the subnet do it", h->instance.mac);
+        return diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
+                             "the cluster is IPv6, but the primary interface %s has no "
+                             "IPv6 address; assign one in the launch template, or let the subnet do it",
+                             h->instance.mac);
 }
 
 static int ask(const Config *config, const HostOptions *options, Host *h, Diag *diag) {
@@ -188,7 +203,8 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         return r < 0 ? r : 0;
 }
 
-/* There is a configuration: what the service does not tell now is no source but a fact (contract, section 7). */
+/* There is a configuration: what the service does not tell now is no source but a fact (contract, section
+ * 7). */
 static void move_facts(Diag *to, Diag *from) {
         for (size_t i = 0; i < from->n; i++)
                 if (from->items[i].cause == CAUSE_IMDS)
@@ -214,7 +230,8 @@ static bool ask_aside(NameQuestion *q) {
 
         sigemptyset(&wake.sa_mask);
         sigemptyset(&held);
-        sigaddset(&held, SIGTERM);      /* this thread's wait is not the one to be interrupted: who looks at disks must see it */
+        /* this thread's wait is not the one to be interrupted: who looks at disks must see it */
+        sigaddset(&held, SIGTERM);
         sigaddset(&held, SIGINT);
         if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
                 return false;
@@ -224,7 +241,10 @@ static bool ask_aside(NameQuestion *q) {
 }
 
 void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
-        *q = (NameQuestion){ .ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds }, .id = h->instance.id };
+        *q = (NameQuestion){
+                .ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds },
+                .id = h->instance.id
+        };
         if (!options->imds || h->instance.private_dns_name || config->gates.instance_id_node_name)
                 return;
         q->running = aside && ask_aside(q);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing here looks at the
- * machine: the tables say what to expect, never what is there. */
+ * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing here
+ * looks at the machine: the tables say what to expect, never what is there. */
 #include "host/tables.h"
 
 static int compare_type(const void *name, const void *row) {
@@ -12,7 +12,8 @@ static int compare_limit(const void *name, const void *row) {
 }
 
 const InstanceType *instance_type_find(const char *name) {
-        return name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types, compare_type) : NULL;
+        return name ? bsearch(name, instance_types, n_instance_types, sizeof *instance_types, compare_type)
+                    : NULL;
 }
 
 const InstanceType *instance_type_all(size_t *ret_n) {
@@ -21,7 +22,8 @@ const InstanceType *instance_type_all(size_t *ret_n) {
 }
 
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
-        const EniLimit *row = type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
+        const EniLimit *row =
+                type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
         if (!row)
                 return false;
         *ret_enis = row->enis;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Host → the facts section of a plan, and the .status that nodeadm's cache keeps. Nothing of the configuration is in either. */
+ * Host → the facts section of a plan, and the .status that nodeadm's cache keeps. Nothing of the
+ * configuration is in either. */
 #include "host/host.h"
 
 #include "base/json.h"
@@ -30,8 +31,8 @@ static void set_content(json_t *object, const Content *c) {
                 json_object_set_new(object, "content", shown(text));
 }
 
-/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own, where a type is so new
- * that EC2 had to be asked for its limits: so it is asked once. */
+/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own,
+ * where a type is so new that EC2 had to be asked for its limits: so it is asked once. */
 json_t *host_status(const Host *host) {
         json_t *instance = json_object(), *status = json_object();
         const Instance *i = &host->instance;
@@ -44,7 +45,8 @@ json_t *host_status(const Host *host) {
         json_set_text(instance, "mac", i->mac);
         json_set_text(instance, "privateDnsName", i->private_dns_name);
         json_object_set_new(status, "instance", instance);
-        json_object_set_new(status, "default", json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
+        json_object_set_new(status, "default",
+                            json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
         if (host->kubelet_version)
                 json_object_set_new(status, "kubeletVersion", json_sprintf("v%s", host->kubelet_version));
         if (host->eni_limits_known && !eni_limits_find(i->type, &enis, &addresses)) {
@@ -108,7 +110,9 @@ static json_t *gpus_json(const Gpus *g) {
 static json_t *shortfalls_json(const Host *h) {
         json_t *list = json_array();
         for (size_t i = 0; i < h->n_shortfalls; i++)
-                json_array_append_new(list, json_pack("{s:s, s:s}", "code", cause_word(h->shortfalls[i].cause), "text", h->shortfalls[i].text));
+                json_array_append_new(list,
+                                      json_pack("{s:s, s:s}", "code", cause_word(h->shortfalls[i].cause),
+                                                "text", h->shortfalls[i].text));
         return list;
 }
 
@@ -176,7 +180,8 @@ static json_t *arrays_json(const Storage *s) {
 static bool concerns_storage(const Host *h, const Mount *m) {
         bool concerns = storage_directory(&h->storage, m->target) != NULL;
         for (size_t i = 0; i < h->n_disks; i++)
-                concerns |= h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].number && streq(h->disks[i].number, m->number);
+                concerns |= h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].number &&
+                            streq(h->disks[i].number, m->number);
         for (size_t i = 0; i < h->storage.n_arrays; i++)
                 concerns |= h->storage.arrays[i].number && streq(h->storage.arrays[i].number, m->number);
         return concerns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CPUs, memory, NUMA nodes and huge pages from sysfs and procfs. CPUs are counted as nodeadm does (nodeadm/internal/system/resources.go):
- * those of all nodes that are online, or without nodes those of the machine; CPU_DIR and NODE_DIR move the two directories. */
+ * CPUs, memory, NUMA nodes and huge pages from sysfs and procfs. CPUs are counted as nodeadm does
+ * (nodeadm/internal/system/resources.go): those of all nodes that are online, or without nodes those of the
+ * machine; CPU_DIR and NODE_DIR move the two directories. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -82,13 +83,16 @@ static int read_mem_total(const Root *root, const char *path, uint64_t *ret) {
         return r < 0 ? r : parse_meminfo(text, "MemTotal:", ret);
 }
 
-static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n, Diag *diag) {
+static int read_node(const Root *root, const char *dir, const char *name, const char *online, NumaNode *n,
+                     Diag *diag) {
         _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *meminfo = xasprintf("%s/meminfo", path);
         int r = count_cpus(root, path, online, &n->cpus);
         if (r < 0)
                 return fact_error(diag, r, path, "the CPUs of this NUMA node are not known");
         r = read_mem_total(root, meminfo, &n->memory_bytes);
-        return r < 0 && r != -ENOENT ? fact_error(diag, r, meminfo, "the memory of this NUMA node is not known") : 0;
+        return r < 0 && r != -ENOENT
+                       ? fact_error(diag, r, meminfo, "the memory of this NUMA node is not known")
+                       : 0;
 }
 
 static int compare_nodes(const void *a, const void *b) {
@@ -144,7 +148,9 @@ static int read_cpus(const Root *root, Host *h, Diag *diag) {
         r = count_cpus(root, dir, online, &h->cpus);
         if (r >= 0 && h->cpus == 0)
                 r = -ENODATA;
-        return r < 0 ? fact_error(diag, r, dir, "the number of CPUs is not known, and what kubelet reserves depends on it") : 0;
+        return r < 0 ? fact_error(diag, r, dir,
+                                  "the number of CPUs is not known, and what kubelet reserves depends on it")
+                     : 0;
 }
 
 /* ---- huge pages (https://docs.kernel.org/admin-guide/mm/hugetlbpage.html) ---- */

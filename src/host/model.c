@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made and read before the
- * machine exists. Whatever the table does not say is assumed and listed in Host.assumed: a reader must be able to tell. */
+ * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made and
+ * read before the machine exists. Whatever the table does not say is assumed and listed in Host.assumed: a
+ * reader must be able to tell. */
 #include "host/tables.h"
 
 #include "base/str.h"
@@ -12,15 +13,27 @@
 #define KUBELET_VERSION    "1.35.0"
 #define CONTAINERD_VERSION "2.1.5"
 
-/* What the parts of an instance look like on its PCI bus. NVLink 5 boards show the ConnectX functions of their switches in the place
- * of bridges. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
-static const PciDevice ena = { .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000, .driver = (char *)"ena" };
-static const PciDevice efa = { .vendor = 0x1d0f, .device = 0xefa1, .class = 0x020000, .driver = (char *)"efa" };
-static const PciDevice ebs = { .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802, .driver = (char *)"nvme" };
-static const PciDevice store = { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802, .driver = (char *)"nvme" };
+/* What the parts of an instance look like on its PCI bus. NVLink 5 boards show the ConnectX functions of
+ * their switches in the place of bridges. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
+static const PciDevice ena = {
+        .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000, .driver = (char *)"ena"
+};
+static const PciDevice efa = {
+        .vendor = 0x1d0f, .device = 0xefa1, .class = 0x020000, .driver = (char *)"efa"
+};
+static const PciDevice ebs = {
+        .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802, .driver = (char *)"nvme"
+};
+static const PciDevice store = {
+        .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802, .driver = (char *)"nvme"
+};
 static const PciDevice nvswitch_a100 = { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 };
 static const PciDevice nvswitch_h100 = { .vendor = 0x10de, .device = 0x22a3, .class = 0x068000 };
-static const PciDevice connectx = { .vendor = 0x15b3, .device = 0x1021, .class = 0x020700, .driver = (char *)"mlx5_core", .switch_management = true };
+static const PciDevice connectx = { .vendor = 0x15b3,
+                                    .device = 0x1021,
+                                    .class = 0x020700,
+                                    .driver = (char *)"mlx5_core",
+                                    .switch_management = true };
 
 /* A part of an L4 is told from a whole one by its subsystem (awslabs/amazon-eks-ami, nvidia-kmod-load.sh). */
 static const struct { const char *type; unsigned subsystem; } fractions[] = {
@@ -71,7 +84,8 @@ static void add_network(Host *h, const InstanceType *t) {
         add_pci(h, &ena, 1);
         if (t && t->max_efa > 0)
                 add_pci(h, &efa, (unsigned)t->max_efa);
-        /* GB200's guide attaches one EFA a GPU: awsdocs/amazon-eks-user-guide, ml-eks-nvidia-ultraserver.adoc */
+        /* GB200's guide attaches one EFA a GPU: awsdocs/amazon-eks-user-guide,
+         * ml-eks-nvidia-ultraserver.adoc */
         if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
                 add_pci(h, &efa, t->gpus ?: 1);
         if (t && t->max_efa != 0)
@@ -80,8 +94,12 @@ static void add_network(Host *h, const InstanceType *t) {
 
 static void add_disk(Host *h, DiskKind kind, const char *model, const char *serial_prefix, uint64_t bytes) {
         h->disks[h->n_disks] = (Disk){
-                .name = xasprintf("nvme%zun1", h->n_disks), .model = xstrdup(model), .kind = kind, .bytes = bytes,
-                .serial = xasprintf("%s%017zX", serial_prefix, h->n_disks), .in_use = kind == DISK_EBS,
+                .name = xasprintf("nvme%zun1", h->n_disks),
+                .model = xstrdup(model),
+                .kind = kind,
+                .bytes = bytes,
+                .serial = xasprintf("%s%017zX", serial_prefix, h->n_disks),
+                .in_use = kind == DISK_EBS,
         };
         h->n_disks++;
         add_pci(h, kind == DISK_EBS ? &ebs : &store, 1);
@@ -96,10 +114,12 @@ static void add_disks(Host *h, const InstanceType *t) {
         h->disks = xcalloc((size_t)stores + 1, sizeof *h->disks);
         add_disk(h, DISK_EBS, "Amazon Elastic Block Store", "vol", 0);
         for (int i = 0; i < stores; i++)
-                add_disk(h, DISK_INSTANCE_STORE, "Amazon EC2 NVMe Instance Storage", "AWS", t->disk_gb * 1000000000ULL);
+                add_disk(h, DISK_INSTANCE_STORE, "Amazon EC2 NVMe Instance Storage", "AWS",
+                         t->disk_gb * 1000000000ULL);
 }
 
-/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0 if it does not say. */
+/* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0 if
+ * it does not say. */
 static unsigned size_cpus(const char *type) {
         const char *size = strchr(type, '.');
         char *end = NULL;
@@ -126,15 +146,19 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "numaNodes");
         h->nodes = xcalloc(nodes, sizeof *h->nodes);
         for (; h->n_nodes < nodes; h->n_nodes++)
-                h->nodes[h->n_nodes] = (NumaNode){ .id = (unsigned)h->n_nodes, .cpus = h->cpus / nodes, .memory_bytes = h->memory_bytes / nodes };
+                h->nodes[h->n_nodes] = (NumaNode){ .id = (unsigned)h->n_nodes,
+                                                   .cpus = h->cpus / nodes,
+                                                   .memory_bytes = h->memory_bytes / nodes };
         h->arch = xstrdup(t && streq(t->arch ?: "", "arm64") ? "aarch64" : "x86_64");
         if (!t || !t->arch)
                 assume(h, "arch");
 }
 
-/* As Amazon Linux's kernels have them, whose base pages are of 4 KiB on both architectures; nothing is reserved. */
+/* As Amazon Linux's kernels have them, whose base pages are of 4 KiB on both architectures; nothing is
+ * reserved. */
 static void add_pools(Host *h) {
-        static const uint64_t x86[] = { 1ULL << 30, 2ULL << 20 }, arm[] = { 1ULL << 30, 32ULL << 20, 2ULL << 20, 64ULL << 10 };
+        static const uint64_t x86[] = { 1ULL << 30, 2ULL << 20 },
+                              arm[] = { 1ULL << 30, 32ULL << 20, 2ULL << 20, 64ULL << 10 };
         const uint64_t *sizes = streq(h->arch, "aarch64") ? arm : x86;
         size_t n = streq(h->arch, "aarch64") ? ARRAY_SIZE(arm) : ARRAY_SIZE(x86);
 
@@ -154,7 +178,9 @@ static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
                 { "--driver-version",     o->driver_version,     NULL,                  NULL,               &h->driver_version     },
         };
         for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
-                int r = versions[i].given ? version_option(versions[i].option, versions[i].given, versions[i].slot, diag) : 0;
+                int r = versions[i].given ? version_option(versions[i].option, versions[i].given,
+                                                           versions[i].slot, diag)
+                                          : 0;
                 if (r < 0)
                         return r;
                 if (versions[i].given || !versions[i].fact)
@@ -186,8 +212,9 @@ static int refuse_type(const char *type, Diag *diag) {
                 names[n++] = eni_limits[i].type;
         const char *near = nearest_name(type, names);
         free(names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type", "\"%s\" is not an instance type this version knows%s%s%s",
-                          type, near ? "; did you mean " : "", near ?: "", near ? "?" : "");
+        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
+                             "\"%s\" is not an instance type this version knows%s%s%s", type,
+                             near ? "; did you mean " : "", near ?: "", near ? "?" : "");
 }
 
 int model_host(const Config *config, const HostOptions *options, Host *h, Diag *diag) {

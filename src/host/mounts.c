@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /proc/self/mountinfo → Mounts (proc(5)): "36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue", where
- * blanks and backslashes in a field are written as octal numbers, and any number of fields may stand before the dash. */
+ * /proc/self/mountinfo → Mounts (proc(5)): "36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root
+ * rw,errors=continue", where blanks and backslashes in a field are written as octal numbers, and any number
+ * of fields may stand before the dash. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -11,7 +12,8 @@
 static void unescape(char *s) {
         char *to = s;
         for (; *s; s++)
-                if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
+                if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
+                    s[3] <= '7') {
                         *to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
                         s += 3;
                 } else
@@ -36,7 +38,8 @@ static bool parse_id(const char *text, unsigned *ret) {
 }
 
 static bool is_number(const char *text) {
-        size_t major = strspn(text, "0123456789"), minor = text[major] == ':' ? strspn(text + major + 1, "0123456789") : 0;
+        size_t major = strspn(text, "0123456789"),
+               minor = text[major] == ':' ? strspn(text + major + 1, "0123456789") : 0;
         return major > 0 && minor > 0 && text[major + 1 + minor] == 0;
 }
 
@@ -81,8 +84,10 @@ int mounts_parse(const char *text, Storage *s, Diag *diag) {
                 Mount m = {};
                 number++;
                 if (!split_line(line, &m))
-                        return diag_error(diag, -EBADMSG, CAUSE_FACTS, &(Position){ .source = "/proc/self/mountinfo", .line = number },
-                                          NULL, "this is no mount as proc(5) describes it; what is mounted is not known");
+                        return diag_error_at(
+                                diag, -EBADMSG, CAUSE_FACTS,
+                                &(Position){ .source = "/proc/self/mountinfo", .line = number }, NULL,
+                                "this is no mount as proc(5) describes it; what is mounted is not known");
                 own_strings(&m);
                 if (s->n_mounts == room) {
                         room = room ? 2 * room : 64;
@@ -97,11 +102,14 @@ int detect_mounts(const Root *root, Storage *s, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
         int r = root_read(root, "/proc/self/mountinfo", 64 << 20, &text, NULL);
         if (r < 0)
-                return r == -ENOENT ? 0 : fact_error(diag, r, "/proc/self/mountinfo", "what is mounted is not known");
+                return r == -ENOENT
+                               ? 0
+                               : fact_error(diag, r, "/proc/self/mountinfo", "what is mounted is not known");
         return mounts_parse(text, s, diag);
 }
 
-/* The rest of path below dir ("" where they are the same), NULL if it lies elsewhere; "//", "/./" and a slash at the end say nothing. */
+/* The rest of path below dir ("" where they are the same), NULL if it lies elsewhere; "//", "/./" and a slash
+ * at the end say nothing. */
 static const char *path_below(const char *path, const char *dir) {
         for (;;) {
                 while (*dir == '/' || (dir[0] == '.' && (dir[1] == '/' || dir[1] == 0)))
@@ -130,16 +138,19 @@ static const Mount *mount_by_id(const Storage *s, unsigned id) {
         return NULL;
 }
 
-/* Was something else mounted on the same file system at a directory above m's, so that no path leads to m any more? */
+/* Was something else mounted on the same file system at a directory above m's, so that no path leads to m any
+ * more? */
 static bool is_hidden(const Storage *s, const Mount *m) {
         for (const Mount *n = s->mounts; m->id && n < s->mounts + s->n_mounts; n++)
-                if (n != m && n->id != m->parent && n->parent == m->parent && path_below(m->target, n->target) && !path_same(m->target, n->target))
+                if (n != m && n->id != m->parent && n->parent == m->parent &&
+                    path_below(m->target, n->target) && !path_same(m->target, n->target))
                         return true;
         return false;
 }
 
 static bool is_reachable(const Storage *s, const Mount *m) {
-        for (size_t steps = 0; m && steps < s->n_mounts; steps++) {     /* ids that go in a circle are nonsense, but no trap */
+        /* ids that go in a circle are nonsense, but no trap */
+        for (size_t steps = 0; m && steps < s->n_mounts; steps++) {
                 if (is_hidden(s, m))
                         return false;
                 m = mount_by_id(s, m->parent == m->id ? 0 : m->parent);
@@ -160,7 +171,8 @@ const Mount *storage_mount_at(const Storage *s, const char *target) {
         if (d && d->real)
                 target = d->real;
         for (size_t i = s->n_mounts; i-- > 0;)
-                if (path_same(s->mounts[i].target, target) && !is_covered(s, &s->mounts[i]) && is_reachable(s, &s->mounts[i]))
+                if (path_same(s->mounts[i].target, target) && !is_covered(s, &s->mounts[i]) &&
+                    is_reachable(s, &s->mounts[i]))
                         return &s->mounts[i];
         return NULL;
 }
@@ -168,7 +180,8 @@ const Mount *storage_mount_at(const Storage *s, const char *target) {
 const Mount *storage_mount_of(const Storage *s, const char *path) {
         const Mount *nearest = NULL;
         for (size_t i = s->n_mounts; i-- > 0;)
-                if (path_below(path, s->mounts[i].target) && (!nearest || path_below(s->mounts[i].target, nearest->target)) &&
+                if (path_below(path, s->mounts[i].target) &&
+                    (!nearest || path_below(s->mounts[i].target, nearest->target)) &&
                     storage_mount_at(s, s->mounts[i].target) == &s->mounts[i])
                         nearest = &s->mounts[i];
         return nearest;

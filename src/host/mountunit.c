@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /etc/systemd/system/NAME.mount → MountUnits (systemd.mount(5)). Such units stay when the disks that they were written for do not:
- * systemd then waits for the device at each boot, and whatever needs the directory waits with it. */
+ * /etc/systemd/system/NAME.mount → MountUnits (systemd.mount(5)). Such units stay when the disks that they
+ * were written for do not: systemd then waits for the device at each boot, and whatever needs the directory
+ * waits with it. */
 #include "host/detect.h"
 
 #include "base/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of pods have none. */
+ * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of pods
+ * have none. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -10,7 +11,8 @@
 #define ATTEMPTS 1000
 
 static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
-        _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name), *mtu = xasprintf(NET "/%s/mtu", name);
+        _cleanup_(freep) char *address = xasprintf(NET "/%s/address", name),
+                              *mtu = xasprintf(NET "/%s/mtu", name);
         _cleanup_(freep) char *driver = xasprintf(NET "/%s/device/driver", name);
         uint64_t value = 0;
 
@@ -25,7 +27,9 @@ static int read_nic(const Root *root, const char *name, Nic *n, Diag *diag) {
                 return fact_error(diag, r, mtu, "the MTU of this interface is not known");
         n->mtu = (unsigned)value;
         r = root_link_name(root, driver, &n->driver);
-        return r < 0 && r != -ENOENT ? fact_error(diag, r, driver, "the driver of this interface is not known") : 0;
+        return r < 0 && r != -ENOENT
+                       ? fact_error(diag, r, driver, "the driver of this interface is not known")
+                       : 0;
 }
 
 void nics_clear(Host *h) {
@@ -50,11 +54,13 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
                 return fact_error(diag, r, NET, "network interfaces cannot be found");
         h->nics = xcalloc(strv_length(names), sizeof *h->nics);
         for (char **name = names; name && *name; name++) {
-                _cleanup_(freep) char *path = xasprintf(NET "/%s", *name), *device = xasprintf("%s/device", path), *address = NULL;
+                _cleanup_(freep) char *path = xasprintf(NET "/%s", *name),
+                                      *device = xasprintf("%s/device", path), *address = NULL;
                 r = root_link_name(root, device, &address);
                 if (r == -ENOENT && root_exists(root, path) == 0)
                         return -EAGAIN;
-                if (r == -ENOENT || r == -ENOTDIR)      /* no hardware; or a plain file such as bonding_masters */
+                /* no hardware; or a plain file such as bonding_masters */
+                if (r == -ENOENT || r == -ENOTDIR)
                         continue;
                 if (r < 0)
                         return fact_error(diag, r, device, "whether this interface is hardware is not known");
@@ -67,8 +73,8 @@ static int list_nics(const Root *root, Host *h, Diag *diag) {
         return 0;
 }
 
-/* udev gives interfaces their names as they come up, dozens of them on the largest types, while the first is in use already: what
- * has another name by now is looked for again. */
+/* udev gives interfaces their names as they come up, dozens of them on the largest types, while the first is
+ * in use already: what has another name by now is looked for again. */
 int detect_nics(const Root *root, Host *h, Diag *diag) {
         for (unsigned attempt = 1;; attempt++) {
                 _cleanup_(diag_done) Diag found = {};
@@ -78,7 +84,8 @@ int detect_nics(const Root *root, Host *h, Diag *diag) {
                         return r;
                 }
                 if (attempt == ATTEMPTS)
-                        return fact_error(diag, r, NET, "interfaces come and go, or are renamed, all the time");
+                        return fact_error(diag, r, NET,
+                                          "interfaces come and go, or are renamed, all the time");
                 nics_clear(h);
         }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/bus/pci/devices → PciDevices, by address. The uevent file of a function tells class, ids, subsystem and driver at once
- * (drivers/pci/pci-driver.c, pci_uevent), so that a machine with hundreds of them is read with two small files each. */
+ * /sys/bus/pci/devices → PciDevices, by address. The uevent file of a function tells class, ids, subsystem
+ * and driver at once (drivers/pci/pci-driver.c, pci_uevent), so that a machine with hundreds of them is read
+ * with two small files each. */
 #include "host/detect.h"
 
 #include "base/str.h"
@@ -85,13 +86,14 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
         if (r >= 0)
                 r = parse_uevent(text, d);
         if (r < 0)
-                return fact_error(diag, r, uevent, "a device that cannot be identified may be an accelerator");
+                return fact_error(diag, r, uevent,
+                                  "a device that cannot be identified may be an accelerator");
         r = read_numa_node(root, node, &d->numa_node);
         return r < 0 ? fact_error(diag, r, node, "the NUMA node of this device is not known") : 0;
 }
 
-/* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was listed is simply not there:
- * if it should be, the census says so. */
+/* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was
+ * listed is simply not there: if it should be, the census says so. */
 static bool is_gone(const Root *root, const char *address) {
         _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", address);
         return root_exists(root, path) == 0;
@@ -133,7 +135,8 @@ bool pci_is_gpu(const PciDevice *d) {
         return d->vendor == NVIDIA && (d->class >> 8 == 0x0300 || d->class >> 8 == 0x0302);
 }
 
-/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules, linux_nvswitch.c). */
+/* The driver takes every NVIDIA bridge of this class for one (NVIDIA/open-gpu-kernel-modules,
+ * linux_nvswitch.c). */
 bool pci_is_nvswitch(const PciDevice *d) {
         return d->vendor == NVIDIA && d->class >> 8 == 0x0680;
 }
@@ -159,8 +162,9 @@ unsigned host_efa(const Host *host) {
 
 /* ---- vital product data ---- */
 
-/* The device hands it out four bytes at a time, and the kernel waits up to 125 ms for each of them (drivers/pci/vpd.c): small pieces, so that
- * one that answers slowly is left at the deadline and not long behind it. */
+/* The device hands it out four bytes at a time, and the kernel waits up to 125 ms for each of them
+ * (drivers/pci/vpd.c): small pieces, so that one that answers slowly is left at the deadline and not long
+ * behind it. */
 #define VPD_LIMIT (32 << 10)
 #define VPD_PIECE 64
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Child → thread for each device → Contents, over a pipe. A thread owns all that it touches, for it may come back long after nobody
- * waits for it any more, or never; whoever of the two comes last frees it. The child is there because a process cannot end while
- * the kernel keeps one of its threads: closing a disk waits for what was asked of it, whatever signal comes. */
+ * Child → thread for each device → Contents, over a pipe. A thread owns all that it touches, for it may come
+ * back long after nobody waits for it any more, or never; whoever of the two comes last frees it. The child
+ * is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits for
+ * what was asked of it, whatever signal comes. */
 #include "host/probe.h"
 
 #include "base/stop.h"
@@ -77,7 +78,8 @@ static Probe *probe_start(const Root *root, const char *path) {
         if (r >= 0)
                 r = thread_start(p);
         if (r < 0)
-                p->result = diag_error(&p->diag, r, CAUSE_INTERNAL, NULL, NULL, "no thread to look at %s: %s", path, strerror(-r));
+                p->result = diag_error(&p->diag, r, CAUSE_INTERNAL, "no thread to look at %s: %s", path,
+                                       strerror(-r));
         return p;
 }
 
@@ -102,11 +104,13 @@ static bool probe_leave(Probe *p) {
 
 static int probe_give_up(int r, unsigned long long seconds, Content *ret) {
         if (r >= 0)
-                *ret = (Content){ .kind = CONTENT_UNREADABLE, .error = xasprintf("it did not answer within %llu s", seconds) };
+                *ret = (Content){ .kind = CONTENT_UNREADABLE,
+                                  .error = xasprintf("it did not answer within %llu s", seconds) };
         return r;
 }
 
-/* What content_probe() said, and frees the probe. One that has said nothing until the instant is left to itself. */
+/* What content_probe() said, and frees the probe. One that has said nothing until the instant is left to
+ * itself. */
 static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag) {
         uint64_t usec = deadline_usec > p->begin_usec ? deadline_usec - p->begin_usec : 0;
         int r = p->running ? probe_wait(p, deadline_usec) : 1;
@@ -126,7 +130,8 @@ static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag
 
 /* ---- from the child to us ---- */
 
-typedef struct Answer { int result; Content content; Cause cause; } Answer;     /* the strings follow: the content's, then the error's */
+/* the strings follow: the content's, then the error's */
+typedef struct Answer { int result; Content content; Cause cause; } Answer;
 
 static char **answer_string(Content *c, size_t i) {
         char **strings[] = { &c->type, &c->label, &c->uuid, &c->raid.uuid, &c->raid.name, &c->error };
@@ -185,13 +190,14 @@ static bool take_answer(Rest *r, Probed *p, Diag *diag) {
         for (size_t i = 0; answer_string(&strings, i); i++)
                 *answer_string(&p->content, i) = *answer_string(&strings, i);
         if (error)
-                (void)diag_error(diag, a.result, a.cause, NULL, NULL, "%s", error);
+                (void)diag_error(diag, a.result, a.cause, "%s", error);
         return true;
 }
 
 /* ---- both ---- */
 
-/* A child that the kernel keeps must hold nothing that others wait for: the lock of this run, a pipe to who reads our messages. */
+/* A child that the kernel keeps must hold nothing that others wait for: the lock of this run, a pipe to who
+ * reads our messages. */
 static void let_go(int *fd) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
@@ -222,7 +228,8 @@ static void probe_in_child(const Root *root, Probed *all, size_t n, uint64_t tim
         }
 }
 
-/* All that the child has to say: it begins with its size, as there may never be an end. 1, 0 if the time is up, or a negative errno. */
+/* All that the child has to say: it begins with its size, as there may never be an end. 1, 0 if the time is
+ * up, or a negative errno. */
 static int answers_read(int fd, uint64_t deadline_usec, Text *t) {
         char part[4096];
         for (size_t size = SIZE_MAX; t->size < size;) {
@@ -251,7 +258,11 @@ static int answers_take(int fd, Probed *all, size_t n, uint64_t timeout_usec, Di
                         i++;
         for (; i < n; i++)
                 all[i].result = r < 0 ? r : probe_give_up(0, timeout_usec / USEC_PER_SEC, &all[i].content);
-        return r == -EINTR || r >= 0 ? 0 : diag_error(diag, r, CAUSE_INTERNAL, NULL, NULL, "the process that looks at the disks has ended without an answer: %s", strerror(-r));
+        return r == -EINTR || r >= 0
+                       ? 0
+                       : diag_error(diag, r, CAUSE_INTERNAL,
+                                    "the process that looks at the disks has ended without an answer: %s",
+                                    strerror(-r));
 }
 
 int probe_all(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, Diag *diag) {
@@ -260,7 +271,8 @@ int probe_all(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, Di
                 return 0;
         pid_t child = pipe2(fds, O_CLOEXEC) < 0 ? -1 : fork();
         if (child < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, NULL, NULL, "no process to look at the disks: %s", strerror(errno));
+                return diag_error(diag, -errno, CAUSE_INTERNAL, "no process to look at the disks: %s",
+                                  strerror(errno));
         if (child == 0) {
                 let_go(&fds[1]);
                 probe_in_child(root, all, n, timeout_usec, fds[1]);
@@ -273,7 +285,8 @@ int probe_all(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, Di
         for (size_t i = 0; i < n; i++)
                 silent = silent || all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE;
         (void)kill(child, SIGKILL);
-        while (waitpid(child, NULL, silent ? WNOHANG : 0) < 0 && errno == EINTR)        /* one that the kernel keeps is left to it */
+        /* one that the kernel keeps is left to it */
+        while (waitpid(child, NULL, silent ? WNOHANG : 0) < 0 && errno == EINTR)
                 ;
         return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An md superblock of metadata 1.x → RaidMember. The layout is the kernel's (linux/raid/md_p.h), little-endian; the checksum is
- * the sum of its 32-bit words, carried in (drivers/md/md.c, calc_sb_1_csum). */
+ * An md superblock of metadata 1.x → RaidMember. The layout is the kernel's (linux/raid/md_p.h),
+ * little-endian; the checksum is the sum of its 32-bit words, carried in (drivers/md/md.c,
+ * calc_sb_1_csum). */
 #include "host/content.h"
 
 #include "base/str.h"
@@ -30,7 +31,8 @@ static char *uuid_text(const uint8_t *id) {
         return text_take(&t);
 }
 
-/* Its place in the array; what is at no place (spare, faulty, journal) has a number that is no place either. */
+/* Its place in the array; what is at no place (spare, faulty, journal) has a number that is no place
+ * either. */
 static int role_of(const Superblock *s, const uint8_t *block, size_t max_dev, uint32_t disks) {
         size_t device = le32toh(s->dev_number);
         uint16_t role;
@@ -47,16 +49,23 @@ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
         memcpy(&s, block, sizeof s);
         uint32_t disks = le32toh(s.raid_disks);
         size_t max_dev = le32toh(s.max_dev);
-        if (le32toh(s.magic) != MD_SB_MAGIC || le32toh(s.major_version) != 1 || max_dev > (MD_SUPERBLOCK_SIZE - sizeof s) / 2 ||
+        if (le32toh(s.magic) != MD_SB_MAGIC || le32toh(s.major_version) != 1 ||
+            max_dev > (MD_SUPERBLOCK_SIZE - sizeof s) / 2 ||
             checksum(block, sizeof s + 2 * max_dev) != le32toh(s.sb_csum))
                 return -EINVAL;
         if (__builtin_mul_overflow(le64toh(s.super_offset), 512, &super) || super != offset ||
             __builtin_mul_overflow(le64toh(s.data_offset), 512, &data))
                 return -EINVAL;
         *ret = (RaidMember){
-                .uuid = uuid_text(s.set_uuid), .name = xstrndup(s.set_name, sizeof s.set_name),
-                .level = (int32_t)le32toh(s.level), .layout = le32toh(s.layout), .disks = disks, .role = role_of(&s, block, max_dev, disks),
-                .events = le64toh(s.events), .super_offset = super, .data_offset = data,
+                .uuid = uuid_text(s.set_uuid),
+                .name = xstrndup(s.set_name, sizeof s.set_name),
+                .level = (int32_t)le32toh(s.level),
+                .layout = le32toh(s.layout),
+                .disks = disks,
+                .role = role_of(&s, block, max_dev, disks),
+                .events = le64toh(s.events),
+                .super_offset = super,
+                .data_offset = data,
         };
         return 0;
 }

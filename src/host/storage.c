@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked at where the
- * configuration wants them used, and read anew at each boot: nothing that an earlier boot noted is believed. */
+ * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked at
+ * where the configuration wants them used, and read anew at each boot: nothing that an earlier boot noted is
+ * believed. */
 #include "host/detect.h"
 
 #include "base/stop.h"
@@ -81,7 +82,8 @@ static size_t devices_of(Host *h, Probed *all, Content **contents) {
 
 static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         if (r == -EINTR)
-                return diag_error(diag, r, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s while it waited for what lies on %s; nothing was changed",
+                return diag_error(diag, r, CAUSE_INTERRUPTED,
+                                  "stopped by %s while it waited for what lies on %s; nothing was changed",
                                   stop_name(stop_signal()), path);
         return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
 }
@@ -103,7 +105,8 @@ static int look_at_contents(const Root *root, const HostOptions *options, Host *
         return result;
 }
 
-/* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted then. */
+/* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted
+ * then. */
 static uint64_t smallest_store(const Host *h) {
         uint64_t smallest = UINT64_MAX;
         for (size_t i = 0; i < h->n_disks; i++)
@@ -135,7 +138,8 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
 
         s->directories = xcalloc(strv_length(paths), sizeof *s->directories);
         for (char **path = paths; *path; path++) {
-                int r = detect_directory(root, *path, s, smallest_store(h), &s->directories[s->n_directories], diag);
+                int r = detect_directory(root, *path, s, smallest_store(h), &s->directories[s->n_directories],
+                                         diag);
                 if (r == -EACCES || r == -EPERM)
                         return cannot_look(s, r, *path);
                 if (r < 0)
@@ -158,7 +162,8 @@ static int find_programs(const Root *root, Storage *s, Diag *diag) {
         return 0;
 }
 
-static int wait_and_read(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+static int wait_and_read(const Root *root, const Config *config, const HostOptions *options, Host *h,
+                         Diag *diag) {
         int r = wait_for_disks(root, host_expected_stores(config, h), options->disks_timeout_usec, diag);
         if (r < 0)
                 return r;
@@ -166,7 +171,8 @@ static int wait_and_read(const Root *root, const Config *config, const HostOptio
         return detect_disks(root, h, diag);
 }
 
-static int look_at_all(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+static int look_at_all(const Root *root, const Config *config, const HostOptions *options, Host *h,
+                       Diag *diag) {
         int r = disks_look_closer(root, h, diag);
         if (r >= 0)
                 r = detect_mounts(root, &h->storage, diag);

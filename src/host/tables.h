@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What conf/tables.awk makes of conf/. The long table holds no pointers: 1384 rows need no relocation at start. */
+/* What conf/tables.awk makes of conf/. The long table holds no pointers: 1384 rows need no relocation at
+ * start. */
 #include "host/host.h"
 
 typedef struct EniLimit { char type[20]; uint8_t enis, addresses; } EniLimit;
@@ -16,7 +17,8 @@ extern const size_t n_mig_profiles;
 extern const GpuModel gpu_models[];             /* sorted by device */
 extern const size_t n_gpu_models;
 
-/* Where an instance type has its devices on the PCI bus: "10:1c.0|10:1d.0", all in domain 0. Sorted by type and part. */
+/* Where an instance type has its devices on the PCI bus: "10:1c.0|10:1d.0", all in domain 0. Sorted by type
+ * and part. */
 typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
 extern const PciLayout pci_layout[];
 extern const size_t n_pci_layout;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which kubelet, containerd and driver: the AMI's version files first, because starting a program costs 50 ms; else the program
- * itself is asked, if this is the running system.
- * The files: awslabs/amazon-eks-ami, nodeadm/internal/{kubelet,containerd}/version.go */
+ * Which kubelet, containerd and driver: the AMI's version files first, because starting a program costs 50
+ * ms; else the program itself is asked, if this is the running system. The files: awslabs/amazon-eks-ami,
+ * nodeadm/internal/{kubelet,containerd}/version.go */
 #include "host/detect.h"
 
 #include "base/run.h"
@@ -47,7 +47,8 @@ int version_option(const char *option, const char *text, char **ret, Diag *diag)
         size_t n = version_length(digits, true);
         /* Behind it a build may be named, as in 1.33.4-eks-99d6cc0 or 2.1.5~1. */
         if (n == 0 || (digits[n] && !strchr("-+~", digits[n])) || digits[strcspn(digits, " \t\r\n")])
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, NULL, option, "\"%s\" is not a version such as 1.33.4", text);
+                return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, option,
+                                     "\"%s\" is not a version such as 1.33.4", text);
         _cleanup_(freep) char *version = xstrndup(digits, n);
         *ret = version_length(version, false) > 0 ? TAKE_PTR(version) : xasprintf("%s.0", version);
         return 0;
@@ -59,17 +60,22 @@ static int ask_program(const Program *p, char **ret, Diag *diag) {
         int r = child_run(argv, 10 * USEC_PER_SEC, 64 << 10, &c);
 
         if (r < 0)
-                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
-                                  "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install %s; or plan for a machine that is not this one, with --instance-type or %s",
-                                  p->file, p->name, strerror(-r), p->name, p->name, p->option);
+                return diag_error(
+                        diag, r, CAUSE_FACTS,
+                        "%s is not there, and %s cannot be run (%s): the version of %s is not known. Install "
+                        "%s; or plan for a machine that is not this one, with --instance-type or %s",
+                        p->file, p->name, strerror(-r), p->name, p->name, p->option);
         if (c.timed_out)
-                return diag_error(diag, -ETIMEDOUT, CAUSE_FACTS, NULL, NULL,
-                                  "%s --version did not end within 10 s and was killed; write the version to %s", p->name, p->file);
+                return diag_error(
+                        diag, -ETIMEDOUT, CAUSE_FACTS,
+                        "%s --version did not end within 10 s and was killed; write the version to %s",
+                        p->name, p->file);
         *ret = c.status == 0 ? version_find(c.output) : NULL;
         if (!*ret)
-                return diag_error(diag, -EBADMSG, CAUSE_FACTS, NULL, NULL,
-                                  "%s --version ended with status %d and named no version%s%s; write the version to %s",
-                                  p->name, c.status, *c.errors ? ": " : "", c.errors, p->file);
+                return diag_error(
+                        diag, -EBADMSG, CAUSE_FACTS,
+                        "%s --version ended with status %d and named no version%s%s; write the version to %s",
+                        p->name, c.status, *c.errors ? ": " : "", c.errors, p->file);
         return 0;
 }
 
@@ -81,13 +87,18 @@ static int detect_version(const Root *root, const Program *p, const char *given,
         if (r == -ENOENT && root_is_host(root))
                 return ask_program(p, ret, diag);
         if (r == -ENOENT)
-                return diag_error(diag, r, CAUSE_FACTS, NULL, NULL,
-                                  "%s is not there below %s, and programs of another root are not run: the version of %s is not "
-                                  "known. Write it to that file, or plan with %s", p->file, root_path(root), p->name, p->option);
+                return diag_error(diag, r, CAUSE_FACTS,
+                                  "%s is not there below %s, and programs of another root are not run: the "
+                                  "version of %s is not "
+                                  "known. Write it to that file, or plan with %s",
+                                  p->file, root_path(root), p->name, p->option);
         if (r < 0)
                 return fact_error(diag, r, p->file, "the version is not known");
         *ret = version_find(text);
-        return *ret ? 0 : fact_error(diag, -EBADMSG, p->file, "it names no version such as 1.33.4; write there what the program says to --version");
+        return *ret ? 0
+                    : fact_error(diag, -EBADMSG, p->file,
+                                 "it names no version such as 1.33.4; write there what the program says to "
+                                 "--version");
 }
 
 /* The NVIDIA driver, once its module is loaded; a machine without it is the common case. */
@@ -96,7 +107,8 @@ static int detect_driver(const Root *root, const char *given, Host *h, Diag *dia
                 return version_option("--driver-version", given, &h->driver_version, diag);
         int r = root_read_line(root, "/sys/module/nvidia/version", &h->driver_version);
         if (r < 0 && r != -ENOENT)
-                return fact_error(diag, r, "/sys/module/nvidia/version", "the version of the NVIDIA driver is not known");
+                return fact_error(diag, r, "/sys/module/nvidia/version",
+                                  "the version of the NVIDIA driver is not known");
         return 0;
 }
 
@@ -108,8 +120,10 @@ static int program_exists(const Root *root, const char *path, Diag *diag) {
 
 static int detect_programs(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
-        const char *provider = given && *given ? given : "/etc/eks/image-credential-provider/ecr-credential-provider";
-        static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc", "/usr/bin/soci-snapshotter-grpc" };
+        const char *provider =
+                given && *given ? given : "/etc/eks/image-credential-provider/ecr-credential-provider";
+        static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc",
+                                            "/usr/bin/soci-snapshotter-grpc" };
         int r = program_exists(root, "/usr/bin/nvidia-container-runtime", diag);
 
         if (r < 0)
@@ -123,8 +137,9 @@ static int detect_programs(const Root *root, Host *h, Diag *diag) {
         }
         r = program_exists(root, provider, diag);
         if (r == 0 && provider == given)
-                return diag_error(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
-                                  "there is no such program, and kubelet cannot pull from ECR without; correct or unset the variable");
+                return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
+                                     "there is no such program, and kubelet cannot pull from ECR without; "
+                                     "correct or unset the variable");
         if (r > 0)
                 h->image_credential_provider = xstrdup(provider);
         return r < 0 ? r : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Only the end of udev's queue is watched: /run/udev/queue is there as long as udev has events in hand (libudev's
- * udev_queue_get_fd() looks at the same file). Whatever is waited for, a namespace, a controller that gives up, an array that udev
- * puts together, comes with an event and is done when the queue ends; and an inotify watch on a file loses nothing, as a socket
- * of events does when it is full. */
+ * Only the end of udev's queue is watched: /run/udev/queue is there as long as udev has events in hand
+ * (libudev's udev_queue_get_fd() looks at the same file). Whatever is waited for, a namespace, a controller
+ * that gives up, an array that udev puts together, comes with an event and is done when the queue ends; and
+ * an inotify watch on a file loses nothing, as a socket of events does when it is full. */
 #include "host/wait.h"
 
 #include "base/log.h"
@@ -19,13 +19,16 @@
 #define UDEV_DIR     "/run/udev"
 #define UDEV_CONTROL UDEV_DIR "/control"
 #define UDEV_QUEUE   UDEV_DIR "/queue"
-#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a machine with all its disks shall boot without a word about them */
+#define TELL_FIRST_USEC (1 * USEC_PER_SEC)      /* a machine with all its disks shall
+                                                 * boot without a word about them */
 #define TELL_AGAIN_USEC (10 * USEC_PER_SEC)
 
 typedef struct Look {
         char **stores;          /* kernel names of the instance stores that are there */
-        size_t wanted;          /* how many there should be: what was promised, or what the controllers will bring */
-        bool udev_busy;         /* with one of them, with an array over them, or with anything that may become one */
+        size_t wanted;          /* how many there should be: what was promised,
+                                 * or what the controllers will bring */
+        bool udev_busy;         /* with one of them, with an array over them,
+                                 * or with anything that may become one */
 } Look;
 
 static void look_done(Look *l) {
@@ -33,10 +36,11 @@ static void look_done(Look *l) {
         *l = (Look){};
 }
 
-/* Will the controller bring an instance store that is not there yet? The model of one that is being set up is not known; the
- * kernel prints nothing for it, or the null pointer that stands for it. */
+/* Will the controller bring an instance store that is not there yet? The model of one that is being set up is
+ * not known; the kernel prints nothing for it, or the null pointer that stands for it. */
 static bool is_pending(const Root *root, const char *controller) {
-        _cleanup_(freep) char *path = xasprintf("/sys/class/nvme/%s", controller), *model_path = xasprintf("%s/model", path);
+        _cleanup_(freep) char *path = xasprintf("/sys/class/nvme/%s", controller),
+                              *model_path = xasprintf("%s/model", path);
         _cleanup_(strv_freep) char **entries = NULL;
         _cleanup_(freep) char *model = NULL;
 
@@ -61,13 +65,15 @@ static int count_pending(const Root *root, size_t *count, Diag *diag) {
 /* Has udev gone through its rules for it once? */
 static bool udev_knows(const char *name) {
         sd_device *device = NULL;
-        bool knows = sd_device_new_from_subsystem_sysname(&device, "block", name) >= 0 && sd_device_get_is_initialized(device) > 0;
+        bool knows = sd_device_new_from_subsystem_sysname(&device, "block", name) >= 0 &&
+                     sd_device_get_is_initialized(device) > 0;
         sd_device_unref(device);
         return knows;
 }
 
-/* The rules of mdadm put arrays together as the disks come, so an array is waited for, too. That the queue has ended says nothing
- * of an event that udev has not read yet; that a device is known does not say that the programs of its rules have ended. */
+/* The rules of mdadm put arrays together as the disks come, so an array is waited for, too. That the queue
+ * has ended says nothing of an event that udev has not read yet; that a device is known does not say that the
+ * programs of its rules have ended. */
 static bool udev_knows_all(const Root *root, const Disk *d) {
         for (char **holder = d->holders; holder && *holder; holder++)
                 if (!udev_knows(*holder))
@@ -100,9 +106,12 @@ static void tell(const Look *l, uint64_t left_usec) {
         size_t there = strv_length(l->stores);
 
         if (there < l->wanted)
-                log_info("Waiting for instance stores: %zu of %zu are there%s%s%s; giving up in %llu s", there, l->wanted, open, names, close, seconds);
+                log_info("Waiting for instance stores: %zu of %zu are there%s%s%s; giving up in %llu s",
+                         there, l->wanted, open, names, close, seconds);
         else
-                log_info("Waiting for udev, which is not done with the instance stores yet%s%s%s; giving up in %llu s", open, names, close, seconds);
+                log_info("Waiting for udev, which is not done with the instance stores yet%s%s%s; giving up "
+                         "in %llu s",
+                         open, names, close, seconds);
 }
 
 /* Until something happens, an instant, or a signal: 0 or a negative errno. */
@@ -116,9 +125,12 @@ static int sleep_until(int fd, uint64_t until) {
 
 static int wait_failed(Diag *diag, int r) {
         if (r == -EINTR)
-                return diag_error(diag, r, CAUSE_INTERRUPTED, NULL, NULL, "stopped by %s while it waited for instance stores; nothing was "
-                                  "changed", stop_name(stop_signal()));
-        return fact_error(diag, r, UDEV_DIR, "udev's work cannot be watched, and instance stores are missing; is "
+                return diag_error(diag, r, CAUSE_INTERRUPTED,
+                                  "stopped by %s while it waited for instance stores; nothing was "
+                                  "changed",
+                                  stop_name(stop_signal()));
+        return fact_error(diag, r, UDEV_DIR,
+                          "udev's work cannot be watched, and instance stores are missing; is "
                           "fs.inotify.max_user_instances used up?");
 }
 
@@ -129,7 +141,8 @@ static int wait_on(const Root *root, int fd, size_t expected, uint64_t timeout_u
                 uint64_t now = now_usec();
                 if (r != 0 || now >= deadline)
                         return r;
-                log_debug("instance stores: %zu of %zu%s", strv_length(l->stores), l->wanted, l->udev_busy ? ", udev is at work" : "");
+                log_debug("instance stores: %zu of %zu%s", strv_length(l->stores), l->wanted,
+                          l->udev_busy ? ", udev is at work" : "");
                 if (now >= next) {
                         tell(l, deadline - now);
                         next += TELL_AGAIN_USEC;
@@ -150,7 +163,9 @@ int wait_for_disks(const Root *root, unsigned expected, uint64_t timeout_usec, D
         int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
         if (fd < 0)
                 return wait_failed(diag, -errno);
-        r = inotify_add_watch(fd, UDEV_DIR, IN_DELETE) < 0 ? wait_failed(diag, -errno) : wait_on(root, fd, expected, timeout_usec, &l, diag);
+        r = inotify_add_watch(fd, UDEV_DIR, IN_DELETE) < 0
+                    ? wait_failed(diag, -errno)
+                    : wait_on(root, fd, expected, timeout_usec, &l, diag);
         close(fd);
         return r;
 }

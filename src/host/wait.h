@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Waiting for disks: the kernel finds NVMe namespaces one by one, and udev puts arrays together out of them in its own time. */
+/* Waiting for disks: the kernel finds NVMe namespaces one by one, and udev puts arrays together out of them
+ * in its own time. */
 #include "host/host.h"
 
-/* Until `expected` instance stores are there and none of the controllers that are one lacks its namespace, udev knows each of
- * them and each array over them, and its queue is empty; woken by udev, never by polling; or until the time is up, which is no
- * error. Says on the console after a second, and every 10 s, what it waits for. 1 if everything came, 0 if not, or a negative
- * errno: -EINTR after a signal. Never waits below a root that is not the host's, nor without udev (no /run/udev/control): it takes
- * what is there then. */
-_must_check_ _nonnull_ int wait_for_disks(const Root *root, unsigned expected, uint64_t timeout_usec, Diag *diag);
+/* Until `expected` instance stores are there and none of the controllers that are one lacks its namespace,
+ * udev knows each of them and each array over them, and its queue is empty; woken by udev, never by polling;
+ * or until the time is up, which is no error. Says on the console after a second, and every 10 s, what it
+ * waits for. 1 if everything came, 0 if not, or a negative errno: -EINTR after a signal. Never waits below a
+ * root that is not the host's, nor without udev (no /run/udev/control): it takes what is there then. */
+_must_check_ _nonnull_ int wait_for_disks(const Root *root, unsigned expected, uint64_t timeout_usec,
+                                          Diag *diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file → KubeAccess. Not from the
- * NodeConfig: what counts is what kubelet reads, and scripts may have changed that since init wrote it. */
+ * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file
+ * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed that
+ * since init wrote it. */
 #include "base/str.h"
 #include "doc/doc.h"
 #include "kube/kube.h"
@@ -14,10 +15,12 @@
 #define FILE_MAX    (1u << 20)
 
 /* On Outposts kubelet makes the first one itself, with a certificate in it; the other one has the plugin. */
-static const char *const kubeconfigs[] = { "/var/lib/kubelet/kubeconfig", "/var/lib/kubelet/bootstrap-kubeconfig" };
+static const char *const kubeconfigs[] = { "/var/lib/kubelet/kubeconfig",
+                                           "/var/lib/kubelet/bootstrap-kubeconfig" };
 
 void kube_access_done(KubeAccess *a) {
-        char *all[] = { a->server, a->host, a->ca, a->ca_path, a->cluster, a->region, a->role, a->node, a->boot_id };
+        char *all[] = { a->server, a->host, a->ca,   a->ca_path, a->cluster,
+                        a->region, a->role, a->node, a->boot_id };
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
                 free(all[i]);
         *a = (KubeAccess){};
@@ -45,7 +48,8 @@ static char *find_argument(const json_t *arguments, const char *name) {
         size_t n = strlen(name), i;
         const json_t *item;
         json_array_foreach(arguments, i, item) {
-                const char *word = json_string_value(item) ?: "", *next = json_string_value(json_array_get(arguments, i + 1));
+                const char *word = json_string_value(item) ?: "",
+                           *next = json_string_value(json_array_get(arguments, i + 1));
                 if (streq(word, name) && next)
                         return xstrdup(next);
                 if (startswith(word, name) && word[n] == '=')
@@ -72,7 +76,8 @@ static bool take_plugin(const json_t *arguments, KubeAccess *a) {
         return a->cluster;
 }
 
-static int take_authority(const Root *root, const json_t *cluster, const char *path, KubeAccess *a, Diag *diag) {
+static int take_authority(const Root *root, const json_t *cluster, const char *path, KubeAccess *a,
+                          Diag *diag) {
         const char *data = json_string_value(json_object_get(cluster, "certificate-authority-data"));
         a->ca_path = copy_text(cluster, "certificate-authority");
         int r = -ENOENT;
@@ -84,8 +89,10 @@ static int take_authority(const Root *root, const json_t *cluster, const char *p
                 a->ca_path = xstrdup(path);
         if (r >= 0 && strstr(a->ca, "-----BEGIN CERTIFICATE-----"))
                 return 0;
-        return diag_error(diag, -EBADMSG, CAUSE_API_CERT, NULL, NULL, "%s, by which the API server would be known, %s: run nodestrap init, "
-                          "or look at spec.cluster.certificateAuthority", a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
+        return diag_error(diag, -EBADMSG, CAUSE_API_CERT,
+                          "%s, by which the API server would be known, %s: run nodestrap init, "
+                          "or look at spec.cluster.certificateAuthority",
+                          a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
 }
 
 static json_t *parse_file(const char *path, char *text, size_t size) {
@@ -109,18 +116,23 @@ static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Dia
                 return 0;
         _cleanup_(json_decrefp) json_t *config = r >= 0 ? parse_file(path, text, size) : NULL;
         if (!config)
-                return diag_error(diag, r < 0 ? r : -EBADMSG, CAUSE_NO_KUBECONFIG, NULL, NULL, "%s cannot be read%s%s; run nodestrap init, which writes it",
-                                  path, r < 0 ? ": " : " as YAML", r < 0 ? strerror(-r) : "");
+                return diag_error(diag, r < 0 ? r : -EBADMSG, CAUSE_NO_KUBECONFIG,
+                                  "%s cannot be read%s%s; run nodestrap init, which writes it", path,
+                                  r < 0 ? ": " : " as YAML", r < 0 ? strerror(-r) : "");
         const char *current = json_string_value(json_object_get(config, "current-context"));
         const json_t *context = find_named(config, "contexts", "context", current);
-        const json_t *cluster = find_named(config, "clusters", "cluster", json_string_value(json_object_get(context, "cluster")));
-        const json_t *user = find_named(config, "users", "user", json_string_value(json_object_get(context, "user")));
+        const json_t *cluster = find_named(config, "clusters", "cluster",
+                                           json_string_value(json_object_get(context, "cluster")));
+        const json_t *user =
+                find_named(config, "users", "user", json_string_value(json_object_get(context, "user")));
         if (!take_plugin(json_object_get(json_object_get(user, "exec"), "args"), a))
                 return 0;
         a->server = copy_text(cluster, "server");
         if (!a->server || !startswith(a->server, "https://"))
-                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG, NULL, NULL, "%s names no server that begins with https://; look at "
-                                  "spec.cluster.apiServerEndpoint and run nodestrap init", path);
+                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
+                                  "%s names no server that begins with https://; look at "
+                                  "spec.cluster.apiServerEndpoint and run nodestrap init",
+                                  path);
         a->server[strlen(a->server) - endswith(a->server, "/")] = 0;
         a->host = url_host(a->server);
         r = take_authority(root, cluster, path, a, diag);
@@ -133,8 +145,10 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                 if (r != 0)
                         return r;
         }
-        return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG, NULL, NULL, "there is no %s that says how to get a token for the cluster: nodestrap init "
-                          "has not run on this machine, or failed; nodestrap status tells", kubeconfigs[0]);
+        return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
+                          "there is no %s that says how to get a token for the cluster: nodestrap init "
+                          "has not run on this machine, or failed; nodestrap status tells",
+                          kubeconfigs[0]);
 }
 
 /* The value of the last such flag counts, and a name needs no quotes: letters, digits, dots and hyphens. */
@@ -153,17 +167,20 @@ static char *find_override(const char *text) {
         return name;
 }
 
-/* As kubelet does: the flag, else the host name; always in small letters (kubernetes: component-helpers, GetHostname()). */
+/* As kubelet does: the flag, else the host name; always in small letters (kubernetes: component-helpers,
+ * GetHostname()). */
 static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
         _cleanup_(freep) char *text = NULL, *name = NULL;
         int r = root_read(root, ENVIRONMENT, FILE_MAX, &text, NULL);
         if (r >= 0)
                 name = find_override(text);
         if (!name && root_read_line(root, "/proc/sys/kernel/hostname", &name) < 0)
-                return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG, NULL, NULL, ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
-                                  "machine has no host name; run nodestrap init");
+                return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
+                                  ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
+                                              "machine has no host name; run nodestrap init");
         if (name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")])
-                return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG, NULL, NULL, "this machine's host name cannot be the name of a Node; " ENVIRONMENT
+                return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
+                                  "this machine's host name cannot be the name of a Node; " ENVIRONMENT
                                   " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;

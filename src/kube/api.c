@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request to the API server, a watch of one Node, over one TLS connection that is kept: libcurl carries it, through the proxy of
- * the environment if there is one. Only the cluster's CA may vouch for the server, never the system's.
+ * One request to the API server, a watch of one Node, over one TLS connection that is kept: libcurl carries
+ * it, through the proxy of the environment if there is one. Only the cluster's CA may vouch for the server,
+ * never the system's.
  *
- * A node may watch its own Node by name, also before there is one (kubernetes: plugin/pkg/auth/authorizer/node, authorizeNode()).
- * Without a resourceVersion the watch begins with what is there now. */
+ * A node may watch its own Node by name, also before there is one (kubernetes:
+ * plugin/pkg/auth/authorizer/node, authorizeNode()). Without a resourceVersion the watch begins with what is
+ * there now. */
 #include "kube/internal.h"
 
 #include "base/curl.h"
@@ -17,9 +19,11 @@
 #include <unistd.h>
 
 #define CONNECT_USEC (10 * USEC_PER_SEC)        /* TCP and TLS */
-#define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer, all of the above included */
+#define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer,
+                                                 * all of the above included */
 #define QUIET_USEC   (1 * USEC_PER_SEC)
-#define WATCH_SEC    60                         /* the server ends the watch then: a dead connection is found out that way */
+#define WATCH_SEC    60                         /* the server ends the watch then: a dead
+                                                 * connection is found out that way */
 #define LINE_LIMIT   (4u << 20)
 #define BODY_LIMIT   (64u << 10)
 
@@ -102,12 +106,14 @@ static size_t take_header(char *data, size_t one, size_t size, void *user) {
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (header_value(line, "date:", &value))
                 t->reply->date = MAX((int64_t)t->api->curl.getdate(value, NULL), 0);
-        else if (header_value(line, "retry-after:", &value) && parse_u64(value + strspn(value, " "), &seconds) >= 0)
+        else if (header_value(line, "retry-after:", &value) &&
+                 parse_u64(value + strspn(value, " "), &seconds) >= 0)
                 t->reply->retry_after = (unsigned)MIN(seconds, 3600u);
         return one * size;
 }
 
-/* libcurl does not tell a peer that takes no connection from one that takes it and never speaks TLS; the socket does. */
+/* libcurl does not tell a peer that takes no connection from one that takes it and never speaks TLS; the
+ * socket does. */
 static int close_socket(void *user, curl_socket_t fd) {
         KubeApi *a = user;
         struct sockaddr_storage peer;
@@ -117,17 +123,20 @@ static int close_socket(void *user, curl_socket_t fd) {
 }
 
 /* Called about once a second; anything but 0 ends the transfer. */
-static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got, _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
+static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_off_t got,
+                        _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         Transfer *t = user;
         uint64_t now = now_usec();
-        if (t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 && now > t->begin_usec + QUIET_USEC) {
+        if (t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 &&
+            now > t->begin_usec + QUIET_USEC) {
                 t->quiet_told = true;
                 (void)t->on_line(t->user, "", 0);
         }
         return stop_signal() != 0 || (!t->answered && now > t->begin_usec + ANSWER_USEC);
 }
 
-/* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is asked through a proxy. */
+/* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is
+ * asked through a proxy. */
 static void set_common(const Curl *curl, CURL *easy, const KubeAccess *access) {
         curl->setopt(easy, CURLOPT_NOSIGNAL, 1L);
         curl->setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -136,7 +145,8 @@ static void set_common(const Curl *curl, CURL *easy, const KubeAccess *access) {
         curl->setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
         curl->setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
         curl->setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-        if (streq(access->host, "localhost") || startswith(access->host, "127.") || streq(access->host, "::1"))
+        if (streq(access->host, "localhost") || startswith(access->host, "127.") ||
+            streq(access->host, "::1"))
                 curl->setopt(easy, CURLOPT_NOPROXY, "*");
 }
 
@@ -166,7 +176,8 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
 }
 
 static long milliseconds(uint64_t usec) {
-        return (long)(usec / USEC_PER_MSEC) + 1;        /* never 0, which is no limit; nor before a deadline, which would allow one more */
+        /* never 0, which is no limit; nor before a deadline, which would allow one more */
+        return (long)(usec / USEC_PER_MSEC) + 1;
 }
 
 static bool proxy_is_set(void) {
@@ -179,11 +190,13 @@ static bool proxy_is_set(void) {
         return false;
 }
 
-/* libcurl does not say whom it could not reach, but for its text: the host itself, or a proxy, alone or behind a "via". */
+/* libcurl does not say whom it could not reach, but for its text: the host itself, or a proxy, alone or
+ * behind a "via". */
 static bool failed_at_proxy(const KubeApi *a, const KubeReply *r, const char *error) {
         if (r->curl == CURLE_COULDNT_RESOLVE_PROXY || r->proxy_status >= 300)
                 return true;
-        return r->proxy_set && r->curl == CURLE_COULDNT_CONNECT && (!strstr(error, a->access->host) || strstr(error, " via "));
+        return r->proxy_set && r->curl == CURLE_COULDNT_CONNECT &&
+               (!strstr(error, a->access->host) || strstr(error, " via "));
 }
 
 static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t deadline_usec) {
@@ -195,7 +208,8 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->usec = now_usec() - t->begin_usec;
         curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &r->status);
         r->cut_by_deadline = code == CURLE_OPERATION_TIMEDOUT && now_usec() >= deadline_usec;
-        if (code == CURLE_OK || t->enough || (code == CURLE_OPERATION_TIMEDOUT && r->status == 200))    /* a watch may be ended from here */
+        /* a watch may be ended from here */
+        if (code == CURLE_OK || t->enough || (code == CURLE_OPERATION_TIMEDOUT && r->status == 200))
                 return;
         if (code == CURLE_ABORTED_BY_CALLBACK && !stop_signal())
                 code = CURLE_OPERATION_TIMEDOUT;
@@ -213,18 +227,20 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
 
 static struct curl_slist *make_headers(const Curl *curl, const char *token) {
         _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token);
-        struct curl_slist *list = curl->append(NULL, "Accept: application/json"), *longer = curl->append(list, line);
+        struct curl_slist *list = curl->append(NULL, "Accept: application/json"),
+                          *longer = curl->append(list, line);
         explicit_bzero(line, strlen(line));
         return longer ?: list;
 }
 
-void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec, bool (*on_line)(void *user, const char *line, size_t size),
-                    void *user, KubeReply *ret) {
+void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
+                    bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
         char error[CURL_ERROR_SIZE] = "";
         Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user, .begin_usec = now_usec() };
         uint64_t left = deadline_usec - MIN(t.begin_usec, deadline_usec);
-        _cleanup_(freep) char *url = xasprintf("%s/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
-                                               a->access->server, a->access->node, WATCH_SEC);
+        _cleanup_(freep) char *url =
+                xasprintf("%s/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
+                          a->access->server, a->access->node, WATCH_SEC);
         struct curl_slist *headers = make_headers(&a->curl, token);
 
         *ret = (KubeReply){};
@@ -260,7 +276,8 @@ int64_t kube_api_clock(KubeApi *a, uint64_t deadline_usec) {
         a->curl.setopt(easy, CURLOPT_NOBODY, 1L);
         a->curl.setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         a->curl.setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-        a->curl.setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
+        a->curl.setopt(easy, CURLOPT_TIMEOUT_MS,
+                       milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
         a->curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
         a->curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
         a->curl.setopt(easy, CURLOPT_HEADERDATA, &t);

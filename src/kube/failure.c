@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How a request ended → its cause and the sentence for the person who wants to know why this node does not join: what, where, why,
- * and what to do next. */
+ * How a request ended → its cause and the sentence for the person who wants to know why this node does not
+ * join: what, where, why, and what to do next. */
 #include "kube/internal.h"
 
 #include "base/time.h"
@@ -10,7 +10,8 @@
 #include <openssl/x509_vfy.h>
 #include <time.h>
 
-#define SKEW_SEC 300            /* STS takes no signature that is further ahead than this; an authenticator gives 15 minutes behind */
+#define SKEW_SEC 300            /* STS takes no signature that is further ahead than
+                                 * this; an authenticator gives 15 minutes behind */
 #define MESSAGE_MAX 300
 
 /* Somebody else's words: one line, and not too long. */
@@ -29,7 +30,8 @@ static char *time_text(int64_t seconds) {
 static char *span_text(int64_t seconds) {
         if (seconds < 7200)
                 return xasprintf("%lld s", (long long)seconds);
-        return seconds < 48 * 3600LL ? xasprintf("%lld h", (long long)seconds / 3600) : xasprintf("%lld days", (long long)seconds / 86400);
+        return seconds < 48 * 3600LL ? xasprintf("%lld h", (long long)seconds / 3600)
+                                     : xasprintf("%lld days", (long long)seconds / 86400);
 }
 
 static int64_t skew(const KubeMoment *m) {
@@ -42,10 +44,12 @@ static bool clock_is_wrong(const KubeMoment *m) {
 
 /* "this machine's clock says … and the server's …: it is 7200 s behind" */
 static void add_clocks(Text *t, const KubeMoment *m) {
-        _cleanup_(freep) char *ours = time_text(m->now), *theirs = time_text(m->server), *span = span_text(llabs(skew(m)));
+        _cleanup_(freep) char *ours = time_text(m->now), *theirs = time_text(m->server),
+                              *span = span_text(llabs(skew(m)));
         text_add(t, "this machine's clock says %s", ours);
         if (m->server > 0)
-                text_add(t, ", the server's %s: ours is %s %s", theirs, span, skew(m) < 0 ? "behind" : "ahead");
+                text_add(t, ", the server's %s: ours is %s %s", theirs, span,
+                         skew(m) < 0 ? "behind" : "ahead");
         text_add(t, "; look at chronyc tracking: the time service of EC2 is at 169.254.169.123");
 }
 
@@ -54,8 +58,11 @@ static void add_clocks(Text *t, const KubeMoment *m) {
 static Cause explain_name(const KubeMoment *m, Text *t) {
         text_add(t, "the name of the API server, %s, does not resolve (", m->access->host);
         add_message(t, m->reply->error);
-        text_add(t, "); try resolvectl query %s: the VPC needs enableDnsSupport and enableDnsHostnames, a private endpoint is known to the "
-                    "VPC's own resolver alone, and spec.cluster.apiServerEndpoint must be the one of %s", m->access->host, m->access->cluster);
+        text_add(t,
+                 "); try resolvectl query %s: the VPC needs enableDnsSupport and enableDnsHostnames, a "
+                 "private endpoint is known to the "
+                 "VPC's own resolver alone, and spec.cluster.apiServerEndpoint must be the one of %s",
+                 m->access->host, m->access->cluster);
         return CAUSE_API_NAME;
 }
 
@@ -63,14 +70,26 @@ static Cause explain_route(const KubeMoment *m, Text *t) {
         const KubeReply *r = m->reply;
         const char *server = m->access->server;
         if (r->os_error == ECONNREFUSED)
-                text_add(t, "%s refuses the connection, nothing listens there: is spec.cluster.apiServerEndpoint the one of %s?", server, m->access->cluster);
+                text_add(t,
+                         "%s refuses the connection, nothing listens there: is "
+                         "spec.cluster.apiServerEndpoint the one of %s?",
+                         server, m->access->cluster);
         else if (r->os_error == ENETUNREACH || r->os_error == EHOSTUNREACH)
-                text_add(t, "there is no route to %s (%s): look at ip route, and at the route table of the subnet, which needs a NAT gateway or the "
-                            "private endpoint of the cluster", server, strerror((int)r->os_error));
+                text_add(t,
+                         "there is no route to %s (%s): look at ip route, and at the route table of the "
+                         "subnet, which needs a NAT gateway or the "
+                         "private endpoint of the cluster",
+                         server, strerror((int)r->os_error));
         else if (r->curl == CURLE_OPERATION_TIMEDOUT)
-                text_add(t, "%s does not answer when a connection is opened, for %.1f s: the cluster's security group must let this node in on "
-                            "its port, and the subnet needs a route there (a NAT gateway, or the private endpoint of the cluster)%s", server,
-                         (double)r->usec / USEC_PER_SEC, r->proxy_set ? "; HTTPS_PROXY is set: is that proxy meant for it, or does NO_PROXY lack its name?" : "");
+                text_add(t,
+                         "%s does not answer when a connection is opened, for %.1f s: the cluster's security "
+                         "group must let this node in on "
+                         "its port, and the subnet needs a route there (a NAT gateway, or the private "
+                         "endpoint of the cluster)%s",
+                         server, (double)r->usec / USEC_PER_SEC,
+                         r->proxy_set ? "; HTTPS_PROXY is set: is that proxy meant for it, or does NO_PROXY "
+                                        "lack its name?"
+                                      : "");
         else {
                 text_add(t, "no connection to %s: ", server);
                 add_message(t, r->error);
@@ -85,7 +104,8 @@ static Cause explain_proxy(const KubeMoment *m, Text *t) {
                 text_add(t, "it answers HTTP %ld", m->reply->proxy_status);
         else
                 add_message(t, m->reply->error);
-        text_add(t, "; let it, or put %s into NO_PROXY if the endpoint can be reached without it", m->access->host);
+        text_add(t, "; let it, or put %s into NO_PROXY if the endpoint can be reached without it",
+                 m->access->host);
         return CAUSE_API_PROXY;
 }
 
@@ -97,22 +117,29 @@ static Cause explain_certificate(const KubeMoment *m, Text *t) {
         const KubeReply *r = m->reply;
         const KubeAccess *a = m->access;
         if (is_about_time(r->verify) && (clock_is_wrong(m) || m->server == 0)) {
-                text_add(t, "the certificate of %s %s at the time that this machine believes it is: ", a->host,
+                text_add(t,
+                         "the certificate of %s %s at the time that this machine believes it is: ", a->host,
                          r->verify == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet");
                 add_clocks(t, m);
                 return CAUSE_CLOCK;
         }
         if (is_about_time(r->verify))
-                text_add(t, "the certificate of %s %s, and the clocks agree about the time: look at the cluster in EKS's console, and at what else "
-                            "may answer in its place", a->host, r->verify == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet");
+                text_add(t,
+                         "the certificate of %s %s, and the clocks agree about the time: look at the cluster "
+                         "in EKS's console, and at what else "
+                         "may answer in its place",
+                         a->host,
+                         r->verify == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet");
         else if (strstr(r->error, "subject name")) {
                 text_add(t, "%s shows a certificate for other names than its own (", a->host);
                 add_message(t, r->error);
                 text_add(t, "): is spec.cluster.apiServerEndpoint spelled as EKS gives it?");
         } else {
-                text_add(t, "%s shows a certificate that the cluster's CA in %s has not signed (", a->host, a->ca_path);
+                text_add(t, "%s shows a certificate that the cluster's CA in %s has not signed (", a->host,
+                         a->ca_path);
                 add_message(t, X509_verify_cert_error_string(r->verify));
-                text_add(t, "): spec.cluster.certificateAuthority or apiServerEndpoint is another cluster's, or a proxy that opens TLS answers in its place");
+                text_add(t, "): spec.cluster.certificateAuthority or apiServerEndpoint is another cluster's, "
+                            "or a proxy that opens TLS answers in its place");
         }
         return CAUSE_API_CERT;
 }
@@ -125,22 +152,29 @@ static Cause explain_handshake(const KubeMoment *m, Text *t) {
 }
 
 static Cause explain_silence(const KubeMoment *m, Text *t) {
-        text_add(t, "%s is reached and does not answer, for %.1f s: the API server is overloaded, or something on the way swallows what is sent (an MTU "
-                    "that is too large does that)", m->access->server, (double)m->reply->usec / USEC_PER_SEC);
+        text_add(t,
+                 "%s is reached and does not answer, for %.1f s: the API server is overloaded, or something "
+                 "on the way swallows what is sent (an MTU "
+                 "that is too large does that)",
+                 m->access->server, (double)m->reply->usec / USEC_PER_SEC);
         return CAUSE_API_SILENT;
 }
 
 static Cause explain_break(const KubeMoment *m, Text *t) {
         text_add(t, "the connection to %s broke (", m->access->server);
         add_message(t, m->reply->error);
-        text_add(t, "): %s", m->reply->curl == CURLE_UNSUPPORTED_PROTOCOL || m->reply->curl == CURLE_WEIRD_SERVER_REPLY
-                                 ? "what answers there is no API server" : "the API server restarts, or something on the way cuts connections off");
+        text_add(t, "): %s",
+                 m->reply->curl == CURLE_UNSUPPORTED_PROTOCOL || m->reply->curl == CURLE_WEIRD_SERVER_REPLY
+                         ? "what answers there is no API server"
+                         : "the API server restarts, or something on the way cuts connections off");
         return CAUSE_API_ERROR;
 }
 
 static Cause explain_timeout(const KubeMoment *m, Text *t) {
         const KubeReply *r = m->reply;
-        return !r->resolved ? explain_name(m, t) : !r->connected ? explain_route(m, t) : explain_silence(m, t);
+        return !r->resolved    ? explain_name(m, t)
+               : !r->connected ? explain_route(m, t)
+                               : explain_silence(m, t);
 }
 
 static Cause explain_curl(const KubeMoment *m, Text *t) {
@@ -153,7 +187,10 @@ static Cause explain_curl(const KubeMoment *m, Text *t) {
         case CURLE_SSL_CONNECT_ERROR:           return explain_handshake(m, t);
         case CURLE_OPERATION_TIMEDOUT:          return explain_timeout(m, t);
         case CURLE_SSL_CACERT_BADFILE:
-                text_add(t, "%s holds no certificate that can be read: look at spec.cluster.certificateAuthority", m->access->ca_path);
+                text_add(
+                        t,
+                        "%s holds no certificate that can be read: look at spec.cluster.certificateAuthority",
+                        m->access->ca_path);
                 return CAUSE_API_CERT;
         default:                                return explain_break(m, t);
         }
@@ -169,9 +206,13 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
                 return CAUSE_CLOCK;
         }
         _cleanup_(freep) char *principal = identity->principal(identity->user);
-        text_add(t, "the API server does not know the IAM role of this node (401 Unauthorized): %s has no access entry and no line in aws-auth for %s; "
-                    "create one: aws eks create-access-entry --cluster-name %s%s%s --type EC2_LINUX --principal-arn %s", a->cluster,
-                 principal ?: "that role", a->cluster, a->region ? " --region " : "", a->region ?: "", principal ?: "ARN-OF-THE-ROLE");
+        text_add(t,
+                 "the API server does not know the IAM role of this node (401 Unauthorized): %s has no "
+                 "access entry and no line in aws-auth for %s; "
+                 "create one: aws eks create-access-entry --cluster-name %s%s%s --type EC2_LINUX "
+                 "--principal-arn %s",
+                 a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
+                 a->region ?: "", principal ?: "ARN-OF-THE-ROLE");
         return CAUSE_NOT_MAPPED;
 }
 
@@ -184,9 +225,13 @@ static void add_status_message(Text *t, const Text *body) {
 
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         const char *node = m->access->node;
-        text_add(t, "the API server knows this node's role and does not let it see Node %s: 403 Forbidden", node);
+        text_add(t, "the API server knows this node's role and does not let it see Node %s: 403 Forbidden",
+                 node);
         add_status_message(t, &m->reply->body);
-        text_add(t, "; the role must be mapped to user system:node:%s and group system:nodes, as an access entry of type EC2_LINUX does", node);
+        text_add(t,
+                 "; the role must be mapped to user system:node:%s and group system:nodes, as an access "
+                 "entry of type EC2_LINUX does",
+                 node);
         return CAUSE_FORBIDDEN;
 }
 
@@ -197,8 +242,10 @@ static Cause explain_status(const KubeMoment *m, const KubeIdentity *identity, T
                 return explain_forbidden(m, t);
         text_add(t, "%s answers HTTP %ld", m->access->server, m->reply->status);
         add_status_message(t, &m->reply->body);
-        text_add(t, m->reply->status >= 500 || m->reply->status == 429 ? ": the API server is overloaded or not whole; look at the cluster's health in EKS's console"
-                                                                       : ", as no API server does: is spec.cluster.apiServerEndpoint right?");
+        text_add(t, m->reply->status >= 500 || m->reply->status == 429
+                            ? ": the API server is overloaded or not whole; look at the cluster's health in "
+                              "EKS's console"
+                            : ", as no API server does: is spec.cluster.apiServerEndpoint right?");
         return CAUSE_API_ERROR;
 }
 

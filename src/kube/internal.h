@@ -9,7 +9,8 @@
 /* ---- node.c: what the API server says ---- */
 typedef enum KubeNodeState {
         KUBE_NODE_ABSENT,
-        KUBE_NODE_STALE,                /* reported by another boot: this machine's last one, or an instance that had the name before */
+        KUBE_NODE_STALE,                /* reported by another boot: this machine's last
+                                         * one, or an instance that had the name before */
         KUBE_NODE_REGISTERED,
         KUBE_NODE_READY,
 } KubeNodeState;
@@ -17,11 +18,14 @@ typedef struct KubeNode {
         KubeNodeState state;
         bool silent;                    /* kubelet has stopped reporting: the Ready condition is Unknown */
         char *reason, *message;         /* of the Ready condition where it is not true; may be NULL */
-        int64_t created, ready_since;   /* seconds since 1970, 0: not known. By the cluster's clock, and by this machine's */
+        int64_t created, ready_since;   /* seconds since 1970, 0: not known. By the
+                                         * cluster's clock, and by this machine's */
 } KubeNode;
 void kube_node_done(KubeNode *n);
-/* One event of a watch → the Node's state. -EREMOTEIO and *ret_why for an event that is an error, -EBADMSG for what is none. */
-_must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret, char **ret_why);
+/* One event of a watch → the Node's state. -EREMOTEIO and *ret_why for an event that is an error, -EBADMSG
+ * for what is none. */
+_must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNode *ret,
+                                            char **ret_why);
 /* The message of a Status, which the API server sends with an error; NULL where there is none. */
 _nonnull_ char *kube_status_message(const Text *body);
 
@@ -33,7 +37,8 @@ typedef struct KubeReply {
         int64_t date;                   /* of the answer, 0: not said */
         unsigned retry_after;           /* seconds */
         Text body;                      /* of an answer that is not 200 */
-        long verify, proxy_status, os_error;    /* X509_V_*, of the proxy's answer to CONNECT, errno of connect() */
+        long verify, proxy_status, os_error;    /* X509_V_*, of the proxy's answer
+                                                 * to CONNECT, errno of connect() */
         bool resolved, connected;       /* how far it came */
         bool proxy_set, at_proxy;       /* the environment names a proxy; that one failed, or said no */
         bool cut_by_deadline;
@@ -46,11 +51,14 @@ typedef struct KubeApi KubeApi;
 _must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why);
 KubeApi *kube_api_free(KubeApi *a);
 DEFINE_CLEANUP(KubeApi *, kube_api_free)
-/* Watches the Node: each line of the answer goes to on_line as it comes, and an empty one, once, where none comes for a
- * second; false ends the watch. The server ends it after a while. ret fills while the answer comes: its date stands there then. */
-_nonnull_ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec, bool (*on_line)(void *user, const char *line, size_t size),
-                              void *user, KubeReply *ret);
-/* The clock of whoever answers, in seconds since 1970, without asking for any proof of who it is; 0: not known. Nothing secret is sent. */
+/* Watches the Node: each line of the answer goes to on_line as it comes, and an empty one, once, where none
+ * comes for a second; false ends the watch. The server ends it after a while. ret fills while the answer
+ * comes: its date stands there then. */
+_nonnull_ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
+                              bool (*on_line)(void *user, const char *line, size_t size), void *user,
+                              KubeReply *ret);
+/* The clock of whoever answers, in seconds since 1970, without asking for any proof of who it is; 0: not
+ * known. Nothing secret is sent. */
 _nonnull_ int64_t kube_api_clock(KubeApi *api, uint64_t deadline_usec);
 
 /* ---- failure.c: what a person should read ---- */
@@ -63,11 +71,13 @@ typedef struct KubeMoment {
 /* Is it worth asking the server for its clock? */
 _nonnull_ bool kube_failure_wants_clock(const KubeReply *reply);
 /* CAUSE_NONE where the reply is none. principal is called for a 401 alone. */
-_must_check_ _nonnull_ Cause kube_failure(const KubeMoment *moment, const KubeIdentity *identity, char **ret_text);
+_must_check_ _nonnull_ Cause kube_failure(const KubeMoment *moment, const KubeIdentity *identity,
+                                          char **ret_text);
 
 /* ---- kubelet.c: the other side of it ---- */
 typedef struct Kubelet {
-        char *state;                    /* "kubelet.service is active (running)"; NULL: systemd does not say */
+        char *state;                    /* "kubelet.service is active (running)";
+                                         * NULL: systemd does not say */
         bool runs;
         char **lines;                   /* its last words of this boot */
 } Kubelet;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The cluster, as this node finds it: how the API server is reached, what it says about the Node, and why not where it does not.
- * Knows nothing of AWS: tokens come from a function. */
+/* The cluster, as this node finds it: how the API server is reached, what it says about the Node, and why not
+ * where it does not. Knows nothing of AWS: tokens come from a function. */
 #include "base/error.h"
 #include "base/root.h"
 
@@ -11,7 +11,8 @@ typedef struct KubeAccess {
         char *host;                     /* of it */
         char *ca; size_t ca_size;       /* PEM: who may answer in its name, and nobody else */
         char *ca_path;                  /* where that stands */
-        char *cluster;                  /* what the token is made for: the name of a cluster, or the id of a local one */
+        char *cluster;                  /* what the token is made for: the name of
+                                         * a cluster, or the id of a local one */
         char *region, *role;            /* of the exec plugin's arguments; NULL where they do not name one */
         char *node;                     /* the name that kubelet registers with */
         char *boot_id;                  /* of this boot, as kubelet reports it */
@@ -23,7 +24,8 @@ _must_check_ _nonnull_ int kube_access_read(const Root *root, KubeAccess *ret, D
 typedef struct KubeIdentity {
         void *user;
         int (*token)(void *user, char **ret, Diag *diag);       /* a bearer token, the caller's */
-        char *(*principal)(void *user);                         /* the ARN of the role behind it, for a message; NULL: not known */
+        char *(*principal)(void *user);                         /* the ARN of the role behind it,
+                                                                 * for a message; NULL: not known */
 } KubeIdentity;
 
 typedef enum KubeGoal { KUBE_REGISTERED, KUBE_READY, _KUBE_GOAL_MAX, _KUBE_GOAL_INVALID = -22 } KubeGoal;
@@ -37,6 +39,7 @@ typedef struct KubeOutcome {
         unsigned requests;
 } KubeOutcome;
 void kube_outcome_done(KubeOutcome *o);
-/* Until the goal is reached, the deadline (now_usec()) passes, or a signal asks to stop. The API server is not polled: one request
- * watches the Node. Progress goes to the log, one line whenever something changed. */
-_nonnull_ void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret);
+/* Until the goal is reached, the deadline (now_usec()) passes, or a signal asks to stop. The API server is
+ * not polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
+_nonnull_ void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity,
+                         KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret);

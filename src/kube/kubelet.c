@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What systemd says about kubelet.service, and what kubelet said last: nobody else knows why there is no Node. */
+ * What systemd says about kubelet.service, and what kubelet said last: nobody else knows why there is no
+ * Node. */
 #include "kube/internal.h"
 
 #include "base/journal.h"
@@ -26,8 +27,10 @@ static char *property(sd_bus *bus, const char *interface, const char *name) {
 }
 
 static void take_state(sd_bus *bus, Kubelet *k) {
-        _cleanup_(freep) char *load = property(bus, "Unit", "LoadState"), *active = property(bus, "Unit", "ActiveState");
-        _cleanup_(freep) char *sub = property(bus, "Unit", "SubState"), *result = property(bus, "Service", "Result");
+        _cleanup_(freep) char *load = property(bus, "Unit", "LoadState"),
+                              *active = property(bus, "Unit", "ActiveState");
+        _cleanup_(freep) char *sub = property(bus, "Unit", "SubState"),
+                              *result = property(bus, "Service", "Result");
         uint32_t restarts = 0;
         Text t = {};
         if (!load || !active)
@@ -36,7 +39,9 @@ static void take_state(sd_bus *bus, Kubelet *k) {
                 k->state = xstrdup(UNIT " does not exist on this machine");
                 return;
         }
-        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH, "org.freedesktop.systemd1.Service", "NRestarts", NULL, 'u', &restarts);
+        (void)sd_bus_get_property_trivial(bus, "org.freedesktop.systemd1", PATH,
+                                          "org.freedesktop.systemd1.Service", "NRestarts", NULL, 'u',
+                                          &restarts);
         text_add(&t, UNIT " is %s (%s)", active, sub ?: "?");
         if (result && !streq(result, "success"))
                 text_add(&t, ", result %s", result);

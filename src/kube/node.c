@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a watch sends, one JSON object a line (https://kubernetes.io/docs/reference/using-api/api-concepts/), → the state of the Node.
+ * What a watch sends, one JSON object a line (https://kubernetes.io/docs/reference/using-api/api-concepts/),
+ * → the state of the Node.
  *
- * A Node outlives the machine behind it: after a reboot it may still say Ready for most of a minute, and EC2 gives private names to
- * other instances again. Only kubelet of this boot puts this boot's id into it, with its first report. */
+ * A Node outlives the machine behind it: after a reboot it may still say Ready for most of a minute, and EC2
+ * gives private names to other instances again. Only kubelet of this boot puts this boot's id into it, with
+ * its first report. */
 #include "kube/internal.h"
 
 #include "base/json.h"
@@ -67,7 +69,8 @@ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNod
                 *ret_why = copy_text(object, "message") ?: xstrdup("an error without a message");
                 return -EREMOTEIO;
         }
-        if (!json_is_object(object) || (!streq(type, "ADDED") && !streq(type, "MODIFIED") && !streq(type, "DELETED")))
+        if (!json_is_object(object) ||
+            (!streq(type, "ADDED") && !streq(type, "MODIFIED") && !streq(type, "DELETED")))
                 return -EBADMSG;
         if (!streq(type, "DELETED"))
                 take_node(object, boot_id, &n);

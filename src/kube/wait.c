@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watch after watch until the Node is what it should be. What stood in the way last is what the outcome tells; each change of that is
- * a line of the log at once, because a deadline of minutes is long for somebody who looks on. */
+ * Watch after watch until the Node is what it should be. What stood in the way last is what the outcome
+ * tells; each change of that is a line of the log at once, because a deadline of minutes is long for somebody
+ * who looks on. */
 #include "kube/internal.h"
 
 #include "base/backoff.h"
@@ -85,12 +86,17 @@ static void obstacle_node(Wait *w) {
         const KubeNode *n = &w->node;
         Text t = {};
         if (n->state == KUBE_NODE_ABSENT)
-                text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", w->access->cluster, w->access->node);
+                text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", w->access->cluster,
+                         w->access->node);
         else if (n->state == KUBE_NODE_STALE)
-                text_add(&t, "the Node %s that cluster %s has is of an earlier boot, or of another instance that had the name: kubelet has not reported "
-                             "since this machine started", w->access->node, w->access->cluster);
+                text_add(&t,
+                         "the Node %s that cluster %s has is of an earlier boot, or of another instance that "
+                         "had the name: kubelet has not reported "
+                         "since this machine started",
+                         w->access->node, w->access->cluster);
         else {
-                text_add(&t, "Node %s is registered with cluster %s and not Ready", w->access->node, w->access->cluster);
+                text_add(&t, "Node %s is registered with cluster %s and not Ready", w->access->node,
+                         w->access->cluster);
                 add_condition(&t, n->reason);
                 add_condition(&t, n->message);
         }
@@ -103,8 +109,8 @@ static bool is_reached(const Wait *w) {
         return w->seen && w->node.state >= (w->goal == KUBE_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
 }
 
-/* What was so already when we first looked has been so for a while: since then by the clock that wrote it, in the time of this boot.
- * Where that leads to before the boot, nothing is known but that it is so now. */
+/* What was so already when we first looked has been so for a while: since then by the clock that wrote it, in
+ * the time of this boot. Where that leads to before the boot, nothing is known but that it is so now. */
 static uint64_t since_usec(int64_t then, int64_t clock) {
         uint64_t now = now_usec();
         if (then <= 0 || clock < then)
@@ -118,11 +124,14 @@ static void note_times(Wait *w, bool first) {
         const KubeNode *n = &w->node;
         if (n->state >= KUBE_NODE_REGISTERED && o->registered_usec == 0) {
                 o->registered_usec = first ? since_usec(n->created, w->reply->date) : now_usec();
-                log_info("Node %s is registered, %.1f s after the kernel started.", w->access->node, (double)o->registered_usec / USEC_PER_SEC);
+                log_info("Node %s is registered, %.1f s after the kernel started.", w->access->node,
+                         (double)o->registered_usec / USEC_PER_SEC);
         }
         if (n->state == KUBE_NODE_READY && o->ready_usec == 0) {
-                o->ready_usec = MAX(first ? since_usec(n->ready_since, (int64_t)time(NULL)) : now_usec(), o->registered_usec);
-                log_info("Node %s is Ready, %.1f s after the kernel started.", w->access->node, (double)o->ready_usec / USEC_PER_SEC);
+                o->ready_usec = MAX(first ? since_usec(n->ready_since, (int64_t)time(NULL)) : now_usec(),
+                                    o->registered_usec);
+                log_info("Node %s is Ready, %.1f s after the kernel started.", w->access->node,
+                         (double)o->ready_usec / USEC_PER_SEC);
         }
 }
 
@@ -167,7 +176,8 @@ static int make_token(Wait *w) {
         int r = w->identity->token(w->identity->user, &w->token, &diag);
         const Diagnostic *error = diag_first_error(&diag);
         if (r < 0)
-                obstacle(w, error ? error->cause : CAUSE_INTERNAL, error ? diagnostic_format(error) : xstrdup(strerror(-r)));
+                obstacle(w, error ? error->cause : CAUSE_INTERNAL,
+                         error ? diagnostic_format(error) : xstrdup(strerror(-r)));
         w->token_usec = now_usec();
         diag_done(&diag);
         return r;
@@ -176,12 +186,15 @@ static int make_token(Wait *w) {
 static void judge(Wait *w, const KubeReply *reply) {
         if (stop_signal())
                 return;
-        KubeMoment moment = { .access = w->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date };
+        KubeMoment moment = {
+                .access = w->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
+        };
         if (kube_failure_wants_clock(reply))
                 moment.server = kube_api_clock(w->api, w->deadline_usec);
         char *text = NULL;
         Cause cause = kube_failure(&moment, w->identity, &text);
-        /* What a request that the deadline has cut off might have found out does not count against what is known. */
+        /* What a request that the deadline has cut off might have found out does not count against what is
+         * known. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);
         else
@@ -203,8 +216,11 @@ static int attempt(Wait *w, unsigned *ret_retry_after) {
         w->reply = NULL;
         judge(w, &reply);
         if (w->event_error)
-                obstacle(w, CAUSE_API_ERROR, xasprintf("%s breaks the watch of Node %s off: %s", w->access->server, w->access->node, w->event_error));
-        else if (reply.curl == 0 && reply.status == 200 && !w->seen && (!reply.cut_by_deadline || !w->outcome->text))
+                obstacle(w, CAUSE_API_ERROR,
+                         xasprintf("%s breaks the watch of Node %s off: %s", w->access->server,
+                                   w->access->node, w->event_error));
+        else if (reply.curl == 0 && reply.status == 200 && !w->seen &&
+                 (!reply.cut_by_deadline || !w->outcome->text))
                 no_node(w);
         *ret_retry_after = reply.retry_after;
         int r = reply.curl != 0 || reply.status != 200 || w->event_error || reply.usec < SHORT_USEC;
@@ -244,17 +260,23 @@ static void add_kubelet(Wait *w, Text *t) {
                 text_add(t, "; %s", k.state);
         if (n > 0)
                 text_add(t, "; it last said \"%s\"", k.lines[n - 1]);
-        text_add(t, "; journalctl -u kubelet%s", k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
+        text_add(t, "; journalctl -u kubelet%s",
+                 k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
         w->outcome->details = TAKE_PTR(k.lines);
         kubelet_done(&k);
 }
 
 static void add_advice(Wait *w, Text *t) {
         const KubeNode *n = &w->node;
-        bool network = n->message && (strcasestr(n->message, "cni") || strcasestr(n->message, "network plugin") || strcasestr(n->message, "NetworkReady=false"));
+        bool network =
+                n->message && (strcasestr(n->message, "cni") || strcasestr(n->message, "network plugin") ||
+                               strcasestr(n->message, "NetworkReady=false"));
         if (w->outcome->cause == CAUSE_NOT_READY && network)
-                text_add(t, "; no network plugin is up on this node, which is the work of the pod aws-node: kubectl -n kube-system get pods -o wide "
-                            "--field-selector spec.nodeName=%s", w->access->node);
+                text_add(t,
+                         "; no network plugin is up on this node, which is the work of the pod aws-node: "
+                         "kubectl -n kube-system get pods -o wide "
+                         "--field-selector spec.nodeName=%s",
+                         w->access->node);
         else if (w->outcome->cause == CAUSE_NOT_REGISTERED || w->outcome->cause == CAUSE_NOT_READY)
                 add_kubelet(w, t);
 }
@@ -283,19 +305,27 @@ static void finish(Wait *w, uint64_t begin_usec) {
         o->text = text_take(&t);
 }
 
-void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret) {
+void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal,
+               uint64_t deadline_usec, KubeOutcome *ret) {
         KubeOutcome outcome = {};
-        _cleanup_(wait_done) Wait w = { .root = root, .access = access, .identity = identity, .goal = goal, .deadline_usec = deadline_usec, .outcome = &outcome };
+        _cleanup_(wait_done) Wait w = { .root = root,
+                                        .access = access,
+                                        .identity = identity,
+                                        .goal = goal,
+                                        .deadline_usec = deadline_usec,
+                                        .outcome = &outcome };
         uint64_t begin_usec = now_usec();
         char *why = NULL;
 
-        log_info("Waiting until Node %s of cluster %s is %s, by %s.", access->node, access->cluster, kube_goal_to_string(goal), access->server);
+        log_info("Waiting until Node %s of cluster %s is %s, by %s.", access->node, access->cluster,
+                 kube_goal_to_string(goal), access->server);
         if (kube_api_new(access, &w.api, &why) >= 0) {
                 try_until(&w);
                 finish(&w, begin_usec);
         } else {
                 outcome.cause = CAUSE_INTERNAL;
-                outcome.text = xasprintf("libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
+                outcome.text = xasprintf(
+                        "libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
                 free(why);
         }
         *ret = outcome;

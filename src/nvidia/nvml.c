@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of libnvidia-ml.so.1, by dlopen: it belongs to the driver's version, and most nodes have none. Layouts, numbers and
- * versions are those that NVIDIA documents (https://docs.nvidia.com/deploy/nvml-api, nvml.h) and, for what that leaves open, those
- * that its Python bindings send (nvidia-ml-py: pynvml.py); a struct's version is its size and its number in the highest byte. */
+ * The functions of libnvidia-ml.so.1, by dlopen: it belongs to the driver's version, and most nodes have
+ * none. Layouts, numbers and versions are those that NVIDIA documents
+ * (https://docs.nvidia.com/deploy/nvml-api, nvml.h) and, for what that leaves open, those that its Python
+ * bindings send (nvidia-ml-py: pynvml.py); a struct's version is its size and its number in the highest
+ * byte. */
 #include "nvidia/nvml.h"
 
 #include "base/library.h"
@@ -17,8 +19,18 @@
 
 /* ---- what the library takes and gives ---- */
 
-typedef struct PciInfo { char legacy_id[16]; unsigned domain, bus, device, device_id, subsystem_id; char id[32]; } PciInfo;    /* nvmlPciInfo_t */
-typedef struct FabricInfo1 { unsigned char uuid[16]; unsigned status, clique; unsigned char state; } FabricInfo1;              /* nvmlGpuFabricInfo_t */
+/* nvmlPciInfo_t */
+typedef struct PciInfo {
+        char legacy_id[16];
+        unsigned domain, bus, device, device_id, subsystem_id;
+        char id[32];
+} PciInfo;
+/* nvmlGpuFabricInfo_t */
+typedef struct FabricInfo1 {
+        unsigned char uuid[16];
+        unsigned status, clique;
+        unsigned char state;
+} FabricInfo1;
 typedef struct FabricInfo2 {            /* nvmlGpuFabricInfo_v2_t; _v3_t adds a byte */
         unsigned version;
         unsigned char uuid[16];
@@ -27,7 +39,8 @@ typedef struct FabricInfo2 {            /* nvmlGpuFabricInfo_v2_t; _v3_t adds a 
         unsigned health;
 } FabricInfo2;
 typedef struct FabricInfo3 { FabricInfo2 v2; unsigned char summary; } FabricInfo3;
-typedef struct Placement { unsigned start, size; } Placement;                                                                  /* nvmlGpuInstancePlacement_t */
+/* nvmlGpuInstancePlacement_t */
+typedef struct Placement { unsigned start, size; } Placement;
 typedef struct ProfileInfo2 {           /* nvmlGpuInstanceProfileInfo_v2_t */
         unsigned version, id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
         unsigned long long memory;
@@ -37,10 +50,15 @@ typedef struct ProfileInfo1 {           /* nvmlGpuInstanceProfileInfo_t */
         unsigned id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
         unsigned long long memory;
 } ProfileInfo1;
-typedef struct InstanceInfo { NvmlDevice device; unsigned id, profile; Placement placement; } InstanceInfo;                    /* nvmlGpuInstanceInfo_t */
-typedef struct ComputeProfileInfo { unsigned id, slices, instances, processors, shared[5]; } ComputeProfileInfo;               /* nvmlComputeInstanceProfileInfo_t */
+/* nvmlGpuInstanceInfo_t */
+typedef struct InstanceInfo { NvmlDevice device; unsigned id, profile; Placement placement; } InstanceInfo;
+/* nvmlComputeInstanceProfileInfo_t */
+typedef struct ComputeProfileInfo {
+        unsigned id, slices, instances, processors, shared[5];
+} ComputeProfileInfo;
 
-_Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(FabricInfo3, 3) == 0x03000028, "as pynvml.py has them");
+_Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(FabricInfo3, 3) == 0x03000028,
+               "as pynvml.py has them");
 _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
 
 typedef struct Nvml {
@@ -62,7 +80,8 @@ typedef struct Nvml {
         unsigned (*create)(NvmlDevice device, unsigned profile, void **ret);
         unsigned (*create_at)(NvmlDevice device, unsigned profile, const Placement *placement, void **ret);
         unsigned (*destroy)(void *instance);
-        unsigned (*compute_profile)(void *instance, unsigned index, unsigned engines, ComputeProfileInfo *ret);
+        unsigned (*compute_profile)(void *instance, unsigned index, unsigned engines,
+                                    ComputeProfileInfo *ret);
         unsigned (*compute_create)(void *instance, unsigned profile, void **ret);
         unsigned (*compute_instances)(void *instance, unsigned profile, void **ret, unsigned *count);
         unsigned (*compute_destroy)(void *compute);
@@ -123,7 +142,8 @@ static const Symbol symbols[] = {
 /* ---- loading ---- */
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;   /* executors run on threads */
-static bool loaded;                                             /* else the next attempt may: a driver may come late */
+/* else the next attempt may: a driver may come late */
+static bool loaded;
 
 static char *load(void) {
         char *why = NULL;
@@ -142,7 +162,8 @@ char *nvml_text(int code) {
 }
 
 bool nvml_is_final(int code) {
-        static const int codes[] = { NVML_NO_PERMISSION, NVML_FUNCTION_NOT_FOUND, NVML_GPU_IS_LOST, NVML_VERSION_MISMATCH, NVML_ARGUMENT_VERSION_MISMATCH };
+        static const int codes[] = { NVML_NO_PERMISSION, NVML_FUNCTION_NOT_FOUND, NVML_GPU_IS_LOST,
+                                     NVML_VERSION_MISMATCH, NVML_ARGUMENT_VERSION_MISMATCH };
         for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
                 if (codes[i] == code)
                         return true;
@@ -169,7 +190,8 @@ static int gpus_take(NvmlGpus *g, unsigned count, const char **ret_call, unsigne
                 }
                 if (code != NVML_OK)
                         return code;
-                snprintf(gpu->address, sizeof gpu->address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff, pci.device & 0xff);
+                snprintf(gpu->address, sizeof gpu->address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff,
+                         pci.device & 0xff);
                 g->n++;
         }
         qsort(g->items, g->n, sizeof *g->items, by_address);
@@ -226,7 +248,9 @@ const char *nvml_fabric_state_to_string(NvmlFabricState state) {
 
 /* NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: bits 8 to 11 of the mask. */
 static const char *health_fault(unsigned mask) {
-        static const char *const words[] = { [2] = "incorrect system GUID", [3] = "incorrect chassis serial number", [4] = "no partition",
+        static const char *const words[] = { [2] = "incorrect system GUID",
+                                             [3] = "incorrect chassis serial number",
+                                             [4] = "no partition",
                                              [5] = "insufficient NVLinks" };
         unsigned word = mask >> 8 & 0xf;
         return word < ARRAY_SIZE(words) ? words[word] : NULL;
@@ -305,7 +329,8 @@ static bool profile_known(const NvmlProfile *profiles, size_t n, unsigned id) {
         return false;
 }
 
-/* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with "invalid argument". */
+/* An index that this GPU has no profile for is answered with "not supported", one that nobody knows with
+ * "invalid argument". */
 int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n) {
         _cleanup_(freep) NvmlProfile *profiles = xcalloc(PROFILES_MAX, sizeof *profiles);
         size_t n = 0;
@@ -339,7 +364,8 @@ static int instances_of(NvmlDevice device, const NvmlProfile *profile, NvmlInsta
                 InstanceInfo info = {};
                 code = CALL(instance_info, handles[i], &info);
                 to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-                to->items[to->n++] = (NvmlInstance){ handles[i], info.id, profile->id, info.placement.start, info.placement.size };
+                to->items[to->n++] = (NvmlInstance){ handles[i], info.id, profile->id, info.placement.start,
+                                                     info.placement.size };
         }
         return code;
 }
@@ -369,12 +395,15 @@ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret) {
                 return code;
         NvmlInstances found = { .items = xcalloc(count + 1, sizeof *found.items) };
         for (; found.n < count; found.n++)
-                found.items[found.n] = (NvmlInstance){ .profile = profile, .start = places[found.n].start, .size = places[found.n].size };
+                found.items[found.n] = (NvmlInstance){ .profile = profile,
+                                                       .start = places[found.n].start,
+                                                       .size = places[found.n].size };
         *ret = found;
         return NVML_OK;
 }
 
-/* The compute profile that takes all slices of the GPU instance: the first, since later ones with as many differ in engines. */
+/* The compute profile that takes all slices of the GPU instance: the first, since later ones with as many
+ * differ in engines. */
 static int whole_profile(void *instance, unsigned slices, unsigned *ret) {
         for (unsigned i = 0; i < PROFILES_MAX; i++) {
                 ComputeProfileInfo info = {};
@@ -393,7 +422,8 @@ int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile, const NvmlIns
         void *instance = NULL, *compute = NULL;
         unsigned whole = 0;
         Placement at = { place ? place->start : 0, place ? place->size : 0 };
-        int code = place ? CALL(create_at, device, profile->id, &at, &instance) : CALL(create, device, profile->id, &instance);
+        int code = place ? CALL(create_at, device, profile->id, &at, &instance)
+                         : CALL(create, device, profile->id, &instance);
         if (code != NVML_OK)
                 return code;
         code = whole_profile(instance, profile->slices, &whole);

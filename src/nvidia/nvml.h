@@ -1,26 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* NVIDIA's management library (https://docs.nvidia.com/deploy/nvml-api), loaded when it is needed: the part of it that brings a node
- * up. Nothing here knows of plans. Functions return the library's own code, NVML_OK or a positive number, unless they say otherwise;
- * outputs are untouched on failure. One that the library is too old for answers NVML_FUNCTION_NOT_FOUND. The library may be called
- * from several threads; a call may hang for as long as the driver does. */
+/* NVIDIA's management library (https://docs.nvidia.com/deploy/nvml-api), loaded when it is needed: the part
+ * of it that brings a node up. Nothing here knows of plans. Functions return the library's own code, NVML_OK
+ * or a positive number, unless they say otherwise; outputs are untouched on failure. One that the library is
+ * too old for answers NVML_FUNCTION_NOT_FOUND. The library may be called from several threads; a call may
+ * hang for as long as the driver does. */
 #include "base/macro.h"
 
-enum {                                  /* nvmlReturn_t, those that somebody here looks at */
-        NVML_OK = 0, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_NO_PERMISSION = 4, NVML_NOT_FOUND = 6, NVML_INSUFFICIENT_SIZE = 7,
-        NVML_DRIVER_NOT_LOADED = 9, NVML_TIMEOUT = 10, NVML_FUNCTION_NOT_FOUND = 13, NVML_GPU_IS_LOST = 15, NVML_RESET_REQUIRED = 16,
-        NVML_VERSION_MISMATCH = 18, NVML_IN_USE = 19, NVML_INSUFFICIENT_RESOURCES = 23, NVML_ARGUMENT_VERSION_MISMATCH = 25, NVML_UNKNOWN = 999,
+enum { /* nvmlReturn_t, those that somebody here looks at */
+       NVML_OK = 0,
+       NVML_INVALID_ARGUMENT = 2,
+       NVML_NOT_SUPPORTED = 3,
+       NVML_NO_PERMISSION = 4,
+       NVML_NOT_FOUND = 6,
+       NVML_INSUFFICIENT_SIZE = 7,
+       NVML_DRIVER_NOT_LOADED = 9,
+       NVML_TIMEOUT = 10,
+       NVML_FUNCTION_NOT_FOUND = 13,
+       NVML_GPU_IS_LOST = 15,
+       NVML_RESET_REQUIRED = 16,
+       NVML_VERSION_MISMATCH = 18,
+       NVML_IN_USE = 19,
+       NVML_INSUFFICIENT_RESOURCES = 23,
+       NVML_ARGUMENT_VERSION_MISMATCH = 25,
+       NVML_UNKNOWN = 999,
 };
 
 typedef struct nvmlDevice_st *NvmlDevice;
-typedef struct NvmlGpu { NvmlDevice device; char address[24]; } NvmlGpu;        /* "0000:86:00.0", as sysfs names it */
-typedef struct NvmlGpus { NvmlGpu *items; size_t n; } NvmlGpus;                 /* by address: the library promises no order across boots */
+/* "0000:86:00.0", as sysfs names it */
+typedef struct NvmlGpu { NvmlDevice device; char address[24]; } NvmlGpu;
+/* by address: the library promises no order across boots */
+typedef struct NvmlGpus { NvmlGpu *items; size_t n; } NvmlGpus;
 
-typedef struct NvmlTrouble { int code; char *text; } NvmlTrouble;              /* code 0: the library itself cannot be loaded */
+/* code 0: the library itself cannot be loaded */
+typedef struct NvmlTrouble { int code; char *text; } NvmlTrouble;
 void nvml_trouble_done(NvmlTrouble *t);
 
-/* Loads and initialises the library, once for each nvml_close(), and looks up its GPUs. 0 or -EIO and what is wrong:
- * "nvmlInit_v2: Driver/library version mismatch (18)". */
+/* Loads and initialises the library, once for each nvml_close(), and looks up its GPUs. 0 or -EIO and what is
+ * wrong: "nvmlInit_v2: Driver/library version mismatch (18)". */
 _must_check_ _nonnull_ int nvml_open(NvmlGpus *ret, NvmlTrouble *ret_trouble);
 _nonnull_ void nvml_close(NvmlGpus *g);
 /* The library's words for a code and the code: "GPU is lost (15)"; the caller frees it. */
@@ -29,14 +46,22 @@ _malloc_ char *nvml_text(int code);
 bool nvml_is_final(int code);
 
 /* ---- fabric ---- */
-typedef enum NvmlFabricState { NVML_FABRIC_NOT_SUPPORTED, NVML_FABRIC_NOT_STARTED, NVML_FABRIC_IN_PROGRESS, NVML_FABRIC_COMPLETED } NvmlFabricState;
-const char *nvml_fabric_state_to_string(NvmlFabricState state);        /* as nvidia-smi prints it: "In Progress"; NULL: no such state */
+typedef enum NvmlFabricState {
+        NVML_FABRIC_NOT_SUPPORTED,
+        NVML_FABRIC_NOT_STARTED,
+        NVML_FABRIC_IN_PROGRESS,
+        NVML_FABRIC_COMPLETED
+} NvmlFabricState;
+/* as nvidia-smi prints it: "In Progress"; NULL: no such state */
+const char *nvml_fabric_state_to_string(NvmlFabricState state);
 typedef struct NvmlFabric {
         NvmlFabricState state;
         int status;                     /* nvmlReturn_t; it counts only when the state is completed */
-        unsigned char uuid[16];         /* of the cluster; zero on a machine whose fabric ends at its own switches */
+        unsigned char uuid[16];         /* of the cluster; zero on a machine whose
+                                         * fabric ends at its own switches */
         unsigned clique;
-        const char *misconfigured;      /* what the driver says is wrong with the fabric's configuration (R570 and later), or NULL */
+        const char *misconfigured;      /* what the driver says is wrong with the fabric's
+                                         * configuration (R570 and later), or NULL */
 } NvmlFabric;
 _must_check_ _nonnull_ int nvml_fabric(NvmlDevice device, NvmlFabric *ret);
 
@@ -57,23 +82,31 @@ _must_check_ _nonnull_ int nvml_mig_mode(NvmlDevice device, bool *ret_current, b
 _must_check_ _nonnull_ int nvml_mig_set_mode(NvmlDevice device, bool on, int *ret_activation);
 _must_check_ _nonnull_ int nvml_mig_profiles(NvmlDevice device, NvmlProfile **ret, size_t *ret_n);
 /* Those that there are, by their place in memory. */
-_must_check_ _nonnull_ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n, NvmlInstances *ret);
+_must_check_ _nonnull_ int nvml_mig_instances(NvmlDevice device, const NvmlProfile *profiles, size_t n,
+                                              NvmlInstances *ret);
 void nvml_instances_done(NvmlInstances *i);
 /* Where instances of a profile may lie: start and size are set, nothing else. */
 _must_check_ _nonnull_ int nvml_mig_places(NvmlDevice device, unsigned profile, NvmlInstances *ret);
-/* A GPU instance of this profile with one compute instance over all of it. place: NULL: where the driver likes. Nothing is left behind on failure. */
-_must_check_ _nonnull(1, 2) int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile, const NvmlInstance *place);
+/* A GPU instance of this profile with one compute instance over all of it. place: NULL: where the driver
+ * likes. Nothing is left behind on failure. */
+_must_check_ _nonnull(1, 2) int nvml_mig_create(NvmlDevice device, const NvmlProfile *profile,
+                                                const NvmlInstance *place);
 /* Does one compute instance take all of it, as nvml_mig_create() makes it? */
-_must_check_ _nonnull_ int nvml_mig_is_whole(const NvmlInstance *instance, const NvmlProfile *profile, bool *ret);
+_must_check_ _nonnull_ int nvml_mig_is_whole(const NvmlInstance *instance, const NvmlProfile *profile,
+                                             bool *ret);
 _must_check_ _nonnull_ int nvml_mig_destroy(const NvmlInstance *instance);
 
 /* ---- clocks, in MHz ---- */
 _must_check_ _nonnull_ int nvml_persistence(NvmlDevice device, bool *ret);
 _must_check_ int nvml_set_persistence(NvmlDevice device, bool on);
 _must_check_ _nonnull_ int nvml_auto_boost(NvmlDevice device, bool *ret, bool *ret_default);
-_must_check_ int nvml_set_auto_boost(NvmlDevice device, bool on);              /* now, and where no program asks for anything else */
-_must_check_ _nonnull_ int nvml_highest_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics);
-_must_check_ _nonnull_ int nvml_application_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics);
-_must_check_ _nonnull_ int nvml_default_clocks(NvmlDevice device, unsigned *ret_memory, unsigned *ret_graphics);
+/* now, and where no program asks for anything else */
+_must_check_ int nvml_set_auto_boost(NvmlDevice device, bool on);
+_must_check_ _nonnull_ int nvml_highest_clocks(NvmlDevice device, unsigned *ret_memory,
+                                               unsigned *ret_graphics);
+_must_check_ _nonnull_ int nvml_application_clocks(NvmlDevice device, unsigned *ret_memory,
+                                                   unsigned *ret_graphics);
+_must_check_ _nonnull_ int nvml_default_clocks(NvmlDevice device, unsigned *ret_memory,
+                                               unsigned *ret_graphics);
 _must_check_ int nvml_set_application_clocks(NvmlDevice device, unsigned memory, unsigned graphics);
 _must_check_ int nvml_reset_application_clocks(NvmlDevice device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How kubelet reaches the API server and the image registries: kubeconfig with its exec plugin, the cluster's CA, and the
- * configuration of ecr-credential-provider. */
+/* How kubelet reaches the API server and the image registries: kubeconfig with its exec plugin, the cluster's
+ * CA, and the configuration of ecr-credential-provider. */
 #include "plan/plan.h"
 #include "base/str.h"
 
@@ -30,33 +30,46 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
                               *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
         Text t = {};
         text_add(&t, "apiVersion: v1\nkind: Config\n");
-        text_add(&t, "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      certificate-authority: %s\n", server, CA_FILE);
-        text_add(&t, "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: client.authentication.k8s.io/v1beta1\n%s", plugins[plugin].command);
-        text_add(&t, "          - %s\n          - %s\n          - --region\n          - %s\n", c->outpost ? plugins[plugin].id_flag : "--cluster-name", cluster, region);
-        text_add(&t, "contexts:\n  - name: kubelet\n    context:\n      cluster: kubernetes\n      user: kubelet\ncurrent-context: kubelet\n");
+        text_add(&t,
+                 "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      "
+                 "certificate-authority: %s\n",
+                 server, CA_FILE);
+        text_add(&t,
+                 "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: "
+                 "client.authentication.k8s.io/v1beta1\n%s",
+                 plugins[plugin].command);
+        text_add(&t, "          - %s\n          - %s\n          - --region\n          - %s\n",
+                 c->outpost ? plugins[plugin].id_flag : "--cluster-name", cluster, region);
+        text_add(&t, "contexts:\n  - name: kubelet\n    context:\n      cluster: kubernetes\n      user: "
+                     "kubelet\ncurrent-context: kubelet\n");
         return text_take(&t);
 }
 
-/* On Outposts kubelet uses the plugin once, to have a client certificate signed, and writes the kubeconfig itself
- * (kubelet TLS bootstrapping): the certificate still works while the link to the region is down. */
-static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin, char ***flags) {
+/* On Outposts kubelet uses the plugin once, to have a client certificate signed, and writes the kubeconfig
+ * itself (kubelet TLS bootstrapping): the certificate still works while the link to the region is down. */
+static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, CredentialPlugin plugin,
+                            char ***flags) {
         bool outpost = config->cluster.outpost;
         _cleanup_(freep) char *text = kubeconfig(config, host, plugin);
-        _cleanup_(freep) char *why = xasprintf("cluster %s in %s; credentials from %s", (outpost ? config->cluster.id : config->cluster.name) ?: "?",
-                                               host->instance.region, plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
-        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? BOOTSTRAP_KUBECONFIG : KUBECONFIG, why, text, 0644);
+        _cleanup_(freep) char *why =
+                xasprintf("cluster %s in %s; credentials from %s",
+                          (outpost ? config->cluster.id : config->cluster.name) ?: "?", host->instance.region,
+                          plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
+        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? BOOTSTRAP_KUBECONFIG : KUBECONFIG, why, text,
+                  0644);
         strv_add(flags, "--kubeconfig=" KUBECONFIG);
         if (outpost)
                 strv_add(flags, "--bootstrap-kubeconfig=" BOOTSTRAP_KUBECONFIG);
 }
 
 static void plan_ca(Plan *plan, const Cluster *cluster) {
-        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CA_FILE, "the cluster's certificate authority", "", 0644);
+        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CA_FILE, "the cluster's certificate authority",
+                              "", 0644);
         action_content(a, cluster->certificate_authority ?: "", cluster->certificate_authority_size);
 }
 
-/* Registries that hand out ECR's credentials: all partitions, IPv4 and dual-stack names, FIPS. The last one needs a provider of
- * 1.32 (kubernetes/cloud-provider-aws#1332). */
+/* Registries that hand out ECR's credentials: all partitions, IPv4 and dual-stack names, FIPS. The last one
+ * needs a provider of 1.32 (kubernetes/cloud-provider-aws#1332). */
 static const struct { const char *pattern; unsigned from; } registries[] = {
         { "*.dkr.ecr.*.amazonaws.com", 0 },             { "*.dkr-ecr.*.on.aws", 0 },
         { "*.dkr.ecr.*.amazonaws.com.cn", 0 },          { "*.dkr-ecr.*.on.amazonwebservices.com.cn", 0 },
@@ -82,9 +95,11 @@ static json_t *provider_config(const char *kubelet_version, const char *name) {
 static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         const char *path = host->image_credential_provider;
         if (!path || !strchr(path, '/')) {
-                diag_warn(&plan->warnings, "no-image-credential-provider", NULL, NULL,
-                          "ecr-credential-provider was not found, so kubelet cannot pull from private ECR registries; put it at "
-                          "/etc/eks/image-credential-provider/ecr-credential-provider or name it in ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+                diag_warn(&plan->warnings, "no-image-credential-provider",
+                          "ecr-credential-provider was not found, so kubelet cannot pull from private ECR "
+                          "registries; put it at "
+                          "/etc/eks/image-credential-provider/ecr-credential-provider or name it in "
+                          "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
                 return;
         }
         const char *slash = strrchr(path, '/');
@@ -92,11 +107,13 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         _cleanup_(freep) char *text = json_text(all), *why = xasprintf("ECR's registries, by %s", path);
         json_decref(all);
         plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
-        strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s", slash == path ? 1 : (int)(slash - path), path));
+        strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s",
+                                   slash == path ? 1 : (int)(slash - path), path));
         strv_add(flags, "--image-credential-provider-config=" PROVIDER_CONFIG);
 }
 
-void kubelet_files(Plan *plan, const Config *config, const Host *host, const PlanOptions *options, char ***flags) {
+void kubelet_files(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
+                   char ***flags) {
         plan_kubeconfig(plan, config, host, options->plugin, flags);
         plan_ca(plan, &config->cluster);
         plan_provider(plan, host, flags);

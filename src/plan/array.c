@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the disks say about arrays: superblocks say what belongs together, sysfs says what runs. Names of devices say nothing: udev
- * assembles the same array as md127, kubernetes_0 or host:kubernetes (facts: S12). */
+/* What the disks say about arrays: superblocks say what belongs together, sysfs says what runs. Names of
+ * devices say nothing: udev assembles the same array as md127, kubernetes_0 or host:kubernetes (facts:
+ * S12). */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "host/content.h"
@@ -17,11 +18,13 @@ static bool is_member(const Disk *d) {
 }
 
 static bool is_ours(const Disk *d) {
-        return is_member(d) && d->content.raid.uuid && streq(raid_short_name(d->content.raid.name ?: ""), RAID_NAME);
+        return is_member(d) && d->content.raid.uuid &&
+               streq(raid_short_name(d->content.raid.name ?: ""), RAID_NAME);
 }
 
 static bool same_array(const Disk *a, const Disk *b) {
-        return is_member(a) && is_member(b) && a->content.raid.uuid && b->content.raid.uuid && streq(a->content.raid.uuid, b->content.raid.uuid);
+        return is_member(a) && is_member(b) && a->content.raid.uuid && b->content.raid.uuid &&
+               streq(a->content.raid.uuid, b->content.raid.uuid);
 }
 
 static const char *level_text(int level) {
@@ -51,8 +54,11 @@ static void refuse_mixed(Stores *s, const Array *a) {
                 _cleanup_(freep) char *label = d ? disk_label(d) : xstrdup(*member);
                 list_add(d ? &stores : &others, label);
         }
-        stores_refuse(s, CAUSE_ARRAY, "array %s is made of %s, and of %s, which is no instance store: it is somebody else's and is left alone. If it is not "
-                      "needed: `mdadm --stop /dev/%s` and `mdadm --zero-superblock` for its members", a->name, stores.data, others.data, a->name);
+        stores_refuse(s, CAUSE_ARRAY,
+                      "array %s is made of %s, and of %s, which is no instance store: it is somebody else's "
+                      "and is left alone. If it is not "
+                      "needed: `mdadm --stop /dev/%s` and `mdadm --zero-superblock` for its members",
+                      a->name, stores.data, others.data, a->name);
 }
 
 /* The one array that holds disks of ours; it may run or not. */
@@ -66,8 +72,12 @@ static const Array *holding_array(Stores *s) {
                 if (n < strv_length(a->members))
                         refuse_mixed(s, a);
                 else if (found)
-                        stores_refuse(s, CAUSE_ARRAY, "the instance stores are held by two arrays, %s and %s: stop the one that is not needed "
-                                      "(`mdadm --stop`), zero the superblocks of its members (`mdadm --zero-superblock`), and run this again", found->name, a->name);
+                        stores_refuse(s, CAUSE_ARRAY,
+                                      "the instance stores are held by two arrays, %s and %s: stop the one "
+                                      "that is not needed "
+                                      "(`mdadm --stop`), zero the superblocks of its members (`mdadm "
+                                      "--zero-superblock`), and run this again",
+                                      found->name, a->name);
                 found = a;
         }
         return found;
@@ -80,7 +90,8 @@ static char *members_text(const Stores *s, const Disk *like) {
         Text t = {};
         for (size_t i = 0; i < s->n; i++)
                 if (s->disks[i] == like || same_array(s->disks[i], like)) {
-                        _cleanup_(freep) char *label = disk_label(s->disks[i]), *holds = content_describe(&s->disks[i]->content);
+                        _cleanup_(freep) char *label = disk_label(s->disks[i]),
+                                              *holds = content_describe(&s->disks[i]->content);
                         text_add(&t, "%s%s: %s", t.size > 0 ? ", " : "", label, holds);
                 }
         return text_take(&t);
@@ -95,17 +106,24 @@ static bool is_first_of_its_array(const Stores *s, size_t i) {
 
 static void refuse_foreign(Stores *s, const Disk *d) {
         _cleanup_(freep) char *members = members_text(s, d);
-        stores_refuse(s, CAUSE_DISK_USED, "%s. An array that has another name than " RAID_NAME ", or metadata older than 1.0, is somebody else's and is left alone; "
-                      "if it is not needed, stop it and `mdadm --zero-superblock` its members", members);
+        stores_refuse(s, CAUSE_DISK_USED,
+                      "%s. An array that has another name than " RAID_NAME
+                      ", or metadata older than 1.0, is somebody else's and is left alone; "
+                      "if it is not needed, stop it and `mdadm --zero-superblock` its members",
+                      members);
 }
 
 static void refuse_two(Stores *s, const Disk *a, const Disk *b) {
         _cleanup_(freep) char *one = members_text(s, a), *other = members_text(s, b);
-        stores_refuse(s, CAUSE_ARRAY, "two arrays are named " RAID_NAME ", %s and %s: %s; %s. Which one holds what is needed cannot be told; "
-                      "`mdadm --zero-superblock` the members of the other", a->content.raid.uuid, b->content.raid.uuid, one, other);
+        stores_refuse(s, CAUSE_ARRAY,
+                      "two arrays are named " RAID_NAME
+                      ", %s and %s: %s; %s. Which one holds what is needed cannot be told; "
+                      "`mdadm --zero-superblock` the members of the other",
+                      a->content.raid.uuid, b->content.raid.uuid, one, other);
 }
 
-/* A member of the one array of ours that the disks tell of, the one that knows most; NULL where there is none, or it was refused. */
+/* A member of the one array of ours that the disks tell of, the one that knows most; NULL where there is
+ * none, or it was refused. */
 static const Disk *find_ours(Stores *s) {
         const Disk *ours = NULL;
         for (size_t i = 0; i < s->n; i++) {
@@ -116,7 +134,8 @@ static const Disk *find_ours(Stores *s) {
                         refuse_foreign(s, d);
                 else if (is_first_of_its_array(s, i) && ours)
                         refuse_two(s, ours, d);
-                else if (is_ours(d) && (!ours || (same_array(ours, d) && d->content.raid.events > ours->content.raid.events)))
+                else if (is_ours(d) && (!ours || (same_array(ours, d) &&
+                                                  d->content.raid.events > ours->content.raid.events)))
                         ours = d;
         }
         return ours;
@@ -124,8 +143,9 @@ static const Disk *find_ours(Stores *s) {
 
 /* mdadm, too, takes a member that is one event behind: the power failed while superblocks were written. */
 static bool is_current(const Disk *d, const Disk *ours) {
-        return same_array(d, ours) && d->content.raid.role >= 0 && (unsigned)d->content.raid.role < ours->content.raid.disks &&
-                d->content.raid.events + 1 >= ours->content.raid.events;
+        return same_array(d, ours) && d->content.raid.role >= 0 &&
+               (unsigned)d->content.raid.role < ours->content.raid.disks &&
+               d->content.raid.events + 1 >= ours->content.raid.events;
 }
 
 /* Which roles of the array are filled by a current member. */
@@ -155,15 +175,18 @@ char *array_missing(const Stores *s) {
         for (unsigned i = 0; i < ours->content.raid.disks; i++)
                 if (!filled[i])
                         text_add(&roles, "%s%u", roles.size > 0 ? ", " : "", i);
-        return roles.size == 0 ? xstrdup("")
-                : xasprintf(" (of the %s array " RAID_NAME " of %u the member%s %s)", level_text(ours->content.raid.level), ours->content.raid.disks,
-                            roles_count(filled, ours) + 1 == ours->content.raid.disks ? "" : "s", roles.data);
+        return roles.size == 0
+                       ? xstrdup("")
+                       : xasprintf(" (of the %s array " RAID_NAME " of %u the member%s %s)",
+                                   level_text(ours->content.raid.level), ours->content.raid.disks,
+                                   roles_count(filled, ours) + 1 == ours->content.raid.disks ? "" : "s",
+                                   roles.data);
 }
 
 #define NEAR_2 0x102    /* mdadm's default */
 
-/* raid10 in its layout "near 2": each chunk lies on two members, one beside the other; with an odd number of members each of them
- * shares with both of its neighbours (md(4)). */
+/* raid10 in its layout "near 2": each chunk lies on two members, one beside the other; with an odd number of
+ * members each of them shares with both of its neighbours (md(4)). */
 static bool has_every_chunk(const bool *filled, unsigned disks) {
         for (unsigned i = 0; i < disks; i += disks % 2 == 0 ? 2 : 1)
                 if (!filled[i] && !filled[(i + 1) % disks])
@@ -173,8 +196,9 @@ static bool has_every_chunk(const bool *filled, unsigned disks) {
 
 /* ---- what follows ---- */
 
-/* Is this disk in the array that runs, or can it be when the array is assembled? One that has failed since, or is a spare whose turn
- * comes, is in there as well: md alone can let it go, and an array that is read and written is not taken apart. */
+/* Is this disk in the array that runs, or can it be when the array is assembled? One that has failed since,
+ * or is a spare whose turn comes, is in there as well: md alone can let it go, and an array that is read and
+ * written is not taken apart. */
 static bool takes_part(const Disk *d, const Disk *ours, const Array *running) {
         return running ? strv_contains(running->members, d->name) : is_current(d, ours);
 }
@@ -192,8 +216,11 @@ static bool is_lost(const Stores *s, const Disk *ours) {
 
 static void refuse_to_choose(Stores *s, const Disk *ours, const char *missing) {
         _cleanup_(freep) char *text = members_text(s, ours);
-        stores_refuse(s, CAUSE_ARRAY, "the raid10 cannot be put together without %s, and yet not all of it may be lost: %s. `mdadm --assemble --force` may bring "
-                      "it back; if it is not needed, `mdadm --zero-superblock` its members", missing, text);
+        stores_refuse(s, CAUSE_ARRAY,
+                      "the raid10 cannot be put together without %s, and yet not all of it may be lost: %s. "
+                      "`mdadm --assemble --force` may bring "
+                      "it back; if it is not needed, `mdadm --zero-superblock` its members",
+                      missing, text);
 }
 
 static void decide_raid10(Stores *s, const Disk *ours, const Array *running, ArrayFound *f) {
@@ -207,14 +234,18 @@ static void decide_raid10(Stores *s, const Disk *ours, const Array *running, Arr
                 return;
         }
         bool one = strv_length(f->blank) == 1;
-        bool alive = running || (ours->content.raid.layout == NEAR_2 && has_every_chunk(filled, ours->content.raid.disks));
+        bool alive = running || (ours->content.raid.layout == NEAR_2 &&
+                                 has_every_chunk(filled, ours->content.raid.disks));
         if (!alive && !is_lost(s, ours)) {
                 refuse_to_choose(s, ours, blank);
                 return;
         }
         f->state = alive ? STEP_REPAIR : STEP_REMAKE;
-        f->why = alive ? xasprintf("%s %s not part of it any more and join%s again; every chunk has a copy on the others", blank, one ? "is" : "are", one ? "s" : "")
-                       : xasprintf("%s %s blank, and with %s all copies of some chunks: it is made anew", blank, one ? "is" : "are", one ? "it" : "them");
+        f->why = alive ? xasprintf("%s %s not part of it any more and join%s again; every chunk has a copy "
+                                   "on the others",
+                                   blank, one ? "is" : "are", one ? "s" : "")
+                       : xasprintf("%s %s blank, and with %s all copies of some chunks: it is made anew",
+                                   blank, one ? "is" : "are", one ? "it" : "them");
         if (!alive)
                 f->blank = strv_free(f->blank);
 }
@@ -232,12 +263,16 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
                 f->state = STEP_KEEP;
         else if (members < s->n) {
                 f->state = STEP_REMAKE;
-                f->why = xasprintf("%s %s blank: nothing of the raid0 is left, and it is made anew", lost.data, members + 1 == s->n ? "is" : "are");
+                f->why = xasprintf("%s %s blank: nothing of the raid0 is left, and it is made anew",
+                                   lost.data, members + 1 == s->n ? "is" : "are");
         } else if (roles_count(filled, ours) == s->n)
                 f->state = STEP_ASSEMBLE;
         else {
                 _cleanup_(freep) char *text = members_text(s, ours);
-                stores_refuse(s, CAUSE_ARRAY, "the superblocks contradict each other: %s. `mdadm --zero-superblock` them all if the array is not needed", text);
+                stores_refuse(s, CAUSE_ARRAY,
+                              "the superblocks contradict each other: %s. `mdadm --zero-superblock` them all "
+                              "if the array is not needed",
+                              text);
         }
 }
 
@@ -246,14 +281,24 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         const RaidMember *raid = &ours->content.raid;
         _cleanup_(freep) char *text = members_text(s, ours), *missing = array_missing(s);
         if (raid->level != level)
-                stores_refuse(s, CAUSE_ARRAY, "the instance stores carry an array of another level than %s, which the strategy asks for: %s. Set the strategy that it "
-                              "was made with, or stop it and `mdadm --zero-superblock` its members if it is not needed", level_text(level), text);
+                stores_refuse(s, CAUSE_ARRAY,
+                              "the instance stores carry an array of another level than %s, which the "
+                              "strategy asks for: %s. Set the strategy that it "
+                              "was made with, or stop it and `mdadm --zero-superblock` its members if it is "
+                              "not needed",
+                              level_text(level), text);
         else if (raid->disks > s->n)
-                stores_refuse(s, CAUSE_DISKS, "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: %s. Stop and start the instance, which "
-                              "gives it new disks, or `mdadm --zero-superblock` these", raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
+                stores_refuse(s, CAUSE_DISKS,
+                              "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: "
+                                                     "%s. Stop and start the instance, which "
+                              "gives it new disks, or `mdadm --zero-superblock` these",
+                              raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)
-                stores_refuse(s, CAUSE_ARRAY, "the array " RAID_NAME " has %u member%s, and %zu instance stores are here: %s. Stop it and `mdadm --zero-superblock` its "
-                              "members to have one over all", raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
+                stores_refuse(s, CAUSE_ARRAY,
+                              "the array " RAID_NAME " has %u member%s, and %zu instance stores are here: "
+                                                     "%s. Stop it and `mdadm --zero-superblock` its "
+                              "members to have one over all",
+                              raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
                 return false;
         return true;
@@ -263,24 +308,32 @@ static void refuse_held_blank(Stores *s, const Array *a) {
         for (char **member = a->members; member && *member; member++) {
                 const Disk *d = store_by_name(s, *member);
                 _cleanup_(freep) char *label = disk_label(d);
-                stores_refuse(s, CAUSE_DISK_USED, "%s carries no superblock, and yet array %s holds it. It is left alone; if nothing of that is needed: "
-                              "`mdadm --stop /dev/%s`", label, a->name, a->name);
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s carries no superblock, and yet array %s holds it. It is left alone; if "
+                              "nothing of that is needed: "
+                              "`mdadm --stop /dev/%s`",
+                              label, a->name, a->name);
         }
 }
 
 static bool array_is_free(Stores *s, const Array *a) {
         char *const *users = a->holders ?: a->partitions;
         if (users)
-                stores_refuse(s, CAUSE_DISK_USED, "%s is built on array %s, which is left alone; free the array if nothing of that is needed", *users, a->name);
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s is built on array %s, which is left alone; free the array if nothing of "
+                              "that is needed",
+                              *users, a->name);
         return !users;
 }
 
 static char *why_simple(const Stores *s, const ArrayFound *f) {
         switch (f->state) {
         case STEP_KEEP:
-                return xasprintf("runs as %s%s", f->array->name, f->array->degraded ? ", some copies are missing or being made again" : "");
+                return xasprintf("runs as %s%s", f->array->name,
+                                 f->array->degraded ? ", some copies are missing or being made again" : "");
         case STEP_ASSEMBLE:
-                return xasprintf("all %zu members are there; %s%s", s->n, f->array ? f->array->name : "it", f->array ? " holds them and does not run" : " does not run");
+                return xasprintf("all %zu members are there; %s%s", s->n, f->array ? f->array->name : "it",
+                                 f->array ? " holds them and does not run" : " does not run");
         default:
                 return s->n == 1 ? xstrdup("the disk is blank") : xasprintf("all %zu disks are blank", s->n);
         }
@@ -291,7 +344,10 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
         size_t n = running ? stores_in(s, running) : 0;
         if (!running || level != 0 || n == s->n)
                 return false;
-        stores_refuse(s, CAUSE_ARRAY, "array %s runs with %zu of its %zu members: reboot, or stop it (`mdadm --stop /dev/%s`)", running->name, n, s->n, running->name);
+        stores_refuse(
+                s, CAUSE_ARRAY,
+                "array %s runs with %zu of its %zu members: reboot, or stop it (`mdadm --stop /dev/%s`)",
+                running->name, n, s->n, running->name);
         return true;
 }
 

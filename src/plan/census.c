@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine of this type has and this one has not: found by the devices, and a failure of the step that looks at them, not of
- * the plan, so that the plan and its id are those of a whole machine. */
+/* What a machine of this type has and this one has not: found by the devices, and a failure of the step that
+ * looks at them, not of the plan, so that the plan and its id are those of a whole machine. */
 #include "plan/devices.h"
 #include "base/str.h"
 
@@ -22,7 +22,8 @@ static bool is_needed(const Config *config, Cause cause) {
                 return config->instance.efa != EFA_OFF;
         case CAUSE_DISKS:
                 return config->instance.storage.strategy != STORAGE_NONE;
-        case CAUSE_NUMA:                /* else it may be wanted so: numa=off, or CPU options of the launch template */
+        /* else it may be wanted so: numa=off, or CPU options of the launch template */
+        case CAUSE_NUMA:
                 return asks_for_node(&config->instance.hugepages);
         default:
                 return true;
@@ -31,10 +32,11 @@ static bool is_needed(const Config *config, Cause cause) {
 
 static void add_shortfall(Plan *plan, Action *check, const Config *config, Cause cause, const char *text) {
         bool needed = is_needed(config, cause);
-        diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", NULL, NULL, "%s", text);
+        diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", text);
         if (!needed)
                 return;
-        check->device.shortfalls = xrealloc(check->device.shortfalls, check->device.n_shortfalls + 1, sizeof(Shortfall));
+        check->device.shortfalls =
+                xrealloc(check->device.shortfalls, check->device.n_shortfalls + 1, sizeof(Shortfall));
         check->device.shortfalls[check->device.n_shortfalls++] = (Shortfall){ cause, xstrdup(text) };
 }
 
@@ -42,8 +44,10 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         bool accelerated = host->gpus.class != GPU_CLASS_NONE || (host->type && host->type->gpu_model);
         if (!accelerated && !host->type && config->instance.expected_efa == 0)
                 return;
-        _cleanup_(freep) char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name) : xstrdup("nothing that should be here is missing");
-        Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_RUN, accelerated ? "accelerator" : "network", "devices", why);
+        _cleanup_(freep) char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name)
+                                                : xstrdup("nothing that should be here is missing");
+        Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_RUN,
+                                 accelerated ? "accelerator" : "network", "devices", why);
         check->device.class = host->gpus.class;
         for (size_t i = 0; i < host->n_shortfalls; i++)
                 add_shortfall(plan, check, config, host->shortfalls[i].cause, host->shortfalls[i].text);

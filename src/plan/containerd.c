@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* containerd's configuration: schema 2 for 1.x, 3 for 2.x, the user's TOML merged over it; the SOCI snapshotter where FastImagePull
- * asks for it and the machine is large enough. Settings as nodeadm's (internal/containerd); names as in containerd's
- * docs/cri/config.md. The files' effect is checked against `containerd config dump`, since containerd ignores what it does not know. */
+/* containerd's configuration: schema 2 for 1.x, 3 for 2.x, the user's TOML merged over it; the SOCI
+ * snapshotter where FastImagePull asks for it and the machine is large enough. Settings as nodeadm's
+ * (internal/containerd); names as in containerd's docs/cri/config.md. The files' effect is checked against
+ * `containerd config dump`, since containerd ignores what it does not know. */
 #include "plan/plan.h"
 #include "base/str.h"
 #include <errno.h>
@@ -16,8 +17,10 @@
 #define RUNTIME_3 "plugins/io.containerd.cri.v1.runtime"
 #define IMAGES_3  "plugins/io.containerd.cri.v1.images"
 
-/* value is JSON, or one of the $words below; '%' in a path is the runtime's name; both: in schema 2 and 3 alike. */
-typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;    /* 1.6 knows neither CDI nor exports */
+/* value is JSON, or one of the $words below; '%' in a path is the runtime's name; both: in schema 2 and 3
+ * alike. */
+/* 1.6 knows neither CDI nor exports */
+typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;
 typedef struct Row { const char *path, *value; Need need; } Row;
 static const Row both[] = {
         { "root",                         "\"/var/lib/containerd\"" },
@@ -51,7 +54,8 @@ static const Row schema_3[] = {
         { IMAGES_3 "/pinned_images/sandbox",                                    "$sandbox" },
         { IMAGES_3 "/registry/config_path",                                     "$certs" },
         { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
-        { RUNTIME_3 "/cni/bin_dirs",                                            "[\"/opt/cni/bin\"]", NEED_2_1 }, /* 2.0: its default */
+        /* 2.0: its default */
+        { RUNTIME_3 "/cni/bin_dirs",                                            "[\"/opt/cni/bin\"]", NEED_2_1 },
         { RUNTIME_3 "/cni/conf_dir",                                            "\"/etc/cni/net.d\"" },
         { RUNTIME_3 "/containerd/default_runtime_name",                         "$runtime" },
         { RUNTIME_3 "/containerd/runtimes/%/runtime_type",                      "\"io.containerd.runc.v2\"" },
@@ -109,35 +113,44 @@ static json_t *find_plugin(const json_t *settings, const char *path) {
         return json_object_get(json_object_get(settings, "plugins"), path + strlen("plugins/"));
 }
 
-/* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so that is then what the whole
- * file is written in, as nodeadm does too; containerd 1 knows no schema 3 and would ignore those tables without a word. */
+/* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so that
+ * is then what the whole file is written in, as nodeadm does too; containerd 1 knows no schema 3 and would
+ * ignore those tables without a word. */
 static unsigned choose_schema(const json_t *user, const Host *host, Diag *warnings) {
-        bool two = find_plugin(user, CRI_2), three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
+        bool two = find_plugin(user, CRI_2),
+             three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
         json_int_t said = json_integer_value(json_object_get(user, "version"));
         const char *path = "spec.containerd.config";
         if (!version_at_least(host->containerd_version, 2, 0)) {
                 if (three || said > 2)
-                        diag_warn(warnings, "containerd-schema", NULL, path,
-                                  "is written for containerd 2 (schema 3), and containerd %s ignores %s; write it for schema 2 (%s)",
-                                  host->containerd_version, three ? "its io.containerd.cri.v1 tables" : "settings of that schema", "io.containerd.grpc.v1.cri");
+                        diag_warn_at(warnings, "containerd-schema", NULL, path,
+                                     "is written for containerd 2 (schema 3), and containerd %s ignores %s; "
+                                     "write it for schema 2 (%s)",
+                                     host->containerd_version,
+                                     three ? "its io.containerd.cri.v1 tables" : "settings of that schema",
+                                     "io.containerd.grpc.v1.cri");
                 return 2;
         }
         if (!three && (two || said == 2)) {
-                diag_warn(warnings, "containerd-schema", NULL, path,
-                          "is written for containerd 1 (schema 2), so the whole file is; containerd %s converts it each time it starts. Write it for "
-                          "schema 3 (io.containerd.cri.v1.images and .runtime)", host->containerd_version);
+                diag_warn_at(warnings, "containerd-schema", NULL, path,
+                             "is written for containerd 1 (schema 2), so the whole file is; containerd %s "
+                             "converts it each time it starts. Write it for "
+                             "schema 3 (io.containerd.cri.v1.images and .runtime)",
+                             host->containerd_version);
                 return 2;
         }
         if (two && three)
-                diag_warn(warnings, "containerd-schema", NULL, path,
-                          "has tables of both schemas; those of io.containerd.grpc.v1.cri that moved to io.containerd.cri.v1 have no effect");
+                diag_warn_at(warnings, "containerd-schema", NULL, path,
+                             "has tables of both schemas; those of io.containerd.grpc.v1.cri that moved to "
+                             "io.containerd.cri.v1 have no effect");
         return 3;
 }
 
 /* ---- SOCI ---- */
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {
-        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0);         /* 0: not known */
+        /* 0: not known */
+        bool small = host->memory_bytes < 7 * GIBIBYTE && !(host->modelled && host->memory_bytes == 0);
         const char *why_not = host->cpus < 4 ? "it needs 4 CPUs" : small ? "it needs 7 GiB of memory"
                 : !host->soci_snapshotter ? "the SOCI snapshotter is not installed" : NULL;
         *ret_reason = config->gates.fast_image_pull ? why_not : NULL;
@@ -147,20 +160,24 @@ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_rea
 static int format_toml(const json_t *object, const char *path, char **ret, Diag *diag) {
         int r = toml_format(object, ret);
         if (r < 0)
-                return diag_error(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: %s",
-                                  r == -E2BIG ? "its tables have names too long to repeat them that often" : "is there a null in it?");
+                return diag_error_at(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: %s",
+                                     r == -E2BIG ? "its tables have names too long to repeat them that often"
+                                                 : "is there a null in it?");
         return 0;
 }
 
-/* The AMI's sandbox image lies in the default snapshotter's store, where SOCI does not see it; it is imported again, before systemd
- * says that containerd is up and so before kubelet (nodeadm: internal/containerd/sandbox_image.go). An AMI without the archive has
- * nothing to import, hence the '-': systemd logs that and goes on. */
+/* The AMI's sandbox image lies in the default snapshotter's store, where SOCI does not see it; it is imported
+ * again, before systemd says that containerd is up and so before kubelet (nodeadm:
+ * internal/containerd/sandbox_image.go). An AMI without the archive has nothing to import, hence the '-':
+ * systemd logs that and goes on. */
 static void plan_soci_drop_in(Plan *plan, const Choice *c) {
-        _cleanup_(freep) char *text = xasprintf(
-                "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n\n"
-                "[Service]\nExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci%s " SANDBOX_ARCHIVE "\n",
-                c->has & NEED_1_7 ? " --local --discard-unpacked-layers=false" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI and imports the sandbox image for it", text, 0644);
+        _cleanup_(freep) char *text =
+                xasprintf("[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n\n"
+                          "[Service]\nExecStartPost=-ctr --namespace k8s.io images import --snapshotter "
+                          "soci%s " SANDBOX_ARCHIVE "\n",
+                          c->has & NEED_1_7 ? " --local --discard-unpacked-layers=false" : "");
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN,
+                  "containerd starts behind SOCI and imports the sandbox image for it", text, 0644);
 }
 
 static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
@@ -173,7 +190,8 @@ static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
         json_decref(all);
         if (r < 0)
                 return r;
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG_FILE, "FastImagePull: images are fetched and unpacked in parallel", text, 0644);
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG_FILE,
+                  "FastImagePull: images are fetched and unpacked in parallel", text, 0644);
         plan_soci_drop_in(plan, c);
         return 0;
 }
@@ -190,13 +208,16 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
                 .soci = plan_uses_soci(config, host, &reason),
         };
         bool modern = version_at_least(host->containerd_version, 1, 7);
-        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0) | (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : 0);
+        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0) |
+                (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : 0);
         if (c.cdi && !modern)
-                diag_warn(&plan->warnings, "no-cdi", NULL, NULL, "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
+                diag_warn(&plan->warnings, "no-cdi",
+                          "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
                           host->containerd_version);
         c.cdi = c.cdi && modern;
         if (reason)
-                diag_warn(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull", "has no effect here: %s", reason);
+                diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
+                             "has no effect here: %s", reason);
         return c;
 }
 
@@ -220,9 +241,11 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         json_decref(all);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *why = xasprintf("containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
-                                               c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "", user ? "; the user's TOML merged in" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", CONFIG_FILE, why, text, json_holds_secret(user) ? 0600 : 0644);
+        _cleanup_(freep) char *why = xasprintf(
+                "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
+                c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "", user ? "; the user's TOML merged in" : "");
+        plan_file(plan, PHASE_CONFIG, "containerd", CONFIG_FILE, why, text,
+                  json_holds_secret(user) ? 0600 : 0644);
         return 0;
 }
 
@@ -233,7 +256,8 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
                 return r;
         plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));
         if (plan_uses_efa(config, host))
-                plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN, "EFA: no limit on the memory that containers lock",
+                plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN,
+                          "EFA: no limit on the memory that containers lock",
                           "[Service]\nLimitMEMLOCK=infinity\n", 0644);
         return plan_soci(plan, &c, diag);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elastic Fabric Adapters: their modules, and that the driver runs every one of them (facts: efa-storage-network.md, section 2). */
+/* Elastic Fabric Adapters: their modules, and that the driver runs every one of them (facts:
+ * efa-storage-network.md, section 2). */
 #include "plan/devices.h"
 #include "base/str.h"
 
 #define GROUP "network"
 
-static const char *const modules[] = { "ib_core", "ib_uverbs", "efa" };         /* amzn/amzn-drivers: kernel/linux/efa/conf/efa.conf */
+/* amzn/amzn-drivers: kernel/linux/efa/conf/efa.conf */
+static const char *const modules[] = { "ib_core", "ib_uverbs", "efa" };
 
 bool plan_uses_efa(const Config *config, const Host *host) {
         const InstanceOptions *o = &config->instance;
@@ -17,15 +19,21 @@ static void warn_of_efa(Plan *plan, const Config *config, const Host *host) {
         const InstanceType *type = host->type;
         if (config->instance.efa == EFA_OFF) {
                 if (expected > 0)
-                        diag_warn(&plan->warnings, "no-effect", NULL, "spec.instance.network.efa.expectedDevices", "has no effect with mode off");
+                        diag_warn_at(&plan->warnings, "no-effect", NULL,
+                                     "spec.instance.network.efa.expectedDevices",
+                                     "has no effect with mode off");
                 return;
         }
-        if (type && type->max_efa >= 0 && (int)MAX(expected, config->instance.efa == EFA_REQUIRE) > type->max_efa)
-                diag_warn(&plan->warnings, "too-many-efa", NULL, "spec.instance.network.efa",
-                          "asks for more than the %d that a %s can have, so that the check will fail", type->max_efa, type->name);
+        if (type && type->max_efa >= 0 &&
+            (int)MAX(expected, config->instance.efa == EFA_REQUIRE) > type->max_efa)
+                diag_warn_at(&plan->warnings, "too-many-efa", NULL, "spec.instance.network.efa",
+                             "asks for more than the %d that a %s can have, so that the check will fail",
+                             type->max_efa, type->name);
         if (host->ptrace_scope > 0 && plan_uses_efa(config, host))
-                diag_warn(&plan->warnings, "ptrace-scope", NULL, NULL, "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
-                          "processes of a node; set spec.instance.sysctl to 0 if that is wanted", host->ptrace_scope);
+                diag_warn(&plan->warnings, "ptrace-scope",
+                          "kernel.yama.ptrace_scope is %d: libfabric does without shared memory between the "
+                          "processes of a node; set spec.instance.sysctl to 0 if that is wanted",
+                          host->ptrace_scope);
 }
 
 /* Nobody asked for EFA and its devices are here: a node without it is as good as it was. */
@@ -40,7 +48,8 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
         if (!plan_uses_efa(config, host))
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
-                Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_RUN, GROUP, modules[i], "EFA's driver and what it stands on");
+                Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_RUN, GROUP, modules[i],
+                                        "EFA's driver and what it stands on");
                 load->lenient = is_extra(o);
                 if (before)
                         action_after(load, before);
@@ -48,7 +57,8 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
                 before = xstrdup(load->id);
         }
         unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
-        Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_RUN, GROUP, "efa", "its driver runs every EFA device that the launch template attached");
+        Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_RUN, GROUP, "efa",
+                                 "its driver runs every EFA device that the launch template attached");
         if (count > 0)
                 check->with = xasprintf("%u device%s", count, count == 1 ? "" : "s");
         check->device.count = count;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet's command line, as EKS's kubelet.service reads it: EnvironmentFile=/etc/eks/kubelet/environment, ExecStart=kubelet $NODEADM_KUBELET_ARGS.
+/* kubelet's command line, as EKS's kubelet.service reads it: EnvironmentFile=/etc/eks/kubelet/environment,
+ * ExecStart=kubelet $NODEADM_KUBELET_ARGS.
  *
- * nodeadm joins the flags with blanks and lets systemd split and unquote the line, so people have written several flags into one list
- * element, a flag and its value apart, and values in quotes (Karpenter does: --node-labels="a=b"). All three keep their meaning. What
- * systemd would damage survives: backslashes, quotes inside a value, and blanks in a value, where kubelet would refuse the rest as a command. */
+ * nodeadm joins the flags with blanks and lets systemd split and unquote the line, so people have written
+ * several flags into one list element, a flag and its value apart, and values in quotes (Karpenter does:
+ * --node-labels="a=b"). All three keep their meaning. What systemd would damage survives: backslashes, quotes
+ * inside a value, and blanks in a value, where kubelet would refuse the rest as a command. */
 #include "plan/plan.h"
 #include "base/str.h"
 #include <ctype.h>
@@ -62,10 +64,12 @@ int kubelet_environment(Plan *plan, const Config *config, const Host *host, char
         _cleanup_(freep) char *value = systemd_quote_words(words);
         _cleanup_(text_done) Text t = {};
         /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
-        if (!version_at_least(host->kubelet_version, 1, 30) && plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
+        if (!version_at_least(host->kubelet_version, 1, 30) &&
+            plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
         text_add(&t, "NODEADM_KUBELET_ARGS=%s\n", value);
-        _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last", strv_length(words), strv_length(user));
+        _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last",
+                                               strv_length(words), strv_length(user));
         plan_file(plan, PHASE_CONFIG, "kubelet", ENVIRONMENT_FILE, why, t.data, 0644);
         return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several planners want: versions compared, and the JSON they build, settings by path, text with exact numbers. */
+/* What several planners want: versions compared, and the JSON they build, settings by path, text with exact
+ * numbers. */
 #include "plan/plan.h"
 #include "base/str.h"
 
@@ -27,7 +28,8 @@ void json_put(json_t *object, const char *path, json_t *value) {
         json_object_set_new(object, key, value);
 }
 
-/* jansson writes 0.9 as 0.90000000000000002; 15 digits are prettier, and kept where they mean the same number. */
+/* jansson writes 0.9 as 0.90000000000000002; 15 digits are prettier, and kept where they mean the same
+ * number. */
 char *json_text(const json_t *json) {
         size_t flags = JSON_INDENT(4) | JSON_ENCODE_ANY;
         char *text = json_dumps(json, flags | JSON_REAL_PRECISION(15));
@@ -42,9 +44,11 @@ char *json_text(const json_t *json) {
         return line;
 }
 
-/* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL; process.env of an OCI spec. */
+/* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL;
+ * process.env of an OCI spec. */
 static const char *const secret_keys[] = {
-        "auth", "password", "identitytoken", "token", "secret", "header", "headers", "authorization", "staticPodURLHeader", "env",
+        "auth",    "password",      "identitytoken",      "token", "secret", "header",
+        "headers", "authorization", "staticPodURLHeader", "env",
 };
 
 static bool is_secret_key(const char *key) {
@@ -60,7 +64,8 @@ bool json_holds_secret(const json_t *json) {
         json_t *value;
         size_t i;
         json_object_foreach((json_t *)json, key, value)
-                if ((is_secret_key(key) && !(streq(key, "authorization") && json_is_object(value))) || json_holds_secret(value))
+                if ((is_secret_key(key) && !(streq(key, "authorization") && json_is_object(value))) ||
+                    json_holds_secret(value))
                         return true;
         json_array_foreach(json, i, value)
                 if (json_holds_secret(value))

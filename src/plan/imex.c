@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an IMEX service that this host runs itself: keys that differ from NVIDIA's defaults, or that others build on. The command
- * socket is what the DRA driver asks in its host-managed mode (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/config.html;
+/* The files of an IMEX service that this host runs itself: keys that differ from NVIDIA's defaults, or that
+ * others build on. The command socket is what the DRA driver asks in its host-managed mode
+ * (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/config.html;
  * kubernetes-sigs/dra-driver-nvidia-gpu, pkg/imex/imex.go). */
 #include "plan/devices.h"
 #include "base/str.h"
@@ -23,7 +24,8 @@ static bool is_address(const char *text) {
         return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* The service compares its list with those of the others and looks for itself in it. Names may well mean this host. */
+/* The service compares its list with those of the others and looks for itself in it. Names may well mean this
+ * host. */
 static bool may_name_host(char *const *nodes, const Instance *i) {
         const char *const own[] = { i->ipv4, i->ipv6 };
         for (; nodes && *nodes; nodes++) {
@@ -42,9 +44,12 @@ void plan_imex_files(Plan *plan, const Nvidia *nvidia, const Host *host) {
         for (char **node = nvidia->imex_nodes; node && *node; node++)
                 text_add(&nodes, "%s\n", *node);
         if (!host->modelled && !may_name_host(nvidia->imex_nodes, &host->instance))
-                diag_warn(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
-                          "does not name this host's address: IMEX finds a configuration that is not its own, and does not get ready");
-        _cleanup_(freep) char *why = xasprintf("%zu node%s of the NVLink domain, the same list on each", n, n == 1 ? "" : "s");
-        plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG, "IMEX on this host, with the socket that the DRA driver asks", settings, 0644);
+                diag_warn_at(&plan->warnings, "imex-nodes", NULL, NVIDIA_PATH ".imex.nodes",
+                             "does not name this host's address: IMEX finds a configuration that is not its "
+                             "own, and does not get ready");
+        _cleanup_(freep) char *why =
+                xasprintf("%zu node%s of the NVLink domain, the same list on each", n, n == 1 ? "" : "s");
+        plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_CONFIG,
+                  "IMEX on this host, with the socket that the DRA driver asks", settings, 0644);
         plan_file(plan, PHASE_CONFIG, "accelerator", IMEX_NODES, why, nodes.data ?: "", 0644);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods, reservations, addresses),
- * and the user's configuration beside it, as a drop-in from 1.29 on. Values as in nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
+/* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods,
+ * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.29 on. Values as in
+ * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
 #include "plan/plan.h"
 #include "base/str.h"
 #include <arpa/inet.h>
@@ -14,42 +15,47 @@
 /* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON. */
 typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
 static const Setting settings[] = {
-        { "kind",                                       0,  0, "\"KubeletConfiguration\"" },
-        { "apiVersion",                                 0,  0, "\"kubelet.config.k8s.io/v1beta1\"" },
-        { "address",                                    0,  0, "\"0.0.0.0\"" },
-        { "authentication/anonymous/enabled",           0,  0, "false" },
-        { "authentication/webhook/enabled",             0,  0, "true" },
-        { "authentication/webhook/cacheTTL",            0,  0, "\"2m0s\"" },
-        { "authentication/x509/clientCAFile",           0,  0, "\"/etc/kubernetes/pki/ca.crt\"" },
-        { "authorization/mode",                         0,  0, "\"Webhook\"" },
-        { "authorization/webhook/cacheAuthorizedTTL",   0,  0, "\"5m0s\"" },
-        { "authorization/webhook/cacheUnauthorizedTTL", 0,  0, "\"30s\"" },
-        { "cgroupDriver",                               0,  0, "\"systemd\"" },
-        { "cgroupRoot",                                 0,  0, "\"/\"" },
-        { "clusterDomain",                              0,  0, "\"cluster.local\"" },
-        { "containerRuntimeEndpoint",                   0,  0, "\"unix:///run/containerd/containerd.sock\"" },
-        { "evictionHard/memory.available",              0,  0, "\"100Mi\"" },
-        { "evictionHard/nodefs.available",              0,  0, "\"10%\"" },
-        { "evictionHard/nodefs.inodesFree",             0,  0, "\"5%\"" },
+        { "kind", 0, 0, "\"KubeletConfiguration\"" },
+        { "apiVersion", 0, 0, "\"kubelet.config.k8s.io/v1beta1\"" },
+        { "address", 0, 0, "\"0.0.0.0\"" },
+        { "authentication/anonymous/enabled", 0, 0, "false" },
+        { "authentication/webhook/enabled", 0, 0, "true" },
+        { "authentication/webhook/cacheTTL", 0, 0, "\"2m0s\"" },
+        { "authentication/x509/clientCAFile", 0, 0, "\"/etc/kubernetes/pki/ca.crt\"" },
+        { "authorization/mode", 0, 0, "\"Webhook\"" },
+        { "authorization/webhook/cacheAuthorizedTTL", 0, 0, "\"5m0s\"" },
+        { "authorization/webhook/cacheUnauthorizedTTL", 0, 0, "\"30s\"" },
+        { "cgroupDriver", 0, 0, "\"systemd\"" },
+        { "cgroupRoot", 0, 0, "\"/\"" },
+        { "clusterDomain", 0, 0, "\"cluster.local\"" },
+        { "containerRuntimeEndpoint", 0, 0, "\"unix:///run/containerd/containerd.sock\"" },
+        { "evictionHard/memory.available", 0, 0, "\"100Mi\"" },
+        { "evictionHard/nodefs.available", 0, 0, "\"10%\"" },
+        { "evictionHard/nodefs.inodesFree", 0, 0, "\"5%\"" },
         { "featureGates/RotateKubeletServerCertificate", 0, 0, "true" },
-        { "featureGates/KubeletCredentialProviders",    0, 28, "true" },        /* the gate is gone in 1.28 */
-        { "featureGates/DynamicResourceAllocation",    33,  0, "true" },        /* eks-ami#2285 */
-        { "featureGates/MutableCSINodeAllocatableCount", 34, 0, "true" },       /* eks-ami#2389 */
-        { "hairpinMode",                                0,  0, "\"hairpin-veth\"" },
-        { "kubeAPIQPS",                                22, 27, "10" },          /* kubelet's own default is higher from 1.27 on */
-        { "kubeAPIBurst",                              22, 27, "20" },
-        { "kubeReservedCgroup",                         0,  0, "\"/runtime\"" },
-        { "logging/verbosity",                          0,  0, "2" },
-        { "protectKernelDefaults",                      0,  0, "true" },
-        { "readOnlyPort",                               0,  0, "0" },
-        { "serializeImagePulls",                        0,  0, "false" },
-        { "serverTLSBootstrap",                         0,  0, "true" },
-        { "shutdownGracePeriod",                       34,  0, "\"2m30s\"" },   /* eks-ami#2390: EC2 grants about 3 minutes */
-        { "shutdownGracePeriodCriticalPods",           34,  0, "\"30s\"" },
-        { "systemReservedCgroup",                       0,  0, "\"/system\"" },
-        { "tlsCipherSuites",                            0,  0, "[\"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\", "
-                "\"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305\", \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\", "
-                "\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305\", \"TLS_RSA_WITH_AES_128_GCM_SHA256\", \"TLS_RSA_WITH_AES_256_GCM_SHA384\"]" },
+        { "featureGates/KubeletCredentialProviders", 0, 28, "true" },     /* the gate is gone in 1.28 */
+        { "featureGates/DynamicResourceAllocation", 33, 0, "true" },      /* eks-ami#2285 */
+        { "featureGates/MutableCSINodeAllocatableCount", 34, 0, "true" }, /* eks-ami#2389 */
+        { "hairpinMode", 0, 0, "\"hairpin-veth\"" },
+        /* kubelet's own default is higher from 1.27 on */
+        { "kubeAPIQPS", 22, 27, "10" },
+        { "kubeAPIBurst", 22, 27, "20" },
+        { "kubeReservedCgroup", 0, 0, "\"/runtime\"" },
+        { "logging/verbosity", 0, 0, "2" },
+        { "protectKernelDefaults", 0, 0, "true" },
+        { "readOnlyPort", 0, 0, "0" },
+        { "serializeImagePulls", 0, 0, "false" },
+        { "serverTLSBootstrap", 0, 0, "true" },
+        /* eks-ami#2390: EC2 grants about 3 minutes */
+        { "shutdownGracePeriod", 34, 0, "\"2m30s\"" },
+        { "shutdownGracePeriodCriticalPods", 34, 0, "\"30s\"" },
+        { "systemReservedCgroup", 0, 0, "\"/system\"" },
+        { "tlsCipherSuites", 0, 0,
+          "[\"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\", "
+          "\"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305\", \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\", "
+          "\"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\", "
+          "\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305\", \"TLS_RSA_WITH_AES_128_GCM_SHA256\", "
+          "\"TLS_RSA_WITH_AES_256_GCM_SHA384\"]" },
 };
 
 /* ---- addresses ---- */
@@ -64,7 +70,8 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
         _cleanup_(freep) char *network = xstrndup(cidr, (size_t)(slash - cidr));
         int family = strchr(network, ':') ? AF_INET6 : AF_INET;
         size_t bits = family == AF_INET6 ? 128 : 32;
-        if (inet_pton(family, network, address) != 1 || prefix > bits - 4)      /* 2^4 is the first range with a tenth address */
+        /* 2^4 is the first range with a tenth address */
+        if (inet_pton(family, network, address) != 1 || prefix > bits - 4)
                 return -EINVAL;
         for (size_t bit = prefix; bit < bits; bit++)
                 address[bit / 8] &= (unsigned char)~(0x80u >> bit % 8);
@@ -78,7 +85,9 @@ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6) {
 
 /* 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of all others. */
 unsigned cpu_reserved_millicores(unsigned cpus) {
-        static const struct { unsigned upto, per_10000; } bands[] = { { 1000, 600 }, { 2000, 100 }, { 4000, 50 }, { UINT_MAX, 25 } };
+        static const struct {
+                unsigned upto, per_10000;
+        } bands[] = { { 1000, 600 }, { 2000, 100 }, { 4000, 50 }, { UINT_MAX, 25 } };
         unsigned total = cpus * 1000, from = 0, sum = 0;
         for (size_t i = 0; i < ARRAY_SIZE(bands) && total > from; from = bands[i++].upto)
                 sum += (MIN(total, bands[i].upto) - from) * bands[i].per_10000 / 10000;
@@ -90,34 +99,42 @@ static void put_text(json_t *object, const char *path, char *text) {
         free(text);
 }
 
-json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns, Diag *warnings) {
+json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
+                         Diag *warnings) {
         json_t *all = json_object();
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
                 const Setting *s = &settings[i];
-                if (version_at_least(host->kubelet_version, 1, s->from) && !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
+                if (version_at_least(host->kubelet_version, 1, s->from) &&
+                    !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
                         json_put(all, s->path, json_loads(s->value, JSON_DECODE_ANY, NULL));
         }
         json_put(all, "clusterDNS", json_pack("[s]", dns));
         json_put(all, "maxPods", json_integer(pods->pods));
         if (host->cpus == 0)
-                diag_warn(warnings, "no-cpu-count", NULL, NULL, "the number of CPUs is not known, so none are reserved for kubelet and containerd");
+                diag_warn(warnings, "no-cpu-count",
+                          "the number of CPUs is not known, so none are reserved for kubelet and containerd");
         put_text(all, "kubeReserved/cpu", xasprintf("%um", cpu_reserved_millicores(host->cpus)));
         json_put(all, "kubeReserved/ephemeral-storage", json_string("1Gi"));
         put_text(all, "kubeReserved/memory", xasprintf("%lluMi", 11ULL * pods->pods + 255));
-        if (version_at_least(host->kubelet_version, 1, 26))     /* the external cloud provider needs it: kubernetes#121367 */
-                put_text(all, "providerID", xasprintf("aws:///%s/%s", host->instance.zone, host->instance.id));
+        /* the external cloud provider needs it: kubernetes#121367 */
+        if (version_at_least(host->kubelet_version, 1, 26))
+                put_text(all, "providerID",
+                         xasprintf("aws:///%s/%s", host->instance.zone, host->instance.id));
         if (!version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config)
                 json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
         return all;
 }
 
-static void plan_settings(Plan *plan, const Config *config, const Host *host, const MaxPods *pods, const char *dns) {
+static void plan_settings(Plan *plan, const Config *config, const Host *host, const MaxPods *pods,
+                          const char *dns) {
         json_t *all = kubelet_settings(config, host, pods, dns, &plan->warnings);
         bool merged = !version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config;
         _cleanup_(freep) char *text = json_text(all);
-        _cleanup_(freep) char *why = xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods, pods->source, dns,
-                                               merged ? "; with the user's settings" : "");
-        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_FILE, why, text, merged && json_holds_secret(config->kubelet.config) ? 0600 : 0644);
+        _cleanup_(freep) char *why =
+                xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods,
+                          pods->source, dns, merged ? "; with the user's settings" : "");
+        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_FILE, why, text,
+                  merged && json_holds_secret(config->kubelet.config) ? 0600 : 0644);
         json_decref(all);
 }
 
@@ -129,7 +146,8 @@ static void plan_user_settings(Plan *plan, const json_t *user) {
         json_object_update(all, (json_t *)user);
         _cleanup_(freep) char *text = json_text(all);
         _cleanup_(freep) char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
-        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_USER, why, text, json_holds_secret(user) ? 0600 : 0644);
+        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_USER, why, text,
+                  json_holds_secret(user) ? 0600 : 0644);
         json_decref(all);
 }
 
@@ -145,11 +163,14 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         const char *address = ipv6 ? instance->ipv6 : instance->ipv4;
         int r = 0;
         if (!name)
-                r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL,
-                               "the instance's private DNS name is not known, and it is the node's name unless InstanceIdNodeName is on");
+                r = diag_error(diag, -EINVAL, CAUSE_FACTS,
+                               "the instance's private DNS name is not known, and it is the node's name "
+                               "unless InstanceIdNodeName is on");
         if (!address)
-                r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
-                               "the cluster's services use %s, and the primary interface has no such address", ipv6 ? "IPv6" : "IPv4");
+                r = diag_error_at(
+                        diag, -EINVAL, CAUSE_FACTS, NULL, "spec.cluster.cidr",
+                        "the cluster's services use %s, and the primary interface has no such address",
+                        ipv6 ? "IPv6" : "IPv4");
         if (r < 0)
                 return r;
         add_flag(flags, "node-ip", address);
@@ -167,9 +188,11 @@ static void add_version_flags(char ***flags, const Host *host) {
                 add_flag(flags, "container-runtime", "remote");
                 add_flag(flags, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock");
         }
-        if (!version_at_least(version, 1, 29))  /* later the image is pinned by containerd: kubernetes#118544 */
+        /* later the image is pinned by containerd: kubernetes#118544 */
+        if (!version_at_least(version, 1, 29))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
-        if (version_at_least(version, 1, 35) && host->gpus.class != GPU_CLASS_NONE)    /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
+        /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
+        if (version_at_least(version, 1, 35) && host->gpus.class != GPU_CLASS_NONE)
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
@@ -178,8 +201,9 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         _cleanup_(strv_freep) char **flags = NULL;
         bool ipv6 = false;
         if (!config->cluster.cidr || cluster_dns(config->cluster.cidr, &dns, &ipv6) < 0)
-                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
-                                  "is no service range with room for the cluster's DNS address; write it as in 10.100.0.0/16");
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.cluster.cidr",
+                                     "is no service range with room for the cluster's DNS address; write it "
+                                     "as in 10.100.0.0/16");
         int r = add_node_flags(&flags, config, host, ipv6, diag);
         if (r < 0)
                 return r;

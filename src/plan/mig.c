@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG: which instances every GPU is divided into, and in which order they are made. A GPU has memory slices, which an instance takes
- * side by side from one of a few places, and compute slices, of which all together may not take more than there are; where the
- * places are documented, what does not fit is refused here, else the driver has the last word. The larger ones are made first: on
- * A100 a 3g that comes behind smaller ones finds no place (MIG user guide, "Creating GPU Instances"). */
+/* MIG: which instances every GPU is divided into, and in which order they are made. A GPU has memory slices,
+ * which an instance takes side by side from one of a few places, and compute slices, of which all together
+ * may not take more than there are; where the places are documented, what does not fit is refused here, else
+ * the driver has the last word. The larger ones are made first: on A100 a 3g that comes behind smaller ones
+ * finds no place (MIG user guide, "Creating GPU Instances"). */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -11,7 +12,8 @@
 #define DEFAULT_FILE "/etc/default/mig"
 #define MOST         16                 /* instances of one GPU that are tried; NVIDIA's largest hold eight */
 
-typedef struct Wish { const char *word; const MigProfile *profile; } Wish;      /* profile NULL: the table does not know it */
+/* profile NULL: the table does not know it */
+typedef struct Wish { const char *word; const MigProfile *profile; } Wish;
 typedef struct Mig {
         const Host *host;
         const char *where;              /* configuration path, or the file */
@@ -26,7 +28,8 @@ static const MigProfile *profile_find(const Mig *m, const char *word) {
         uint64_t id = 0;
         bool by_id = parse_u64(word, &id) >= 0;
         for (size_t i = 0; i < m->n_known; i++)
-                if (by_id ? m->known[i].id >= 0 && (uint64_t)m->known[i].id == id : streq(m->known[i].name, word))
+                if (by_id ? m->known[i].id >= 0 && (uint64_t)m->known[i].id == id
+                          : streq(m->known[i].name, word))
                         return &m->known[i];
         return NULL;
 }
@@ -61,9 +64,12 @@ static int check_known(const Mig *m, const char *word) {
         if (profile_find(m, word) || m->n_known == 0 || is_variant(m, word) || (number && !all_ids_known(m)))
                 return 0;
         if (is_documented(m))
-                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "%s is no profile of this GPU (%s), which has %s", word, m->host->gpus.model->name, names);
-        diag_warn(m->warnings, "mig-profile", NULL, m->where, "%s is not among the profiles that are known of this GPU (%s): %s; its driver decides", word,
-                  m->host->gpus.model->name, names);
+                return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
+                                     "%s is no profile of this GPU (%s), which has %s", word,
+                                     m->host->gpus.model->name, names);
+        diag_warn_at(m->warnings, "mig-profile", NULL, m->where,
+                     "%s is not among the profiles that are known of this GPU (%s): %s; its driver decides",
+                     word, m->host->gpus.model->name, names);
         return 0;
 }
 
@@ -98,14 +104,16 @@ static unsigned compute_slices(const Mig *m) {
         return n;
 }
 
-/* Is there a place for each of wishes[i…] beside what is taken? Few of them have more than four places, so all are tried. */
+/* Is there a place for each of wishes[i…] beside what is taken? Few of them have more than four places, so
+ * all are tried. */
 static bool places_found(const Wish *wishes, size_t n, size_t i, unsigned taken) {
         if (i == n)
                 return true;
         const MigProfile *p = wishes[i].profile;
         unsigned slices = (1u << p->memory) - 1;
         for (unsigned start = 0; start < 8; start++)
-                if (p->starts & 1u << start && !(taken & slices << start) && places_found(wishes, n, i + 1, taken | slices << start))
+                if (p->starts & 1u << start && !(taken & slices << start) &&
+                    places_found(wishes, n, i + 1, taken | slices << start))
                         return true;
         return false;
 }
@@ -128,7 +136,8 @@ static char *wishes_text(const Wish *wishes, size_t n) {
         Text t = {};
         for (size_t i = 0, k; i < n; i = k) {
                 const char *name = wishes[i].profile ? wishes[i].profile->name : wishes[i].word;
-                for (k = i; k < n && streq(name, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);)
+                for (k = i;
+                     k < n && streq(name, wishes[k].profile ? wishes[k].profile->name : wishes[k].word);)
                         k++;
                 text_add(&t, "%s", i > 0 ? ", " : "");
                 if (k - i > 1)
@@ -153,8 +162,11 @@ static int check_fit(const Mig *m, const Wish *wishes, size_t n, const char *gpu
         _cleanup_(freep) char *all = wishes_text(wishes, n), *some = wishes_text(room, held);
         const char *name = m->host->gpus.model->name;
         if (is_documented(m))
-                return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "GPU %s (%s) cannot hold %s: what fits of that is %s", gpus, name, all, some);
-        diag_warn(m->warnings, "mig-fit", NULL, m->where, "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
+                return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
+                                     "GPU %s (%s) cannot hold %s: what fits of that is %s", gpus, name, all,
+                                     some);
+        diag_warn_at(m->warnings, "mig-fit", NULL, m->where,
+                     "GPU %s (%s) may not hold %s, only %s; its driver decides", gpus, name, all, some);
         return 0;
 }
 
@@ -165,10 +177,12 @@ static size_t wishes_make(const Mig *m, const MigRequest *request, Wish **ret) {
         *ret = NULL;
         for (size_t i = 0; i < request->n_profiles; i++) {
                 uint64_t count = 0;
-                (void)!parse_u64(request->profiles[i].value, &count);   /* the field table says that it is one */
+                /* the field table says that it is one */
+                (void)!parse_u64(request->profiles[i].value, &count);
                 *ret = xrealloc(*ret, n + count + 1, sizeof **ret);
                 for (; count > 0; count--)
-                        (*ret)[n++] = (Wish){ request->profiles[i].name, profile_find(m, request->profiles[i].name) };
+                        (*ret)[n++] = (Wish){ request->profiles[i].name,
+                                              profile_find(m, request->profiles[i].name) };
         }
         if (n > 0)
                 qsort(*ret, n, sizeof **ret, compare_wishes);
@@ -184,12 +198,15 @@ static char *gpus_text(const MigRequest *request) {
         return text_take(&t);
 }
 
-static int check_request(const Mig *m, const MigRequest *request, const Wish *wishes, size_t n, unsigned gpus) {
+static int check_request(const Mig *m, const MigRequest *request, const Wish *wishes, size_t n,
+                         unsigned gpus) {
         _cleanup_(freep) char *which = gpus_text(request);
         int r = 0;
         for (size_t i = 0; i < request->n_gpus; i++)
                 if (request->gpus[i] >= gpus)
-                        r = diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "names GPU %u, and the %u of this machine are counted from 0", request->gpus[i], gpus);
+                        r = diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
+                                          "names GPU %u, and the %u of this machine are counted from 0",
+                                          request->gpus[i], gpus);
         for (size_t i = 0; i < request->n_profiles; i++)
                 if (check_known(m, request->profiles[i].name) < 0)
                         r = -EINVAL;
@@ -204,7 +221,8 @@ static void add_layout(unsigned gpu, const Wish *wishes, size_t n, MigLayout **l
                 strv_add(&l->profiles, wishes[i].profile ? wishes[i].profile->name : wishes[i].word);
 }
 
-static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, MigLayout **layouts, size_t *n_layouts, Text *text) {
+static int add_request(const Mig *m, const MigRequest *request, unsigned gpus, MigLayout **layouts,
+                       size_t *n_layouts, Text *text) {
         _cleanup_(freep) Wish *wishes = NULL;
         size_t n = wishes_make(m, request, &wishes);
         int r = check_request(m, request, wishes, n, gpus);
@@ -222,27 +240,36 @@ static int compare_layouts(const void *a, const void *b) {
         return (x->gpu > y->gpu) - (x->gpu < y->gpu);
 }
 
-/* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs: gpu-operator/release-notes.rst). */
+/* MIG and memory that the driver manages coherently exclude each other (NVIDIA/cloud-native-docs:
+ * gpu-operator/release-notes.rst). */
 static bool is_driver_memory(const Mig *m, const Config *config) {
         const Gpus *g = &m->host->gpus;
-        return (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) && config->nvidia.memory != MEMORY_NUMA;
+        return (g->class == GPU_CLASS_TRAY || (g->model && g->model->coherent)) &&
+               config->nvidia.memory != MEMORY_NUMA;
 }
 
-/* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where they can. */
+/* Can the GPUs of this machine be divided at all? What an image says is meant for those of its machines where
+ * they can. */
 static int check_machine(const Mig *m, const Config *config, bool file) {
         const GpuModel *model = m->host->gpus.model;
         bool driver = is_driver_memory(m, config);
         if (!driver && (!model || model->mig))
                 return 1;
         if (file) {
-                diag_warn(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s", driver ? "memoryMode is driver (CDMM), which knows no MIG" : "this GPU has no MIG");
+                diag_warn_at(m->warnings, "no-effect", NULL, m->where, "has no effect here: %s",
+                             driver ? "memoryMode is driver (CDMM), which knows no MIG"
+                                    : "this GPU has no MIG");
                 return 0;
         }
         if (driver)
-                return diag_error(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where, "contradicts memoryMode %s, which on this machine is CDMM: the driver does not divide "
-                                  "memory that it manages coherently. Set " NVIDIA_PATH ".memoryMode: numa, or leave MIG out",
-                                  config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
-        return diag_error(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where, "this GPU (%s) has no MIG; leave it out", model->name);
+                return diag_error_at(m->diag, -EINVAL, CAUSE_INVALID, NULL, m->where,
+                                     "contradicts memoryMode %s, which on this machine is CDMM: the driver "
+                                     "does not divide "
+                                     "memory that it manages coherently. Set " NVIDIA_PATH
+                                     ".memoryMode: numa, or leave MIG out",
+                                     config->nvidia.memory == MEMORY_AUTO ? "auto" : "driver");
+        return diag_error_at(m->diag, -EINVAL, CAUSE_MIG, NULL, m->where,
+                             "this GPU (%s) has no MIG; leave it out", model->name);
 }
 
 /* "19,19,19": as many requests as there are words, each for all GPUs, become one. */
@@ -250,7 +277,8 @@ static MigRequest *request_from_text(const char *text) {
         MigRequest *request = xcalloc(1, sizeof *request);
         for (const char *s = text; *s; s += strspn(s, ", \t")) {
                 size_t n = strcspn(s, ", \t");
-                request->profiles = xrealloc(request->profiles, request->n_profiles + 1, sizeof *request->profiles);
+                request->profiles =
+                        xrealloc(request->profiles, request->n_profiles + 1, sizeof *request->profiles);
                 if (n > 0)
                         request->profiles[request->n_profiles++] = (Variable){ xstrndup(s, n), xstrdup("1") };
                 s += n;
@@ -268,12 +296,16 @@ static void request_free(MigRequest *request) {
 }
 DEFINE_CLEANUP(MigRequest *, request_free)
 
-int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpus, MigLayout **ret_layouts, size_t *ret_n, char **ret_text, Diag *diag) {
+int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpus, MigLayout **ret_layouts,
+                size_t *ret_n, char **ret_text, Diag *diag) {
         const Nvidia *want = &config->nvidia;
-        _cleanup_(request_freep) MigRequest *file = want->n_mig == 0 && host->gpus.mig_default ? request_from_text(host->gpus.mig_default) : NULL;
+        _cleanup_(request_freep) MigRequest *file =
+                want->n_mig == 0 && host->gpus.mig_default ? request_from_text(host->gpus.mig_default) : NULL;
         const MigRequest *requests = file ?: want->mig;
         size_t n = file ? file->n_profiles > 0 : want->n_mig;
-        Mig m = { .host = host, .where = file ? DEFAULT_FILE : PATH, .warnings = &plan->warnings, .diag = diag };
+        Mig m = {
+                .host = host, .where = file ? DEFAULT_FILE : PATH, .warnings = &plan->warnings, .diag = diag
+        };
         _cleanup_(text_done) Text text = {};
         if (n == 0)
                 return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind the one before it (facts: nvidia.md,
- * sections 0 and 8.1). What breaks in another order is in section 8.2: fabric manager before umad takes the machine for an older one,
- * CDI before the instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802. */
+/* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind the one before
+ * it (facts: nvidia.md, sections 0 and 8.1). What breaks in another order is in section 8.2: fabric manager
+ * before umad takes the machine for an older one, CDI before the instances of MIG fails, kubelet before the
+ * fabric gives pods that end in CUDA error 802. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -11,7 +12,8 @@
 #define IMEX     "nvidia-imex.service"
 #define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
 #define CHANNELS 2048                   /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
-#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are not there yet, and is started again */
+#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are
+                                                 * not there yet, and is started again */
 
 typedef struct Stack {
         Plan *plan;
@@ -47,10 +49,12 @@ static bool is_tray(const Stack *s) {
         return s->class == GPU_CLASS_TRAY;
 }
 
-/* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all there is to see. */
+/* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all
+ * there is to see. */
 static bool registers(const Stack *s) {
         const char *generation = s->host->gpus.model ? s->host->gpus.model->generation : NULL;
-        bool older = generation && (streq(generation, "volta") || streq(generation, "turing") || streq(generation, "ampere"));
+        bool older = generation && (streq(generation, "volta") || streq(generation, "turing") ||
+                                    streq(generation, "ampere"));
         return is_tray(s) || (has_switches(s) && !older);
 }
 
@@ -136,11 +140,13 @@ static void fill_persistenced(_unused_ Stack *s, Action *a) {
 }
 
 static void fill_umad(Stack *s, Action *a) {
-        a->device.count = s->host->gpus.model && s->host->gpus.model->switches > 0 ? s->host->gpus.model->switches : 1;
+        a->device.count =
+                s->host->gpus.model && s->host->gpus.model->switches > 0 ? s->host->gpus.model->switches : 1;
         a->with = xasprintf("x %u", a->device.count);
 }
 
-/* No file of this plan is among its inputs: it would be restarted when one changes, and CUDA jobs die with it. */
+/* No file of this plan is among its inputs: it would be restarted when one changes, and CUDA jobs die with
+ * it. */
 static void fill_manager(_unused_ Stack *s, Action *a) {
         a->retry = true;
         a->deadline_usec = MANAGER_TIMEOUT;
@@ -158,11 +164,14 @@ static void fill_fabric(Stack *s, Action *a) {
         a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
         a->deadline_usec = s->want->fabric_timeout_usec;
         free(a->why);
-        a->why = xasprintf("%s within %llu s%s", is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
-                           (unsigned long long)(a->deadline_usec / USEC_PER_SEC), a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
+        a->why = xasprintf("%s within %llu s%s",
+                           is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
+                           (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
+                           a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
 }
 
-/* Layouts name GPUs by their place among all: with one missing the others would be taken for their neighbours. */
+/* Layouts name GPUs by their place among all: with one missing the others would be taken for their
+ * neighbours. */
 static void fill_mig(Stack *s, Action *a) {
         a->device.count = s->gpus;
         devices_seen(a, s->host, pci_is_gpu);
@@ -210,7 +219,8 @@ static const Step steps[] = {
         { ACTION_AWAIT_UNIT, "nvidia-setup.service", NULL, fill_loader, "if the image installs its driver at boot" },
         { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", NULL, fill_loader, "if the image loads its driver by itself" },
         { ACTION_LOAD_MODULE, "nvidia", NULL, NULL, "the driver, with the options of this plan" },
-        { ACTION_LOAD_MODULE, "nvidia_uvm", NULL, NULL, "CUDA's unified memory" },      /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
+        /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
+        { ACTION_LOAD_MODULE, "nvidia_uvm", NULL, NULL, "CUDA's unified memory" },
         { ACTION_CHECK_DRIVER, "nvidia", NULL, fill_driver, "loaded, and at every GPU" },
         { ACTION_CHECK_VERSIONS, "nvidia", has_programs, fill_versions, "of the driver's own version, or they would give up" },
         { ACTION_MASK_UNIT, MANAGER, lacks_manager, NULL, NULL },
@@ -242,14 +252,21 @@ static const char *why(const Stack *s, const Step *step) {
         switch (step->type) {
         case ACTION_MASK_UNIT:
                 if (streq(step->target, IMEX))
-                        return s->imex == IMEX_OFF ? "nothing here shares memory between nodes" : "the DRA driver brings its own, and the GPUs take only one";
-                return has_switches(s) ? "the configuration says so" : is_tray(s) ? "the switches are the rack's, and so is their manager" : "no NVSwitch here: it would only fail";
+                        return s->imex == IMEX_OFF
+                                       ? "nothing here shares memory between nodes"
+                                       : "the DRA driver brings its own, and the GPUs take only one";
+                return has_switches(s) ? "the configuration says so"
+                       : is_tray(s)    ? "the switches are the rack's, and so is their manager"
+                                       : "no NVSwitch here: it would only fail";
         case ACTION_START_UNIT:
-                return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early" : "again if it came too early";
+                return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early"
+                                     : "again if it came too early";
         case ACTION_PARTITION_GPUS:
-                return s->want->n_mig > 0 ? "as asked for, all or nothing" : "as /etc/default/mig asks for, all or nothing";
+                return s->want->n_mig > 0 ? "as asked for, all or nothing"
+                                          : "as /etc/default/mig asks for, all or nothing";
         default:
-                return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told" : "as asked for";
+                return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told"
+                                                      : "as asked for";
         }
 }
 
@@ -267,30 +284,40 @@ static void add_step(Stack *s, const Step *step) {
 /* ---- options of the module ---- */
 
 /* What is checked of an option where the module is loaded already. */
-typedef enum Must { MUST_NOTHING, MUST_IF_KNOWN /* to the driver: it may be too old for it */, MUST_BE_SO } Must;
+typedef enum Must {
+        MUST_NOTHING,
+        MUST_IF_KNOWN /* to the driver: it may be too old for it */,
+        MUST_BE_SO
+} Must;
 
 static void add_option(Stack *s, Must must, const char *name, const char *value) {
         strv_push(&s->options, xasprintf("NVreg_%s=%s", name, value));
         if (must != MUST_NOTHING)
-                strv_push(&s->parameters, xasprintf("%s=%s%s", name, value, must == MUST_IF_KNOWN ? "?" : ""));
+                strv_push(&s->parameters,
+                          xasprintf("%s=%s%s", name, value, must == MUST_IF_KNOWN ? "?" : ""));
 }
 
 static void choose_memory(Stack *s) {
         bool coherent = is_tray(s) || (s->host->gpus.model && s->host->gpus.model->coherent);
         if (coherent)           /* or kubelet would count the GPUs' memory as its own */
-                add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO, "CoherentGPUMemoryMode",
-                           s->want->memory == MEMORY_NUMA ? "numa" : "driver");
+                add_option(s, s->want->memory == MEMORY_AUTO ? MUST_IF_KNOWN : MUST_BE_SO,
+                           "CoherentGPUMemoryMode", s->want->memory == MEMORY_NUMA ? "numa" : "driver");
         else if (s->want->memory != MEMORY_AUTO)
-                diag_warn(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode", "has no effect here: no CPU shares memory with these GPUs");
+                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".memoryMode",
+                             "has no effect here: no CPU shares memory with these GPUs");
 }
 
-/* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it is said that it shall not. */
+/* Channel 0 that the driver makes by itself gets in the way of the DRA driver's own, so on trays it is said
+ * that it shall not. */
 static void choose_channels(Stack *s) {
         _cleanup_(freep) char *count = xasprintf("%u", s->want->imex_channels);
         if (is_tray(s) || s->want->imex_channels != CHANNELS)
-                add_option(s, s->want->imex_channels == CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO, "ImexChannelCount", count);
-        if (is_tray(s) || wants_channel(s))     /* one that is missing is made later, so it need not be so already */
-                add_option(s, wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0", wants_channel(s) ? "1" : "0");
+                add_option(s, s->want->imex_channels == CHANNELS ? MUST_IF_KNOWN : MUST_BE_SO,
+                           "ImexChannelCount", count);
+        /* one that is missing is made later, so it need not be so already */
+        if (is_tray(s) || wants_channel(s))
+                add_option(s, wants_channel(s) ? MUST_NOTHING : MUST_IF_KNOWN, "CreateImexChannel0",
+                           wants_channel(s) ? "1" : "0");
 }
 
 /* The open module has no GSP to switch off and ignores it (NVIDIA/open-gpu-kernel-modules#820). */
@@ -305,8 +332,12 @@ static void plan_options(Stack *s) {
         choose_firmware(s);
         if (!s->options)
                 return;
-        _cleanup_(freep) char *list = strv_join(s->options, " "), *text = xasprintf("# Written by nodestrap from spec.accelerator.nvidia.\noptions nvidia %s\n", list);
-        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, NVIDIA_OPTIONS, "the driver's options, before it is loaded", text, 0644);
+        _cleanup_(freep) char *list = strv_join(s->options, " "),
+                              *text = xasprintf("# Written by nodestrap from "
+                                                "spec.accelerator.nvidia.\noptions nvidia %s\n",
+                                                list);
+        Action *file = plan_file(s->plan, PHASE_CONFIG, GROUP, NVIDIA_OPTIONS,
+                                 "the driver's options, before it is loaded", text, 0644);
         s->last = xstrdup(file->id);
 }
 
@@ -314,42 +345,58 @@ static void plan_options(Stack *s) {
 
 static int check_manager(const Stack *s, Diag *diag) {
         if (s->want->fabric_manager == FABRIC_MANAGER_ON && !has_switches(s))
-                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager", "is on, and this machine (class %s) has no NVSwitch of its own: "
-                                  "fabric manager would only fail here; leave it at auto", gpu_class_to_string(s->class));
-        if (s->want->fabric_manager == FABRIC_MANAGER_OFF && gates_fabric(s) && has_switches(s) && s->want->fabric_gate == FABRIC_GATE_REQUIRE)
-                diag_warn(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate", "kubelet waits for a fabric that nothing on this host brings up, since manager "
-                          "is off; where fabric manager runs in a pod, set gate: off or warn");
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, NVIDIA_PATH ".fabric.manager",
+                                     "is on, and this machine (class %s) has no NVSwitch of its own: "
+                                     "fabric manager would only fail here; leave it at auto",
+                                     gpu_class_to_string(s->class));
+        if (s->want->fabric_manager == FABRIC_MANAGER_OFF && gates_fabric(s) && has_switches(s) &&
+            s->want->fabric_gate == FABRIC_GATE_REQUIRE)
+                diag_warn_at(&s->plan->warnings, "fabric-gate", NULL, NVIDIA_PATH ".fabric.gate",
+                             "kubelet waits for a fabric that nothing on this host brings up, since manager "
+                             "is off; where fabric manager runs in a pod, set gate: off or warn");
         return 0;
 }
 
 static void warn_of_imex(const Stack *s) {
         if (!is_tray(s) && (s->want->imex == IMEX_HOST || s->want->imex == IMEX_DRA))
-                diag_warn(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
-                          "is %s, and no NVLink of this machine (class %s) leads to another one", imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
+                diag_warn_at(&s->plan->warnings, "imex-without-domain", NULL, NVIDIA_PATH ".imex.mode",
+                             "is %s, and no NVLink of this machine (class %s) leads to another one",
+                             imex_mode_to_string(s->want->imex), gpu_class_to_string(s->class));
         if (s->want->imex != IMEX_HOST && s->want->imex_nodes)
-                diag_warn(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.nodes", "has no effect without mode host");
+                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.nodes",
+                             "has no effect without mode host");
 }
 
 static bool asks_for_something(const Nvidia *n) {
-        return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA || n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO;
+        return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
+               n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO;
 }
 
 /* ---- the whole ---- */
 
 /* The image's own units do as they like, or a pod brings all of it, for which kubelet must run. */
 static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
-        const char *are = gpus == 1 ? " is" : "s are", *more = asks_for_something(&config->nvidia) ? "; what else is set there has no effect" : "";
+        const char *are = gpus == 1 ? " is" : "s are",
+                   *more = asks_for_something(&config->nvidia) ? "; what else is set there has no effect"
+                                                               : "";
         if (config->nvidia.mode == NVIDIA_OFF)
-                diag_warn(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode", "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not wait for them%s",
-                          gpus, are, more);
+                diag_warn_at(&plan->warnings, "accelerator", NULL, NVIDIA_PATH ".mode",
+                             "is off: %u NVIDIA GPU%s left to the image's own units, and kubelet does not "
+                             "wait for them%s",
+                             gpus, are, more);
         else
-                diag_warn(&plan->warnings, "no-driver", NULL, NULL, "this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that loads it): %u NVIDIA GPU%s left to "
-                          "whatever brings one later, such as a pod of NVIDIA's operator, and kubelet does not wait for them%s", gpus, are, more);
+                diag_warn(&plan->warnings, "no-driver",
+                          "this image brings no NVIDIA driver (no nvidia-smi, no nvidia.ko, no unit that "
+                          "loads it): %u NVIDIA GPU%s left to "
+                          "whatever brings one later, such as a pod of NVIDIA's operator, and kubelet does "
+                          "not wait for them%s",
+                          gpus, are, more);
         plan_file(plan, PHASE_CONFIG, GROUP, FABRIC_TURN, "fabric manager is left to the image", "", 0644);
 }
 
 static int plan_stack(Stack *s, const Config *config, Diag *diag) {
-        int r = check_manager(s, diag), k = mig_layouts(s->plan, config, s->host, s->gpus, &s->layouts, &s->n_layouts, &s->mig, diag);
+        int r = check_manager(s, diag),
+            k = mig_layouts(s->plan, config, s->host, s->gpus, &s->layouts, &s->n_layouts, &s->mig, diag);
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
         warn_of_imex(s);
@@ -374,7 +421,8 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         bool tray = host->gpus.class == GPU_CLASS_TRAY;
         if (host->gpus.class == GPU_CLASS_NONE) {
                 if (want->mode != NVIDIA_OFF && asks_for_something(want))
-                        diag_warn(&plan->warnings, "no-effect", NULL, NVIDIA_PATH, "has no effect: this machine has no NVIDIA GPU");
+                        diag_warn_at(&plan->warnings, "no-effect", NULL, NVIDIA_PATH,
+                                     "has no effect: this machine has no NVIDIA GPU");
                 return 0;
         }
         if (want->mode == NVIDIA_OFF || !host->gpus.driver) {

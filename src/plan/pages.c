@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Huge pages: the larger ones first, because they need the longer stretches of free memory; all before kubelet counts them, once
- * (facts: efa-storage-network.md, section 1). */
+/* Huge pages: the larger ones first, because they need the longer stretches of free memory; all before
+ * kubelet counts them, once (facts: efa-storage-network.md, section 1). */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -8,17 +8,21 @@
 #define GROUP    "hugepages"
 #define PATH     "spec.instance.hugePages"
 #define MEBIBYTE (1ULL << 20)
-#define EFA_PER_CPU  (220 * MEBIBYTE)   /* what the installer of EFA reserves: 110 MB an endpoint, two of them (facts: H3) */
+#define EFA_PER_CPU  (220 * MEBIBYTE)   /* what the installer of EFA reserves: 110 MB
+                                         * an endpoint, two of them (facts: H3) */
 #define EFA_LARGEST  (16 * MEBIBYTE)    /* default page size from which it reserves none (facts: H6) */
 
-static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };        /* where the machine was not looked at */
+/* where the machine was not looked at */
+static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };
 
-/* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing, too. */
+/* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing,
+ * too. */
 static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
         bool lenient = config->instance.hugepages.on_shortfall == POLICY_WARN;
         _cleanup_(freep) char *why = xasprintf("%s%s", reason, lenient ? "; fewer are only told" : "");
         _cleanup_(freep) char *size = bytes_text(want->size), *before = NULL;
-        _cleanup_(freep) char *target = want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
+        _cleanup_(freep) char *target =
+                want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
                 before = xstrdup(plan->actions[plan->n - 1].id);
         Action *a = plan_add(plan, ACTION_RESERVE_PAGES, PHASE_RUN, GROUP, target, why);
@@ -38,7 +42,8 @@ static void plan_none(Plan *plan, const Config *config, const Host *host) {
         for (size_t i = 0; i < n; i++) {
                 uint64_t size = host->n_pools > 0 ? host->pools[i].size : usual_sizes[i];
                 if (size != last)
-                        reserve(plan, config, &(PageRequest){ size, 0, -1 }, "none at all: what an image or a package has reserved is given back");
+                        reserve(plan, config, &(PageRequest){ size, 0, -1 },
+                                "none at all: what an image or a package has reserved is given back");
                 last = size;
         }
 }
@@ -48,12 +53,15 @@ static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
         if (!plan_uses_efa(config, host))
                 return;
         if (size > EFA_LARGEST) {
-                diag_warn(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
-                          "auto reserves none: with a default size of %llu MiB they would be too few, or all memory", (unsigned long long)(size / MEBIBYTE));
+                diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
+                             "auto reserves none: with a default size of %llu MiB they would be too few, or "
+                             "all memory",
+                             (unsigned long long)(size / MEBIBYTE));
                 return;
         }
         PageRequest want = { size, (unsigned)(host->cpus * EFA_PER_CPU / size + 1), -1 };
-        _cleanup_(freep) char *why = xasprintf("for EFA: 220 MiB for each of %u CPUs, unless some are reserved already", host->cpus);
+        _cleanup_(freep) char *why = xasprintf(
+                "for EFA: 220 MiB for each of %u CPUs, unless some are reserved already", host->cpus);
         reserve(plan, config, &want, why)->pages.if_none = true;
 }
 
@@ -85,13 +93,18 @@ static int check_requests(const Host *host, const PageRequest *pages, size_t n, 
                 _cleanup_(freep) char *size = bytes_text(pages[i].size);
                 all += pages[i].size * pages[i].count;
                 if (!has_node(host, pages[i].numa_node))
-                        r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "names NUMA node %d, which this machine does not have", pages[i].numa_node);
+                        r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                                          "names NUMA node %d, which this machine does not have",
+                                          pages[i].numa_node);
                 if (!has_size(host, pages[i].size))
-                        r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "names a size of %s, which this kernel does not have", size);
+                        r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                                          "names a size of %s, which this kernel does not have", size);
         }
         if (host->memory_bytes > 0 && all >= host->memory_bytes)
-                r = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages", "asks for %llu MiB, and the machine has %llu MiB of memory in all",
-                               (unsigned long long)(all / MEBIBYTE), (unsigned long long)(host->memory_bytes / MEBIBYTE));
+                r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                                  "asks for %llu MiB, and the machine has %llu MiB of memory in all",
+                                  (unsigned long long)(all / MEBIBYTE),
+                                  (unsigned long long)(host->memory_bytes / MEBIBYTE));
         return r;
 }
 
@@ -101,7 +114,9 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(host, pages, h->n_pages, diag);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
-                reserve(plan, config, &pages[i], pages[i].numa_node < 0 ? "over all NUMA nodes, before kubelet counts them" : "before kubelet counts them");
+                reserve(plan, config, &pages[i],
+                        pages[i].numa_node < 0 ? "over all NUMA nodes, before kubelet counts them"
+                                               : "before kubelet counts them");
         return r;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies where something is to be mounted: never is anything hidden below a mount, nor moved away below somebody's feet. */
+/* What lies where something is to be mounted: never is anything hidden below a mount, nor moved away below
+ * somebody's feet. */
 #include "plan/storage.h"
 #include "base/str.h"
 
@@ -32,7 +33,10 @@ static bool refuse_kernels(Stores *s, const char *path) {
         static const char *const kernels[] = { "/proc", "/sys" };
         for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
                 if (path_in(path, kernels[i])) {
-                        stores_refuse(s, CAUSE_MOUNT, "%s lies in %s, where the kernel shows its state and nothing can be made: set another mountPath", path, kernels[i]);
+                        stores_refuse(s, CAUSE_MOUNT,
+                                      "%s lies in %s, where the kernel shows its state and nothing can be "
+                                      "made: set another mountPath",
+                                      path, kernels[i]);
                         return true;
                 }
         return false;
@@ -45,46 +49,69 @@ void place_check_top(Stores *s) {
         const Directory *d = storage_directory(s->seen, path);
         _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL;
         if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, and instance stores are to be mounted below it: move it away, or set another mountPath", path, unfit);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s %s, and instance stores are to be mounted below it: move it away, or set "
+                              "another mountPath",
+                              path, unfit);
 }
 
 void place_check(Stores *s, const char *path) {
-        const Directory *d = storage_directory(s->seen, path), *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
+        const Directory *d = storage_directory(s->seen, path),
+                        *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
         const Mount *m = storage_mount_at(s->seen, path);
         _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
         if (top_unfit)          /* and was told */
                 return;
         if (m) {
                 _cleanup_(freep) char *label = mount_label(m);
-                stores_refuse(s, CAUSE_MOUNT, "something else is mounted at %s (%s): unmount it, or set another mountPath", path, label);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "something else is mounted at %s (%s): unmount it, or set another mountPath",
+                              path, label);
         } else if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, and an instance store is to be mounted there: move it away, or set another mountPath", path, unfit);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s %s, and an instance store is to be mounted there: move it away, or set "
+                              "another mountPath",
+                              path, unfit);
         else if (d && !d->empty)
-                stores_refuse(s, CAUSE_MOUNT, "%s is not empty, and a mount would hide what lies there: move that away, or set another mountPath", path);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is not empty, and a mount would hide what lies there: move that away, or "
+                              "set another mountPath",
+                              path);
         else if (d && d->kind == DIRECTORY_MISSING && d->read_only)
-                stores_refuse(s, CAUSE_MOUNT, "%s cannot be made, its file system is read-only: make it in the image, or set another mountPath", path);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s cannot be made, its file system is read-only: make it in the image, or set "
+                              "another mountPath",
+                              path);
 }
 
 /* ---- what else mounts there ---- */
 
 static bool is_planned(const Plan *plan, const char *where) {
         for (size_t i = 0; i < plan->n; i++)
-                if ((plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND) && streq(plan->actions[i].target, where))
+                if ((plan->actions[i].type == ACTION_MOUNT || plan->actions[i].type == ACTION_BIND) &&
+                    streq(plan->actions[i].target, where))
                         return true;
         return false;
 }
 
 static void warn_of_units(Plan *plan, const char *names, const char *missing) {
         if (missing)
-                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and waits for %s, "
-                          "which is not here: every boot is held up until systemd gives up. Disable it and remove its file", names, missing);
+                diag_warn(&plan->warnings, "mount-units",
+                          "%s in /etc/systemd/system is for a place that nodestrap mounts by itself, and "
+                          "waits for %s, "
+                          "which is not here: every boot is held up until systemd gives up. Disable it and "
+                          "remove its file",
+                          names, missing);
         else
-                diag_warn(&plan->warnings, "mount-units", NULL, NULL, "in /etc/systemd/system are units for places that nodestrap mounts by itself (%s): they hold up "
-                          "a boot when their disks are gone. Disable them and remove their files", names);
+                diag_warn(&plan->warnings, "mount-units",
+                          "in /etc/systemd/system are units for places that nodestrap mounts by itself (%s): "
+                          "they hold up "
+                          "a boot when their disks are gone. Disable them and remove their files",
+                          names);
 }
 
-/* nodeadm's script writes such units, and an image made of such a node has them (awslabs/amazon-eks-ami, setup-local-disks). They
- * are not ours to remove. */
+/* nodeadm's script writes such units, and an image made of such a node has them (awslabs/amazon-eks-ami,
+ * setup-local-disks). They are not ours to remove. */
 void places_check_units(Plan *plan, const Stores *s) {
         _cleanup_(text_done) Text idle = {};
         for (const MountUnit *u = s->seen->units; u < s->seen->units + s->seen->n_units; u++) {
@@ -125,8 +152,11 @@ static bool refuse_mounts_below(Stores *s, const char *path, const Directory *d)
                         n++;
                 }
         if (n > 0)
-                stores_refuse(s, CAUSE_MOUNT, "%s is to move to the instance stores, but is in use: %zu mount%s below it, the first at %s. Reboot, so that it "
-                              "moves before pods run", path, n, n == 1 ? " is" : "s are", first->target);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is to move to the instance stores, but is in use: %zu mount%s below it, "
+                              "the first at %s. Reboot, so that it "
+                              "moves before pods run",
+                              path, n, n == 1 ? " is" : "s are", first->target);
         return n > 0;
 }
 
@@ -135,9 +165,14 @@ static void check_source(Stores *s, const StorageBind *bind, const Directory *d)
         if (refuse_mounts_below(s, bind->path, d))
                 return;
         if (unfit)
-                stores_refuse(s, CAUSE_MOUNT, "%s %s, and is to be bound to the instance stores: move it away, or name %s in disabledMounts", bind->path, unfit, bind->word);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s %s, and is to be bound to the instance stores: move it away, or name %s in "
+                              "disabledMounts",
+                              bind->path, unfit, bind->word);
         else if (d && d->read_only && (d->kind == DIRECTORY_MISSING || !d->empty))
-                stores_refuse(s, CAUSE_MOUNT, "%s is on a read-only file system, so that nothing can be made or moved there: name %s in disabledMounts",
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is on a read-only file system, so that nothing can be made or moved there: "
+                              "name %s in disabledMounts",
                               bind->path, bind->word);
 }
 
@@ -150,11 +185,14 @@ static bool is_bound(const Mount *m, const char *number, const char *name) {
 static void check_nesting(Stores *s, const StorageBind *bind) {
         const char *path = s->config->instance.storage.mount_path;
         if (path_in(path, bind->path))
-                stores_refuse(s, CAUSE_MOUNT, "it lies in %s, which is to move to the instance stores: set another mountPath, or name %s in disabledMounts",
+                stores_refuse(s, CAUSE_MOUNT,
+                              "it lies in %s, which is to move to the instance stores: set another "
+                              "mountPath, or name %s in disabledMounts",
                               bind->path, bind->word);
 }
 
-size_t binds_find(Stores *s, Diag *warnings, const char *number, BindStep ret[static ARRAY_SIZE(storage_binds)]) {
+size_t binds_find(Stores *s, Diag *warnings, const char *number,
+                  BindStep ret[static ARRAY_SIZE(storage_binds)]) {
         size_t n = 0;
         for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
                 const StorageBind *bind = &storage_binds[i];
@@ -165,8 +203,11 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number, BindStep ret[st
                 const Mount *m = s->seen->looked ? storage_mount_at(s->seen, bind->path) : NULL;
                 if (m && !is_bound(m, number, bind->name)) {
                         _cleanup_(freep) char *label = mount_label(m);
-                        diag_warn(warnings, "directory-mounted", NULL, "spec.instance.localStorage.disabledMounts",
-                                  "%s is a mount already (%s) and stays that: it does not move to the instance stores; name %s here if that is meant", bind->path, label, bind->word);
+                        diag_warn_at(warnings, "directory-mounted", NULL,
+                                     "spec.instance.localStorage.disabledMounts",
+                                     "%s is a mount already (%s) and stays that: it does not move to the "
+                                     "instance stores; name %s here if that is meant",
+                                     bind->path, label, bind->word);
                         continue;
                 }
                 if (s->seen->looked)

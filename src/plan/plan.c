@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan as a container: actions are added by the planners, put into an order that respects what each waits for, and named by
- * one digest. plan_make() is the list of planners. Nothing here or beside this file may look at a machine (`make pure`). */
+/* The plan as a container: actions are added by the planners, put into an order that respects what each waits
+ * for, and named by one digest. plan_make() is the list of planners. Nothing here or beside this file may
+ * look at a machine (`make pure`). */
 #include "plan/plan.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -9,11 +10,12 @@
 #include <stdio.h>
 
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
-DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager", "restart-unit",
-                    "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount", "move-files", "bind", "import-image",
-                    "mask-unit", "unmask-unit", "await-unit", "set-sysctl", "reserve-pages", "load-module", "check-machine", "check-efa",
-                    "check-driver", "check-versions", "await-devices", "await-fabric", "partition-gpus", "list-gpus", "set-clocks",
-                    "generate-cdi", "make-channel", "await-imex", "taint-node")
+DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager",
+                    "restart-unit", "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount",
+                    "move-files", "bind", "import-image", "mask-unit", "unmask-unit", "await-unit",
+                    "set-sysctl", "reserve-pages", "load-module", "check-machine", "check-efa",
+                    "check-driver", "check-versions", "await-devices", "await-fabric", "partition-gpus",
+                    "list-gpus", "set-clocks", "generate-cdi", "make-channel", "await-imex", "taint-node")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
@@ -37,7 +39,8 @@ static const uint64_t deadlines[_ACTION_MAX] = {
 };
 
 static void storage_step_done(Action *a) {
-        char *strings[] = { a->storage.running, a->storage.array_uuid, a->storage.level, a->storage.filesystem, a->storage.uuid, a->storage.source };
+        char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
+                            a->storage.filesystem, a->storage.uuid,       a->storage.source };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);
         for (size_t i = 0; i < a->storage.n_moves; i++) {
@@ -88,7 +91,8 @@ Plan *plan_free(Plan *p) {
         return NULL;
 }
 
-Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, const char *target, const char *why) {
+Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, const char *target,
+                 const char *why) {
         plan->actions = xrealloc(plan->actions, plan->n + 1, sizeof(Action));
         Action *a = &plan->actions[plan->n++];
         *a = (Action) {
@@ -100,7 +104,8 @@ Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, co
         return a;
 }
 
-Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why, const char *content, mode_t mode) {
+Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, const char *why,
+                  const char *content, mode_t mode) {
         Action *a = plan_add(plan, ACTION_WRITE_FILE, phase, group, path, why);
         action_content(a, content, strlen(content));
         a->file.mode = mode;
@@ -206,8 +211,9 @@ static int plan_sort(Plan *plan, Diag *diag) {
         for (size_t n = 0; n < plan->n; n++) {
                 size_t i = ok ? next_ready(&o, plan) : SIZE_MAX;
                 if (i == SIZE_MAX)
-                        return diag_error(diag, -ELOOP, CAUSE_INTERNAL, NULL, NULL,
-                                          "the plan's actions wait for each other or for one that does not exist, or two are the same; this is a defect of nodestrap");
+                        return diag_error(diag, -ELOOP, CAUSE_INTERNAL,
+                                          "the plan's actions wait for each other or for one that does not "
+                                          "exist, or two are the same; this is a defect of nodestrap");
                 o.done[i] = true;
                 sorted[n] = plan->actions[i];
         }
@@ -222,20 +228,25 @@ static int plan_sort(Plan *plan, Diag *diag) {
 static json_t *canonical_device(const Action *a) {
         json_t *layouts = json_array();
         for (size_t i = 0; i < a->device.n_layouts; i++)
-                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu, json_list(a->device.layouts[i].profiles)));
-        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", json_list(a->after_any), "optional", a->optional, "retry", a->retry,
-                         "lenient", a->lenient, "pages", (json_int_t)a->pages.size, (json_int_t)a->pages.count, a->pages.node, a->pages.if_none,
-                         "class", (int)a->device.class, "count", (int)a->device.count, "words", json_list(a->device.words), "layouts", layouts);
+                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu,
+                                                         json_list(a->device.layouts[i].profiles)));
+        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", json_list(a->after_any), "optional",
+                         a->optional, "retry", a->retry, "lenient", a->lenient, "pages",
+                         (json_int_t)a->pages.size, (json_int_t)a->pages.count, a->pages.node,
+                         a->pages.if_none, "class", (int)a->device.class, "count", (int)a->device.count,
+                         "words", json_list(a->device.words), "layouts", layouts);
 }
 
-/* What apply will do, and nothing that only explains it: the facts and the reasons may change without the plan being another. */
+/* What apply will do, and nothing that only explains it: the facts and the reasons may change without the
+ * plan being another. */
 static json_t *canonical(const Action *a) {
         char digest[65] = "";
         if (a->file.content)
                 sha256_hex(a->file.content, a->file.size, digest);
-        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase), "after", json_list(a->after),
-                         "deadline", (json_int_t)a->deadline_usec, "content", digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs,
-                         "with", a->with ?: "", "device", canonical_device(a));
+        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase),
+                         "after", json_list(a->after), "deadline", (json_int_t)a->deadline_usec, "content",
+                         digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs, "with", a->with ?: "",
+                         "device", canonical_device(a));
 }
 
 static void plan_name(Plan *plan) {
@@ -251,7 +262,8 @@ static void plan_name(Plan *plan) {
 
 /* ---- filter ---- */
 
-/* Groups that --daemon selects from; everything else belongs to the machine and is always kept, as nodeadm does. */
+/* Groups that --daemon selects from; everything else belongs to the machine and is always kept, as nodeadm
+ * does. */
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
 
 static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *const *daemons) {
@@ -293,18 +305,23 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
-                diag_warn(&plan->warnings, "no-nvidia-runtime", NULL, NULL,
-                          "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see no GPU unless CDI gives it to them");
+                diag_warn(&plan->warnings, "no-nvidia-runtime",
+                          "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see "
+                          "no GPU unless CDI gives it to them");
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
-                diag_warn(&plan->warnings, "unused-instance-store", NULL, "spec.instance.localStorage.strategy",
-                          "%zu instance store%s left unused: no strategy is set", stores, stores == 1 ? " is" : "s are");
+                diag_warn_at(&plan->warnings, "unused-instance-store", NULL,
+                             "spec.instance.localStorage.strategy",
+                             "%zu instance store%s left unused: no strategy is set", stores,
+                             stores == 1 ? " is" : "s are");
         if (!host->type && gpus > 0)
-                diag_warn(&plan->warnings, "unknown-instance-type", NULL, NULL,
-                          "%s is not in this version's table of accelerated types: what was found is taken as it is, and nothing is missed",
+                diag_warn(&plan->warnings, "unknown-instance-type",
+                          "%s is not in this version's table of accelerated types: what was found is taken "
+                          "as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
         if (host->assumed)
-                diag_warn(&plan->warnings, "assumed-facts", NULL, NULL,
-                          "the facts named as assumed were not looked at; on the node they are, and the plan and its id may differ there");
+                diag_warn(&plan->warnings, "assumed-facts",
+                          "the facts named as assumed were not looked at; on the node they are, and the plan "
+                          "and its id may differ there");
 }
 
 static int check_facts(const Host *host, Diag *diag) {
@@ -318,7 +335,8 @@ static int check_facts(const Host *host, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
                 if (!needed[i].value)
-                        r = diag_error(diag, -EINVAL, CAUSE_FACTS, NULL, NULL, "%s is not known, and no plan can be made without it", needed[i].what);
+                        r = diag_error(diag, -EINVAL, CAUSE_FACTS,
+                                       "%s is not known, and no plan can be made without it", needed[i].what);
         return r;
 }
 
@@ -338,7 +356,8 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
             (r = plan_devices(plan, config, host, diag)) < 0 ||
             (r = plan_nvidia(plan, config, host, diag)) < 0)
                 return r;
-        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", PLAN_MANIFEST, "files of an earlier plan that this one no longer writes");
+        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", PLAN_MANIFEST,
+                 "files of an earlier plan that this one no longer writes");
         if ((r = plan_run(plan, config, host, diag)) < 0 ||
             (r = plan_sort(plan, diag)) < 0)
                 return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many pods: what the user says, else what the network interfaces can address, changed by an expression (maxPodsExpression).
- * As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
+/* How many pods: what the user says, else what the network interfaces can address, changed by an expression
+ * (maxPodsExpression). As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
  * gives counts for the reservations too. */
 #include "plan/plan.h"
 #include "base/str.h"
@@ -34,14 +34,17 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
 
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
         if (!host->eni_limits_known || host->addresses_per_eni == 0) {
-                diag_warn(warnings, "unknown-eni-limits", NULL, NULL,
-                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set spec.kubelet.config.maxPods to say otherwise",
-                          host->instance.type ?: "machine of this type", host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
+                diag_warn(warnings, "unknown-eni-limits",
+                          "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set "
+                          "spec.kubelet.config.maxPods to say otherwise",
+                          host->instance.type ?: "machine of this type",
+                          host->eni_limits_why ?: "its interfaces are not known", DEFAULT_MAX_PODS);
                 *ret_source = "assumed";
                 return DEFAULT_MAX_PODS;
         }
         *ret_source = "one for each address its interfaces can hold";
-        return host->max_enis * (host->addresses_per_eni - 1) + 2;      /* 2: kube-proxy and the CNI use the node's own */
+        /* 2: kube-proxy and the CNI use the node's own */
+        return host->max_enis * (host->addresses_per_eni - 1) + 2;
 }
 
 static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
@@ -53,20 +56,25 @@ static void apply_expression(MaxPods *pods, const Config *config, const Host *ho
         };
         _cleanup_(freep) char *why = NULL;
         int64_t value = 0;
-        int r = expr_evaluate(config->kubelet.max_pods_expression, variables, ARRAY_SIZE(variables), &value, &why);
+        int r = expr_evaluate(config->kubelet.max_pods_expression, variables, ARRAY_SIZE(variables), &value,
+                              &why);
         if (r >= 0 && value > 0 && value <= INT_MAX)
                 *pods = (MaxPods) { (unsigned)value, "by maxPodsExpression" };
         else
-                diag_warn(warnings, "max-pods-expression", &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
-                          r < 0 ? why ?: "it cannot be evaluated" : "its result is no number from 1 to 2147483647", pods->pods);
+                diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
+                             "spec.kubelet.maxPodsExpression", "%s; the standard value of %u is used",
+                             r < 0 ? why ?: "it cannot be evaluated"
+                                   : "its result is no number from 1 to 2147483647",
+                             pods->pods);
 }
 
 MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) {
         MaxPods pods = {};
         if (from_user(config, &pods.pods, &pods.source)) {
                 if (config->kubelet.max_pods_expression)
-                        diag_warn(warnings, "max-pods-expression", &config->kubelet.max_pods_at, "spec.kubelet.maxPodsExpression",
-                                  "has no effect, since the number of pods is set directly as well");
+                        diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
+                                     "spec.kubelet.maxPodsExpression",
+                                     "has no effect, since the number of pods is set directly as well");
                 return pods;
         }
         pods.pods = standard(host, &pods.source, warnings);

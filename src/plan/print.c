@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret file. */
+/* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret
+ * file. */
 #include "plan/plan.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -18,15 +19,18 @@ static void add_count(Text *t, size_t n, const char *what) {
 
 static void describe_machine(Text *t, const Host *host) {
         unsigned gpus = host->gpus.count;
-        text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type", host->modelled ? ", as modelled" : "", host->cpus);
+        text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type",
+                 host->modelled ? ", as modelled" : "", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
         if (host->n_nodes > 1)
                 text_add(t, " on %zu NUMA nodes", host->n_nodes);
         add_count(t, gpus, "GPU");
         if (gpus > 0)
-                text_add(t, " (%s%sclass %s)", host->type && host->type->gpu_model ? host->type->gpu_model : "",
-                         host->type && host->type->gpu_model ? ", " : "", gpu_class_to_string(host->gpus.class));
+                text_add(t, " (%s%sclass %s)",
+                         host->type && host->type->gpu_model ? host->type->gpu_model : "",
+                         host->type && host->type->gpu_model ? ", " : "",
+                         gpu_class_to_string(host->gpus.class));
         add_count(t, host_efa(host), "EFA device");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");
@@ -42,7 +46,8 @@ char *plan_describe_host(const Host *host) {
         for (size_t k = 0; k < ARRAY_SIZE(more); k++)
                 if (more[k])
                         text_add(&t, ", %s", more[k]);
-        text_add(&t, "\nsoftware   kubelet %s, containerd %s", host->kubelet_version, host->containerd_version);
+        text_add(&t, "\nsoftware   kubelet %s, containerd %s", host->kubelet_version,
+                 host->containerd_version);
         if (host->driver_version)
                 text_add(&t, ", NVIDIA driver %s", host->driver_version);
         if (host->kernel)
@@ -76,7 +81,9 @@ static void add_paragraph(Text *t, const char *lead, const char *text) {
 
 static void add_action(Text *t, const Action *a) {
         const char *type = action_type_to_string(a->type);
-        int used = 4 + MAX(14, (int)strlen(type)) + 1 + (int)(strlen(a->target) + (a->with ? 1 + strlen(a->with) : 0)), gap = MAX(COLUMN - used, 2);
+        int used = 4 + MAX(14, (int)strlen(type)) + 1 +
+                   (int)(strlen(a->target) + (a->with ? 1 + strlen(a->with) : 0)),
+            gap = MAX(COLUMN - used, 2);
         text_add(t, "    %-14s %s%s%s", type, a->target, a->with ? " " : "", a->with ?: "");
         text_add(t, "%*s%s%s\n", gap, "", a->file.secret ? "[0600, not shown] " : "", a->why);
 }
@@ -103,8 +110,9 @@ static void add_warnings(Text *t, const Diag *warnings) {
                 text_add(t, "\nWarnings\n");
         for (size_t i = 0; i < warnings->n; i++) {
                 const Diagnostic *d = &warnings->items[i];
-                _cleanup_(freep) char *line = xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
-                                                        d->path ? ": " : "", d->text, d->code ?: "warning");
+                _cleanup_(freep) char *line =
+                        xasprintf("%s%s%s%s%s [%s]", d->where ?: "", d->where ? ": " : "", d->path ?: "",
+                                  d->path ? ": " : "", d->text, d->code ?: "warning");
                 add_paragraph(t, "  * ", line);
         }
 }
@@ -128,7 +136,8 @@ static void put_mode(json_t *into, mode_t mode) {
 }
 
 static json_t *content_json(const Action *a) {
-        json_t *text = a->file.secret ? NULL : json_stringn(a->file.content, a->file.size);     /* NULL too if it is not UTF-8 */
+        /* NULL too if it is not UTF-8 */
+        json_t *text = a->file.secret ? NULL : json_stringn(a->file.content, a->file.size);
         return text ?: json_null();
 }
 
@@ -158,7 +167,8 @@ static void put_storage(json_t *into, const Action *a) {
                 return;
         json_t *moves = json_array();
         for (size_t i = 0; i < a->storage.n_moves; i++)
-                json_array_append_new(moves, json_pack("{ss ss}", "from", a->storage.moves[i].from, "name", a->storage.moves[i].name));
+                json_array_append_new(moves, json_pack("{ss ss}", "from", a->storage.moves[i].from, "name",
+                                                       a->storage.moves[i].name));
         json_object_set_new(into, "moves", moves);
 }
 
@@ -170,19 +180,23 @@ static void put_flag(json_t *into, const char *key, bool flag) {
 static json_t *layouts_json(const Action *a) {
         json_t *all = json_array();
         for (size_t i = 0; i < a->device.n_layouts; i++)
-                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu, "profiles", json_list(a->device.layouts[i].profiles)));
+                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu,
+                                                     "profiles", json_list(a->device.layouts[i].profiles)));
         return all;
 }
 
 static json_t *shortfalls_json(const Action *a) {
         json_t *all = json_array();
         for (size_t i = 0; i < a->device.n_shortfalls; i++)
-                json_array_append_new(all, json_pack("{ss ss}", "code", cause_word(a->device.shortfalls[i].cause), "text", a->device.shortfalls[i].text));
+                json_array_append_new(all,
+                                      json_pack("{ss ss}", "code", cause_word(a->device.shortfalls[i].cause),
+                                                "text", a->device.shortfalls[i].text));
         return all;
 }
 
 static json_t *pages_json(const Action *a) {
-        json_t *pages = json_pack("{sI sI}", "size", (json_int_t)a->pages.size, "count", (json_int_t)a->pages.count);
+        json_t *pages =
+                json_pack("{sI sI}", "size", (json_int_t)a->pages.size, "count", (json_int_t)a->pages.count);
         if (a->pages.node >= 0)
                 json_object_set_new(pages, "numaNode", json_integer(a->pages.node));
         put_flag(pages, "ifNone", a->pages.if_none);
@@ -211,9 +225,10 @@ static void put_device(json_t *into, const Action *a) {
 }
 
 static json_t *action_json(const Action *a) {
-        json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase), "type", action_type_to_string(a->type),
-                              "group", a->group, "target", a->target, "why", a->why, "after", json_list(a->after),
-                              "timeoutMs", (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
+        json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase),
+                              "type", action_type_to_string(a->type), "group", a->group, "target", a->target,
+                              "why", a->why, "after", json_list(a->after), "timeoutMs",
+                              (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
         if (a->type == ACTION_WRITE_FILE) {
                 put_mode(j, a->file.mode);
                 put_digest(j, a);
@@ -238,7 +253,8 @@ static json_t *file_json(const Action *a) {
 }
 
 static json_t *warning_json(const Diagnostic *d) {
-        return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text", d->text);
+        return json_pack("{ss* ss* ss* ss*}", "code", d->code, "where", d->where, "path", d->path, "text",
+                         d->text);
 }
 
 json_t *plan_to_json(const Plan *plan) {
@@ -250,5 +266,6 @@ json_t *plan_to_json(const Plan *plan) {
                 if (plan->actions[i].type == ACTION_WRITE_FILE)
                         json_array_append_new(files, file_json(&plan->actions[i]));
         }
-        return json_pack("{ss sO so so so}", "planId", plan->id, "facts", plan->facts, "warnings", warnings, "actions", actions, "files", files);
+        return json_pack("{ss sO so so so}", "planId", plan->id, "facts", plan->facts, "warnings", warnings,
+                         "actions", actions, "files", files);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values → text that systemd's parsers turn back into the same bytes. Three parsers, three rules:
- * Environment= of a unit and DefaultEnvironment= of system.conf: words with C escapes, then %-specifiers (systemd.exec(5), systemd.unit(5));
- * EnvironmentFile=: shell-like assignment, no specifiers (systemd.exec(5), systemd's env-file.c);
- * $NAME on a command line: the value split at blanks, where quotes group and a backslash takes the next character as it is. */
+ * Environment= of a unit and DefaultEnvironment= of system.conf: words with C escapes, then %-specifiers
+ * (systemd.exec(5), systemd.unit(5)); EnvironmentFile=: shell-like assignment, no specifiers
+ * (systemd.exec(5), systemd's env-file.c); $NAME on a command line: the value split at blanks, where quotes
+ * group and a backslash takes the next character as it is. */
 #include "plan/plan.h"
 #include "base/str.h"
 
@@ -31,7 +32,8 @@ static void add_word(Text *t, const char *word) {
         }
 }
 
-/* Plain where it can be, since people grep and patch this line; else in double quotes, inside which the shell's four need a backslash. */
+/* Plain where it can be, since people grep and patch this line; else in double quotes, inside which the
+ * shell's four need a backslash. */
 char *systemd_quote_words(char *const *words) {
         _cleanup_(text_done) Text plain = {};
         for (char *const *w = words; w && *w; w++) {

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the units in their order,
- * and what a failed step of the devices means to kubelet: that it stays down, or that it registers a node with a taint. */
+/* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the
+ * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
+ * it registers a node with a taint. */
 #include "plan/plan.h"
 #include "base/str.h"
 
-#define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for it (nodeadm: internal/system/marker.go) */
+#define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for
+                                                 * it (nodeadm: internal/system/marker.go) */
 #define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
 #define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
 
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
 static bool is_read_by_manager(const Action *a) {
-        return a->type == ACTION_WRITE_FILE && (startswith(a->target, UNIT_DIR) || streq(a->target, SYSTEM_ENVIRONMENT));
+        return a->type == ACTION_WRITE_FILE &&
+               (startswith(a->target, UNIT_DIR) || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
-/* What a daemon reads when it starts: its group's files, its drop-ins, everybody's environment. SOCI's file is SOCI's. */
+/* What a daemon reads when it starts: its group's files, its drop-ins, everybody's environment. SOCI's file
+ * is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
-        _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "%s.d/", unit), *group = xstrndup(unit, strcspn(unit, "."));
+        _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "%s.d/", unit),
+                              *group = xstrndup(unit, strcspn(unit, "."));
         if (a->phase != PHASE_CONFIG)
                 return false;
         if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT))
@@ -27,7 +32,8 @@ static bool is_read_by_unit(const Action *a, const char *unit) {
 }
 
 static void plan_reload(Plan *plan) {
-        plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd", "if units or drop-ins changed");
+        plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
+                 "if units or drop-ins changed");
         Action *reload = &plan->actions[plan->n - 1];
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
@@ -41,13 +47,16 @@ static void plan_unit(Plan *plan, const char *group, const char *unit, const cha
         action_after(start, after);
 }
 
-/* After it a daemon may start that is enabled by itself, so it comes last of what concerns disks, and before our own starts. */
+/* After it a daemon may start that is enabled by itself, so it comes last of what concerns disks, and before
+ * our own starts. */
 static void plan_ready(Plan *plan, bool storage) {
         bool mounts = false;
         for (size_t i = 0; i < plan->n; i++)
                 mounts = mounts || plan->actions[i].type == ACTION_MOUNT;
         Action *ready = plan_file(plan, storage ? PHASE_RUN : PHASE_CONFIG, "system", MOUNTS_READY,
-                                  mounts ? "the local disks are mounted: containerd may start" : "no local disks are to be mounted: containerd may start by itself", "", 0644);
+                                  mounts ? "the local disks are mounted: containerd may start"
+                                         : "no local disks are to be mounted: containerd may start by itself",
+                                  "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
         for (size_t i = 0; i + 1 < plan->n; i++)
@@ -55,15 +64,16 @@ static void plan_ready(Plan *plan, bool storage) {
                         action_after(ready, plan->actions[i].id);
 }
 
-/* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox image with it. SOCI's
- * drop-in imports it by itself. */
+/* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox
+ * image with it. SOCI's drop-in imports it by itself. */
 static void plan_sandbox_image(Plan *plan) {
         const Action *bind = plan_find(plan, "bind:/var/lib/containerd");
         if (!bind)
                 return;
         StepState state = bind->storage.state;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  state == STEP_KEEP ? "containerd's store is where it was" : "if it is not on the local disks");
+                                  state == STEP_KEEP ? "containerd's store is where it was"
+                                                     : "if it is not on the local disks");
         import->with = xstrdup(SANDBOX_IMAGE);
         import->storage.state = state;
         action_after(import, "start-unit:containerd.service");
@@ -88,7 +98,8 @@ static void after_devices(const Plan *plan, Action *a, bool well) {
 static void plan_taint(Plan *plan, const Config *config) {
         bool taint = config->failure_policy == FAILURE_JOIN_TAINTED;
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
-                             taint ? "if a step of the devices failed; else none" : "none: a failed step keeps kubelet down");
+                             taint ? "if a step of the devices failed; else none"
+                                   : "none: a failed step keeps kubelet down");
         if (!taint)
                 return;
         a->with = xstrdup(TAINT_KEY);
@@ -96,10 +107,12 @@ static void plan_taint(Plan *plan, const Config *config) {
         after_devices(plan, a, false);
 }
 
-/* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a verdict of their own. */
+/* Only what devices lack is tolerated: a file that fails leaves the steps that need it without a verdict of
+ * their own. */
 static void after_files_of_devices(const Plan *plan, Action *turn) {
         for (size_t i = 0; i < plan->n; i++)
-                for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL; id && *id; id++) {
+                for (char **id = plan_is_device_step(&plan->actions[i]) ? plan->actions[i].after : NULL;
+                     id && *id; id++) {
                         const Action *before = plan_find(plan, *id);
                         if (before && !plan_is_device_step(before))
                                 action_after(turn, *id);
@@ -109,11 +122,15 @@ static void after_files_of_devices(const Plan *plan, Action *turn) {
 /* ---- units ---- */
 
 static void plan_turn(Plan *plan, bool tainted) {
-        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN, tainted ? "storage and containerd are well, and the devices were seen to" : "all that kubelet waits for went well", "", 0644);
+        Action *turn = plan_file(plan, PHASE_RUN, "kubelet", KUBELET_TURN,
+                                 tainted ? "storage and containerd are well, and the devices were seen to"
+                                         : "all that kubelet waits for went well",
+                                 "", 0644);
         if (plan_find(plan, "import-image:" SANDBOX_ARCHIVE))
                 action_after(turn, "import-image:" SANDBOX_ARCHIVE);
         action_after(turn, "start-unit:containerd.service");
-        action_after(turn, "write-file:" MOUNTS_READY);         /* also where --daemon leaves containerd out */
+        /* also where --daemon leaves containerd out */
+        action_after(turn, "write-file:" MOUNTS_READY);
         action_after(turn, "taint-node:" TAINT_FILE);
         after_devices(plan, turn, !tainted);
         after_files_of_devices(plan, turn);
@@ -132,7 +149,8 @@ static void plan_units(Plan *plan, const Config *config, bool soci) {
                 plan_sandbox_image(plan);
         plan_taint(plan, config);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
-        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now", "start-unit:containerd.service");
+        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
+                  "start-unit:containerd.service");
         Action *kubelet = &plan->actions[plan->n - 1];
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
         action_after(kubelet, "write-file:" KUBELET_TURN);
@@ -143,7 +161,8 @@ int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const char *reason;
         plan_reload(plan);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE);
-        plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "", 0644);
+        plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "",
+                  0644);
         plan_units(plan, config, plan_uses_soci(config, host, &reason));
         return 0;
 }

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd itself would use
- * (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec merged over it. */
+/* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd
+ * itself would use (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec
+ * merged over it. */
 #include "plan/plan.h"
 #include "base/json.h"
 #include "base/str.h"
 
 #define SPEC_FILE "/etc/containerd/base-runtime-spec.json"
-#define UNLIMITED "RLIM_INFINITY"       /* stands for 2^64 - 1 (RLIM_INFINITY), which is no JSON integer of jansson's */
+#define UNLIMITED "RLIM_INFINITY"       /* stands for 2^64 - 1 (RLIM_INFINITY),
+                                         * which is no JSON integer of jansson's */
 
 static const char *const capabilities[] = {
-        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID",
-        "SETPCAP", "SETUID", "SYS_CHROOT", NULL
+        "AUDIT_WRITE", "CHOWN",   "DAC_OVERRIDE",     "FOWNER",     "FSETID",
+        "KILL",        "MKNOD",   "NET_BIND_SERVICE", "NET_RAW",    "SETFCAP",
+        "SETGID",      "SETPCAP", "SETUID",           "SYS_CHROOT", NULL
 };
 static const char *const namespaces[] = { "ipc", "mount", "network", "pid", "uts", NULL };
 static const char *const masked[] = {
-        "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-        "/proc/timer_list", "/proc/timer_stats", "/sys/firmware", NULL
+        "/proc/acpi",          "/proc/asound",      "/proc/kcore", "/proc/keys",
+        "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",  "/proc/timer_list",
+        "/proc/timer_stats",   "/sys/firmware",     NULL
 };
-static const char *const readonly[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", NULL };
+static const char *const readonly[] = { "/proc/bus",           "/proc/fs", "/proc/irq", "/proc/sys",
+                                        "/proc/sysrq-trigger", NULL };
 static const struct { const char *type, *destination, *options[8]; } mounts[] = {
         { "proc",   "/proc",       { "nosuid", "noexec", "nodev" } },
         { "tmpfs",  "/dev",        { "nosuid", "strictatime", "mode=755", "size=65536k" } },
@@ -35,8 +40,9 @@ static json_t *strings(const char *const *list, const char *prefix) {
 
 static json_t *default_spec(void) {
         json_t *spec = json_pack("{ss s{ss}}", "ociVersion", "1.1.0", "root", "path", "rootfs");
-        json_put(spec, "process", json_pack("{ss sb s{si si} s[{ss si si}]}", "cwd", "/", "noNewPrivileges", 1, "user", "uid", 0, "gid", 0,
-                                            "rlimits", "type", "RLIMIT_NOFILE", "soft", 65536, "hard", 1048576));
+        json_put(spec, "process",
+                 json_pack("{ss sb s{si si} s[{ss si si}]}", "cwd", "/", "noNewPrivileges", 1, "user", "uid",
+                           0, "gid", 0, "rlimits", "type", "RLIMIT_NOFILE", "soft", 65536, "hard", 1048576));
         const char *const sets[] = { "bounding", "effective", "permitted" };
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
                 _cleanup_(freep) char *path = xasprintf("process/capabilities/%s", sets[i]);
@@ -44,8 +50,9 @@ static json_t *default_spec(void) {
         }
         json_t *list = json_array();
         for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
-                json_array_append_new(list, json_pack("{ss ss ss so}", "destination", mounts[i].destination, "type", mounts[i].type,
-                                                      "source", mounts[i].type, "options", strings(mounts[i].options, "")));
+                json_array_append_new(list, json_pack("{ss ss ss so}", "destination", mounts[i].destination,
+                                                      "type", mounts[i].type, "source", mounts[i].type,
+                                                      "options", strings(mounts[i].options, "")));
         json_put(spec, "mounts", list);
 
         json_t *types = json_array();
@@ -58,15 +65,16 @@ static json_t *default_spec(void) {
         return spec;
 }
 
-/* Memory that EFA and RDMA are to reach must be locked, and a container has the limit of this spec, whatever limits.d says; what
- * the user's spec says of it holds (facts: E17 to E20). */
+/* Memory that EFA and RDMA are to reach must be locked, and a container has the limit of this spec, whatever
+ * limits.d says; what the user's spec says of it holds (facts: E17 to E20). */
 static void allow_memlock(json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;
         json_array_foreach(limits, i, limit)
                 if (streq(json_get_text(limit, "type"), "RLIMIT_MEMLOCK"))
                         return;
-        json_array_append_new(limits, json_pack("{ss ss ss}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED, "hard", UNLIMITED));
+        json_array_append_new(limits, json_pack("{ss ss ss}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED,
+                                                "hard", UNLIMITED));
 }
 
 static char *spec_text(const json_t *spec) {
@@ -89,6 +97,9 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
                 allow_memlock(spec);
         _cleanup_(freep) char *text = spec_text(spec);
         json_decref(spec);
-        _cleanup_(freep) char *why = xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files", memlock ? "; EFA may lock all memory" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, why, text, json_holds_secret(user) ? 0600 : 0644);
+        _cleanup_(freep) char *why =
+                xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",
+                          memlock ? "; EFA may lock all memory" : "");
+        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, why, text,
+                  json_holds_secret(user) ? 0600 : 0644);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from the disks: what they say is
- * the state of a step, and what is asked for alone makes the plan's id. Order, and why it is so: daemons stop when the disks are
- * there, their files move while they stand still, and only then do the binds hide the root disk's directories. */
+/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from the
+ * disks: what they say is the state of a step, and what is asked for alone makes the plan's id. Order, and
+ * why it is so: daemons stop when the disks are there, their files move while they stand still, and only then
+ * do the binds hide the root disk's directories. */
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -15,7 +16,8 @@ typedef struct Device {
         bool array;
         const Disk *const *disks; size_t n;
         const char *place;              /* where it is mounted */
-        StepState made;                 /* of the array; STEP_KEEP for a disk, STEP_UNKNOWN where nobody looked */
+        StepState made;                 /* of the array; STEP_KEEP for a disk,
+                                         * STEP_UNKNOWN where nobody looked */
         const char *name, *number;      /* NULL while an array does not run */
         const Content *content;         /* the same */
         StepState filled;               /* with a file system */
@@ -35,19 +37,22 @@ static char *plural(size_t n, const char *what) {
         return xasprintf("%zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* A UUID of version 8 (RFC 9562), made before anything is touched. A file system must not be made with one that the disks have seen
- * before: nothing is discarded, and xfs and ext4 tell by the UUID whether a block or a journal's record is their own or was left by
- * the one before. With the old one, a power cut would bring old blocks back to life. */
+/* A UUID of version 8 (RFC 9562), made before anything is touched. A file system must not be made with one
+ * that the disks have seen before: nothing is discarded, and xfs and ext4 tell by the UUID whether a block or
+ * a journal's record is their own or was left by the one before. With the old one, a power cut would bring
+ * old blocks back to life. */
 static void choose_uuid(const Stores *s, Device *d) {
         _cleanup_(text_done) Text input = {};
         char hex[65];
         text_add(&input, "nodestrap %s %s", s->seen->chance ?: "", s->host->instance.id);
         for (size_t i = 0; i < d->n; i++)
-                text_add(&input, " %s %s", d->disks[i]->serial ?: "", d->disks[i]->name);        /* namespaces of one controller share its serial */
+                /* namespaces of one controller share its serial */
+                text_add(&input, " %s %s", d->disks[i]->serial ?: "", d->disks[i]->name);
         sha256_hex(input.data, input.size, hex);
         hex[12] = '8';
         hex[16] = "89ab"[hex_digit(hex[16]) & 3];
-        snprintf(d->uuid, sizeof d->uuid, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+        snprintf(d->uuid, sizeof d->uuid, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+                 hex + 20);
 }
 
 /* ---- file systems ---- */
@@ -57,17 +62,24 @@ static const char *wanted_filesystem(const Stores *s) {
 }
 
 static char *device_label(const Device *d) {
-        return d->array ? xasprintf("array %s", d->name ?: RAID_NAME) : d->n > 0 ? disk_label(d->disks[0]) : xstrdup("the disk");
+        return d->array   ? xasprintf("array %s", d->name ?: RAID_NAME)
+               : d->n > 0 ? disk_label(d->disks[0])
+                          : xstrdup("the disk");
 }
 
 static void refuse_content(Stores *s, const Device *d) {
         _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d);
         if (d->content->kind == CONTENT_UNREADABLE)
-                stores_refuse(s, CAUSE_DISK_ERROR, "%s cannot be read: %s. Stop and start the instance, which gives it other disks", label,
-                              d->content->error ?: "no reason is given");
+                stores_refuse(
+                        s, CAUSE_DISK_ERROR,
+                        "%s cannot be read: %s. Stop and start the instance, which gives it other disks",
+                        label, d->content->error ?: "no reason is given");
         else
-                stores_refuse(s, CAUSE_DISK_USED, "%s holds: %s, and is to be mounted as xfs or ext4. It is left alone; if nothing of that is needed: "
-                              "`wipefs --all /dev/%s`", label, holds, d->name);
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s holds: %s, and is to be mounted as xfs or ext4. It is left alone; if "
+                              "nothing of that is needed: "
+                              "`wipefs --all /dev/%s`",
+                              label, holds, d->name);
 }
 
 static bool is_mountable(const Content *c) {
@@ -76,7 +88,8 @@ static bool is_mountable(const Content *c) {
 
 static StepState filesystem_state(Stores *s, const Device *d) {
         if (d->made != STEP_KEEP && d->made != STEP_REPAIR)
-                return d->made;         /* unknown, make and remake as the array; assemble: seen when it runs */
+                /* unknown, make and remake as the array; assemble: seen when it runs */
+                return d->made;
         if (!d->content)
                 return STEP_ASSEMBLE;
         if (d->content->kind == CONTENT_BLANK)
@@ -85,7 +98,8 @@ static StepState filesystem_state(Stores *s, const Device *d) {
                 return STEP_REMAKE;
         if (is_mountable(d->content))
                 return STEP_KEEP;
-        if (d->array || d->content->kind == CONTENT_FILESYSTEM)         /* of a disk's other contents stores_check_disk() told */
+        /* of a disk's other contents stores_check_disk() told */
+        if (d->array || d->content->kind == CONTENT_FILESYSTEM)
                 refuse_content(s, d);
         return STEP_UNKNOWN;
 }
@@ -96,7 +110,8 @@ static char *why_filled(const Stores *s, const Device *d) {
         case STEP_KEEP:
                 return xasprintf("%s carries %s, which is kept", label, d->filesystem);
         case STEP_REMAKE:
-                return d->made == STEP_REMAKE ? xstrdup("what lay on the old array is gone") : xasprintf("the making of the one on %s was cut off", label);
+                return d->made == STEP_REMAKE ? xstrdup("what lay on the old array is gone")
+                                              : xasprintf("the making of the one on %s was cut off", label);
         case STEP_ASSEMBLE:
                 return xstrdup("if there is none on it when it runs");
         case STEP_UNKNOWN:
@@ -112,8 +127,9 @@ static void device_filesystem(Stores *s, Diag *warnings, Device *d) {
         if (d->made != STEP_UNKNOWN)
                 choose_uuid(s, d);
         if (!streq(d->filesystem, wanted_filesystem(s)))
-                diag_warn(warnings, "filesystem-kept", NULL, "spec.instance.localStorage.filesystem",
-                          "%s carries %s and is not made anew as %s: what lies on it may be needed", d->name, d->filesystem, wanted_filesystem(s));
+                diag_warn_at(warnings, "filesystem-kept", NULL, "spec.instance.localStorage.filesystem",
+                             "%s carries %s and is not made anew as %s: what lies on it may be needed",
+                             d->name, d->filesystem, wanted_filesystem(s));
 }
 
 /* ---- steps ---- */
@@ -133,14 +149,16 @@ static const char *device_target(const Device *d) {
 }
 
 static void add_array(Plan *plan, const Stores *s, const Device *d, int level, const ArrayFound *f) {
-        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN ? why_unknown(s) : xstrdup(f->why), *disks = plural(s->count, "disk");
+        _cleanup_(freep) char *why = f->state == STEP_UNKNOWN ? why_unknown(s) : xstrdup(f->why),
+                              *disks = plural(s->count, "disk");
         Action *a = add_step(plan, ACTION_CREATE_RAID, d, RAID_DEVICE, why);
         a->with = xasprintf("raid%d %s", level, disks);
         a->storage.state = f->state;
         a->storage.level = xasprintf("raid%d", level);
         a->storage.blank = strv_copy(f->blank);
         a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
-        a->storage.array_uuid = f->uuid && f->state != STEP_MAKE && f->state != STEP_REMAKE ? xstrdup(f->uuid) : NULL;
+        a->storage.array_uuid =
+                f->uuid && f->state != STEP_MAKE && f->state != STEP_REMAKE ? xstrdup(f->uuid) : NULL;
 }
 
 static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
@@ -154,7 +172,8 @@ static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
                 action_after(a, "create-raid:" RAID_DEVICE);
 }
 
-/* One that is mounted while it is not marked as finished was cut off between both: only the mark is missing. */
+/* One that is mounted while it is not marked as finished was cut off between both: only the mark is
+ * missing. */
 static StepState mount_state(const Device *d) {
         if (d->content && d->mounted)
                 return content_unfinished(d->content) ? STEP_REPAIR : STEP_KEEP;
@@ -170,7 +189,9 @@ static const char *why_mounted(const Stores *s, StepState state, char **unknown)
         case STEP_UNKNOWN:
                 return *unknown = why_unknown(s);
         default:
-                return s->config->instance.storage.strategy == STORAGE_MOUNT ? "for pods that use local volumes" : "what the node writes lives here";
+                return s->config->instance.storage.strategy == STORAGE_MOUNT
+                               ? "for pods that use local volumes"
+                               : "what the node writes lives here";
         }
 }
 
@@ -191,12 +212,20 @@ static void add_mount(Plan *plan, const Stores *s, const Device *d) {
 /* ---- mounted already? ---- */
 
 static void device_mounted(Stores *s, Device *d) {
-        const Mount *here = storage_mount_at(s->seen, d->place), *elsewhere = mounted_elsewhere(s->seen, d->number, d->place);
+        const Mount *here = storage_mount_at(s->seen, d->place),
+                    *elsewhere = mounted_elsewhere(s->seen, d->number, d->place);
         if (elsewhere && d->array)      /* of a disk stores_check_disk() says so */
-                stores_refuse(s, CAUSE_DISK_USED, "the array runs as %s and is mounted at %s: unmount it there, or set mountPath so that it belongs there", d->name, elsewhere->target);
-        d->mounted = !elsewhere && here && d->number && streq(here->number, d->number) && streq(here->root, "/");
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "the array runs as %s and is mounted at %s: unmount it there, or set mountPath "
+                              "so that it belongs there",
+                              d->name, elsewhere->target);
+        d->mounted =
+                !elsewhere && here && d->number && streq(here->number, d->number) && streq(here->root, "/");
         if (d->mounted && here->read_only)
-                stores_refuse(s, CAUSE_MOUNT, "%s is mounted read-only at %s: look for errors of the disk in the kernel's log, and reboot", d->name, d->place);
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is mounted read-only at %s: look for errors of the disk in the kernel's "
+                              "log, and reboot",
+                              d->name, d->place);
         if (!d->mounted && !elsewhere)
                 place_check(s, d->place);
 }
@@ -206,17 +235,30 @@ static Device disk_device(const Stores *s, size_t i, const char *place) {
                 return (Device) { .place = place };
         const Disk *disk = s->disks[i];
         bool looked = s->seen->looked;
-        return (Device) {
-                .disks = &s->disks[i], .n = 1, .place = place, .made = looked ? STEP_KEEP : STEP_UNKNOWN,
-                .name = disk->name, .number = looked ? disk->number : NULL, .content = looked ? &disk->content : NULL,
+        return (Device){
+                .disks = &s->disks[i],
+                .n = 1,
+                .place = place,
+                .made = looked ? STEP_KEEP : STEP_UNKNOWN,
+                .name = disk->name,
+                .number = looked ? disk->number : NULL,
+                .content = looked ? &disk->content : NULL,
         };
 }
 
 static Device array_device(const Stores *s, const ArrayFound *f, const char *place) {
-        const Array *running = f->array && f->array->active && (f->state == STEP_KEEP || f->state == STEP_REPAIR) ? f->array : NULL;
-        return (Device) {
-                .array = true, .disks = s->disks, .n = s->n, .place = place, .made = f->state,
-                .name = running ? running->name : NULL, .number = running ? running->number : NULL, .content = running ? &running->content : NULL,
+        const Array *running =
+                f->array && f->array->active && (f->state == STEP_KEEP || f->state == STEP_REPAIR) ? f->array
+                                                                                                   : NULL;
+        return (Device){
+                .array = true,
+                .disks = s->disks,
+                .n = s->n,
+                .place = place,
+                .made = f->state,
+                .name = running ? running->name : NULL,
+                .number = running ? running->number : NULL,
+                .content = running ? &running->content : NULL,
         };
 }
 
@@ -224,18 +266,22 @@ static Device array_device(const Stores *s, const ArrayFound *f, const char *pla
 
 static void need_program(Stores *s, const char *program, const char *package, const char *what) {
         if (!strv_contains(s->seen->programs, program))
-                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program, what, package);
+                stores_refuse(s, CAUSE_STORAGE_TOOL, "%s is not in this image, and %s: install %s", program,
+                              what, package);
 }
 
 static void need_mkfs(Stores *s) {
         bool xfs = s->config->instance.storage.filesystem == FILESYSTEM_XFS;
-        need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs", "a file system has to be made");
+        need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs",
+                     "a file system has to be made");
 }
 
 /* ---- what lives there ---- */
 
 static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, size_t n, char ***ret_ids) {
-        static const char *const units[] = { "kubelet.service", "containerd.service", "soci-snapshotter.service" };     /* who uses whom */
+        /* who uses whom */
+        static const char *const units[] = { "kubelet.service", "containerd.service",
+                                             "soci-snapshotter.service" };
         _cleanup_(freep) char *before = xasprintf("mount:%s", mounted);
         for (size_t u = 0; u < ARRAY_SIZE(units); u++) {
                 StepState state = STEP_KEEP;
@@ -247,8 +293,10 @@ static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, si
                         }
                 if (!found)
                         continue;
-                Action *a = plan_add(plan, ACTION_STOP_UNIT, PHASE_RUN, GROUP, units[u],
-                                     state == STEP_KEEP ? "what it writes lies there already: it is left running" : "while what it writes moves");
+                Action *a =
+                        plan_add(plan, ACTION_STOP_UNIT, PHASE_RUN, GROUP, units[u],
+                                 state == STEP_KEEP ? "what it writes lies there already: it is left running"
+                                                    : "while what it writes moves");
                 a->storage.state = state;
                 action_after(a, before);
                 strv_add(ret_ids, a->id);
@@ -274,7 +322,8 @@ static char *why_moved(StepState state, uint64_t bytes, bool full) {
                 return xstrdup("what these directories held is there already");
         if (state == STEP_MAKE && !full)
                 return xstrdup("the directories are empty");
-        return state == STEP_MAKE && bytes > 0 ? xasprintf("what these directories hold, %s", size) : xstrdup("what these directories hold");
+        return state == STEP_MAKE && bytes > 0 ? xasprintf("what these directories hold, %s", size)
+                                               : xstrdup("what these directories hold");
 }
 
 static uint64_t room(const Stores *s) {
@@ -291,20 +340,25 @@ static char *moves_text(const BindStep *binds, size_t n) {
         Text t = {};
         for (size_t i = 0; i < n; i++)
                 if (binds[i].state != STEP_KEEP && binds[i].directory && binds[i].directory->bytes > 0) {
-                        _cleanup_(freep) char *size = size_text(binds[i].directory->bytes), *item = xasprintf("%s %s", binds[i].bind->path, size);
+                        _cleanup_(freep) char *size = size_text(binds[i].directory->bytes),
+                                              *item = xasprintf("%s %s", binds[i].bind->path, size);
                         list_add(&t, item);
                 }
         return text_take(&t);
 }
 
 static void check_room(Stores *s, const BindStep *binds, size_t n, uint64_t bytes) {
-        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes), *each = moves_text(binds, n);
+        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes),
+                              *each = moves_text(binds, n);
         if (bytes > room(s))
-                stores_refuse(s, CAUSE_MOVE, "%s are to move to the instance stores (%s), which hold %s: remove what is not needed, or name what shall stay in disabledMounts",
+                stores_refuse(s, CAUSE_MOVE,
+                              "%s are to move to the instance stores (%s), which hold %s: remove what is not "
+                              "needed, or name what shall stay in disabledMounts",
                               need, each, have);
 }
 
-static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n, char *const *stops) {
+static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n,
+                      char *const *stops) {
         Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, place, "");
         bool full = false;
         uint64_t bytes = 0;
@@ -316,7 +370,8 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
                 if (binds[i].state == STEP_KEEP)
                         continue;
                 a->storage.state = binds[i].state;
-                a->storage.moves[a->storage.n_moves++] = (Move) { xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
+                a->storage.moves[a->storage.n_moves++] =
+                        (Move){ xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
                 full = full || (d && !d->empty);
                 bytes += d ? d->bytes : 0;
         }
@@ -327,13 +382,16 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
         if (a->storage.state != STEP_MAKE)
                 return;
         check_room(s, binds, n, bytes);
-        need_program(s, "cp", "coreutils", "what the node writes to has to move to the instance stores");       /* empty directories, too */
+        /* empty directories, too */
+        need_program(s, "cp", "coreutils", "what the node writes to has to move to the instance stores");
 }
 
 static void add_binds(Plan *plan, const char *place, const BindStep *binds, size_t n) {
         _cleanup_(freep) char *moved = xasprintf("move-files:%s", place);
         for (size_t i = 0; i < n; i++) {
-                Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, binds[i].bind->path, binds[i].state == STEP_KEEP ? "is bound there" : "on the local disks from now on");
+                Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, binds[i].bind->path,
+                                     binds[i].state == STEP_KEEP ? "is bound there"
+                                                                 : "on the local disks from now on");
                 a->storage.source = xasprintf("%s/%s", place, binds[i].bind->name);
                 a->storage.state = binds[i].state;
                 a->with = xstrdup(a->storage.source);
@@ -402,7 +460,8 @@ static void plan_one(Plan *plan, Stores *s) {
 static void plan_each(Plan *plan, Stores *s) {
         bool make = false;
         for (size_t i = 0; i < s->count; i++) {
-                _cleanup_(freep) char *place = xasprintf("%s/%zu", s->config->instance.storage.mount_path, i + 1);
+                _cleanup_(freep) char *place =
+                        xasprintf("%s/%zu", s->config->instance.storage.mount_path, i + 1);
                 Device d = one_disk(s, i, place);
                 add_device(plan, s, &d);
                 make = make || d.filled == STEP_MAKE || d.filled == STEP_REMAKE;
@@ -416,19 +475,25 @@ static void warn_of_promise(Plan *plan, const Stores *s) {
         const InstanceType *type = s->host->type;
         unsigned said = s->config->instance.storage.expected_disks;
         if (said > 0 && type && type->disks >= 0 && (unsigned)type->disks < said)
-                diag_warn(&plan->warnings, "expected-disks", NULL, "spec.instance.localStorage.expectedDisks",
-                          "%u instance stores are asked for, and a %s is known to have %d: it would fail", said, type->name, type->disks);
+                diag_warn_at(&plan->warnings, "expected-disks", NULL,
+                             "spec.instance.localStorage.expectedDisks",
+                             "%u instance stores are asked for, and a %s is known to have %d: it would fail",
+                             said, type->name, type->disks);
 }
 
-/* The table has accelerated types alone: of another one the model has no disk, and without a word the plan would have none either. */
+/* The table has accelerated types alone: of another one the model has no disk, and without a word the plan
+ * would have none either. */
 static void warn_of_model(Plan *plan, const Stores *s) {
         if (s->host->modelled && !s->host->type && s->count == 0)
-                diag_warn(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
-                          "how many instance stores a %s has is not known here, and this is the plan without any; expectedDisks says how many", s->host->instance.type);
+                diag_warn_at(&plan->warnings, "disks-unknown", NULL, "spec.instance.localStorage.strategy",
+                             "how many instance stores a %s has is not known here, and this is the plan "
+                             "without any; expectedDisks says how many",
+                             s->host->instance.type);
 }
 
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        _cleanup_(stores_done) Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
+        _cleanup_(stores_done)
+                Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
         if (config->instance.storage.strategy == STORAGE_NONE)
                 return 0;
         stores_find(&s);

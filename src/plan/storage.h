@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Inside src/plan only: instance stores. stores.c: which disks, and is each of them free; array.c: what they say about arrays;
- * places.c: what lies where things are to be mounted; storage.c makes the steps. Whatever is wrong is told, not only the first. */
+/* Inside src/plan only: instance stores. stores.c: which disks, and is each of them free; array.c: what they
+ * say about arrays; places.c: what lies where things are to be mounted; storage.c makes the steps. Whatever
+ * is wrong is told, not only the first. */
 #include "plan/plan.h"
 
 typedef struct Stores {
@@ -11,14 +12,17 @@ typedef struct Stores {
         Diag *diag;
         const Disk **disks; size_t n;   /* the instance stores that are there, by serial */
         unsigned expected;              /* 0: nobody says */
-        size_t count;                   /* that the plan is made for: n, or more where the disks were not looked at */
+        size_t count;                   /* that the plan is made for: n, or more
+                                         * where the disks were not looked at */
         bool refused;
 } Stores;
 void stores_done(Stores *s);
-void stores_find(Stores *s);            /* fills disks, expected and count; config, host, seen and diag are set */
+/* fills disks, expected and count; config, host, seen and diag are set */
+void stores_find(Stores *s);
 /* Are there enough of them? */
 void stores_check_number(Stores *s);
-/* One that is broken or somebody else's is refused. place: where it may be mounted; NULL where it becomes part of an array. */
+/* One that is broken or somebody else's is refused. place: where it may be mounted; NULL where it becomes
+ * part of an array. */
 void stores_check_disk(Stores *s, const Disk *d, const char *place);
 
 /* Adds an error; the plan will not be made. */
@@ -26,7 +30,8 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) _nonnull(1, 
 _malloc_ char *disk_label(const Disk *d);               /* "nvme1n1 (AWS47F206C2DE5276E70, 600 GB)" */
 _malloc_ char *size_text(uint64_t bytes);               /* "3.84 TB" */
 void list_add(Text *t, const char *item);               /* with ", " between */
-/* Of a device that is mounted, but not at place: where. NULL: nowhere, or at place, where other mounts of it do no harm. */
+/* Of a device that is mounted, but not at place: where. NULL: nowhere, or at place, where other mounts of it
+ * do no harm. */
 const Mount *mounted_elsewhere(const Storage *seen, const char *number, const char *place);
 
 /* ---- array.c ---- */
@@ -39,8 +44,8 @@ typedef struct ArrayFound {
 } ArrayFound;
 void array_found_done(ArrayFound *f);
 void array_find(Stores *s, int level, ArrayFound *ret);
-/* Of an array that superblocks tell of and that has more members than disks are here: " of the raid0 array \"kubernetes\" the
- * members 1 and 3 are not here"; "" otherwise. */
+/* Of an array that superblocks tell of and that has more members than disks are here: " of the raid0 array
+ * \"kubernetes\" the members 1 and 3 are not here"; "" otherwise. */
 _malloc_ char *array_missing(const Stores *s);
 
 /* ---- places.c ---- */
@@ -55,6 +60,8 @@ typedef struct BindStep {
         StepState state;                /* STEP_UNKNOWN, STEP_KEEP, STEP_MAKE */
         const Directory *directory;     /* what lies there now; NULL: not looked at */
 } BindStep;
-/* The directories that go to the disks: those that the configuration wants, but not what already is a mount of the user's own (a
- * warning then). number: the device that is mounted on the disks' directory now, or NULL. Returns how many. */
-size_t binds_find(Stores *s, Diag *warnings, const char *number, BindStep ret[static ARRAY_SIZE(storage_binds)]);
+/* The directories that go to the disks: those that the configuration wants, but not what already is a mount
+ * of the user's own (a warning then). number: the device that is mounted on the disks' directory now, or
+ * NULL. Returns how many. */
+size_t binds_find(Stores *s, Diag *warnings, const char *number,
+                  BindStep ret[static ARRAY_SIZE(storage_binds)]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instance stores there are, whether they are as many as were promised, and whether each of them may be used. */
+/* Which instance stores there are, whether they are as many as were promised, and whether each of them may be
+ * used. */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "host/content.h"
@@ -21,7 +22,8 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
         if (vasprintf(&text, format, ap) < 0)
                 text = xstrdup("out of memory");
         va_end(ap);
-        diag_error(s->diag, -EINVAL, cause, NULL, cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath" : STRATEGY, "%s", text);
+        diag_error_at(s->diag, -EINVAL, cause, NULL,
+                      cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath" : STRATEGY, "%s", text);
         free(text);
         s->refused = true;
 }
@@ -30,7 +32,10 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
 
 /* As disks are sold: 600 GB, 3.84 TB. */
 char *size_text(uint64_t bytes) {
-        static const struct { uint64_t size; const char *name; } units[] = { { 1000000000000, "TB" }, { 1000000000, "GB" }, { 1000000, "MB" } };
+        static const struct {
+                uint64_t size;
+                const char *name;
+        } units[] = { { 1000000000000, "TB" }, { 1000000000, "GB" }, { 1000000, "MB" } };
         for (size_t i = 0; i < ARRAY_SIZE(units); i++)
                 if (bytes >= units[i].size)
                         return xasprintf("%.3g %s", (double)bytes / (double)units[i].size, units[i].name);
@@ -59,10 +64,11 @@ static int compare_disks(const void *a, const void *b) {
         return by_serial ?: strcmp(x->name, y->name);
 }
 
-/* Where nobody looked yet and nobody says how many there will be, the run phase will know; of a model's disk that stands for however
- * many there are, the node. */
+/* Where nobody looked yet and nobody says how many there will be, the run phase will know; of a model's disk
+ * that stands for however many there are, the node. */
 static bool number_is_known(const Stores *s) {
-        return s->seen->looked || s->expected > 0 || (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
+        return s->seen->looked || s->expected > 0 ||
+               (s->seen->not_looked && !strv_contains(s->host->assumed, "disks"));
 }
 
 void stores_find(Stores *s) {
@@ -72,7 +78,8 @@ void stores_find(Stores *s) {
                         s->disks[s->n++] = &s->host->disks[i];
         qsort(s->disks, s->n, sizeof(Disk *), compare_disks);
         s->expected = host_expected_stores(s->config, s->host);
-        s->count = s->seen->looked ? s->n : MAX(s->n, (size_t)s->expected);     /* early in a boot some may be on their way */
+        /* early in a boot some may be on their way */
+        s->count = s->seen->looked ? s->n : MAX(s->n, (size_t)s->expected);
         if (s->count > 0 && s->config->instance.storage.strategy == STORAGE_RAID10 && !number_is_known(s))
                 s->count = MAX(s->count, RAID10_DISKS);
 }
@@ -87,18 +94,25 @@ static void refuse_missing(Stores *s) {
                 list_add(&here, label);
         }
         size_t missing = s->expected - s->n;
-        stores_refuse(s, CAUSE_DISKS, "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s. Stop and start the instance, which "
-                      "moves it to other hardware, or set expectedDisks to what it has", missing, s->expected, missing == 1 ? "is" : "are", roles,
-                      s->config->instance.storage.expected_disks > 0 ? "expectedDisks" : "the table of instance types", s->expected,
-                      s->n == 1 ? "is" : "are", here.data ?: "none");
+        stores_refuse(s, CAUSE_DISKS,
+                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s. Stop and start "
+                      "the instance, which "
+                      "moves it to other hardware, or set expectedDisks to what it has",
+                      missing, s->expected, missing == 1 ? "is" : "are", roles,
+                      s->config->instance.storage.expected_disks > 0 ? "expectedDisks"
+                                                                     : "the table of instance types",
+                      s->expected, s->n == 1 ? "is" : "are", here.data ?: "none");
 }
 
 void stores_check_number(Stores *s) {
-        bool enough = s->config->instance.storage.strategy != STORAGE_RAID10 || s->count >= RAID10_DISKS || s->count == 0;
+        bool enough = s->config->instance.storage.strategy != STORAGE_RAID10 || s->count >= RAID10_DISKS ||
+                      s->count == 0;
         if (s->count < s->expected)
                 refuse_missing(s);
         if (!enough && number_is_known(s))
-                stores_refuse(s, CAUSE_DISKS, "RAID10 needs at least four instance stores, and here %s %zu: choose RAID0, or an instance type with more disks",
+                stores_refuse(s, CAUSE_DISKS,
+                              "RAID10 needs at least four instance stores, and here %s %zu: choose RAID0, or "
+                              "an instance type with more disks",
                               s->count == 1 ? "is" : "are", s->count);
 }
 
@@ -141,23 +155,35 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
         }
         if (holder)
                 return xasprintf("is held by %s", holder);
-        if ((d->content.kind == CONTENT_OTHER && !(place && content_unfinished(&d->content))) || (d->content.kind == CONTENT_RAID_MEMBER && place) || (d->content.kind == CONTENT_FILESYSTEM && !place))
+        if ((d->content.kind == CONTENT_OTHER && !(place && content_unfinished(&d->content))) ||
+            (d->content.kind == CONTENT_RAID_MEMBER && place) ||
+            (d->content.kind == CONTENT_FILESYSTEM && !place))
                 return xstrdup("is not blank");
         return NULL;
 }
 
 void stores_check_disk(Stores *s, const Disk *d, const char *place) {
-        _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place), *holds = content_describe(&d->content);
+        _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place),
+                              *holds = content_describe(&d->content);
         if (!d->serial)
-                stores_refuse(s, CAUSE_DISK_ERROR, "instance store %s cannot be told from others: stop and start the instance, which gives it other disks", label);
+                stores_refuse(s, CAUSE_DISK_ERROR,
+                              "instance store %s cannot be told from others: stop and start the instance, "
+                              "which gives it other disks",
+                              label);
         else if (d->content.kind == CONTENT_UNREADABLE)
-                stores_refuse(s, CAUSE_DISK_ERROR, "%s cannot be read: %s. Stop and start the instance, which gives it other disks", label,
-                              d->content.error ?: "no reason is given");
+                stores_refuse(
+                        s, CAUSE_DISK_ERROR,
+                        "%s cannot be read: %s. Stop and start the instance, which gives it other disks",
+                        label, d->content.error ?: "no reason is given");
         else if (d->content.kind == CONTENT_UNKNOWN)
                 stores_refuse(s, CAUSE_DISK_ERROR, "what is on %s could not be found out", label);
         else if (d->read_only)
-                stores_refuse(s, CAUSE_DISK_ERROR, "%s is read-only. Stop and start the instance, which gives it other disks", label);
+                stores_refuse(s, CAUSE_DISK_ERROR,
+                              "%s is read-only. Stop and start the instance, which gives it other disks",
+                              label);
         else if (used)
-                stores_refuse(s, CAUSE_DISK_USED, "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it and `wipefs --all /dev/%s`",
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it "
+                              "and `wipefs --all /dev/%s`",
                               label, used, holds, d->name);
 }

@@ -32,17 +32,24 @@ static bool protects_kernel_defaults(const Config *config) {
 }
 
 static int check_setting(const Config *config, const Variable *v, const char *path, Diag *diag) {
-        _cleanup_(freep) char *at = xasprintf("spec.instance.sysctl.%s", v->name), *value = str_strip(v->value);
+        _cleanup_(freep) char *at = xasprintf("spec.instance.sysctl.%s", v->name),
+                              *value = str_strip(v->value);
         for (size_t i = 0; i < ARRAY_SIZE(tunables); i++)
-                if (streq(path, tunables[i].path) && !streq(value, tunables[i].value) && protects_kernel_defaults(config))
-                        return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at, "kubelet starts with no other value than %s here: leave it out, or "
-                                          "set spec.kubelet.config.protectKernelDefaults: false", tunables[i].value);
+                if (streq(path, tunables[i].path) && !streq(value, tunables[i].value) &&
+                    protects_kernel_defaults(config))
+                        return diag_error_at(
+                                diag, -EINVAL, CAUSE_INVALID, NULL, at,
+                                "kubelet starts with no other value than %s here: leave it out, or "
+                                "set spec.kubelet.config.protectKernelDefaults: false",
+                                tunables[i].value);
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
-                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at,
-                                  "is a secret, and what is set here stands in plans and logs: set it by a part of the user data that only root can read");
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, at,
+                                     "is a secret, and what is set here stands in plans and logs: set it by "
+                                     "a part of the user data that only root can read");
         if (startswith(path, "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
-                return diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, at,
-                                  "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");
+                return diag_error_at(
+                        diag, -EINVAL, CAUSE_INVALID, NULL, at,
+                        "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");
         return 0;
 }
 
@@ -55,12 +62,14 @@ int plan_sysctl(Plan *plan, const Config *config, Diag *diag) {
                 _cleanup_(freep) char *path = setting_path(v->name);
                 int k = check_setting(config, v, path, diag);
                 if (strv_contains(paths, path))
-                        k = diag_error(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.instance.sysctl", "%s is set twice, under two names", v->name);
+                        k = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.instance.sysctl",
+                                          "%s is set twice, under two names", v->name);
                 r = k < 0 ? k : r;
                 strv_add(&paths, path);
                 if (r < 0)
                         continue;
-                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_RUN, "sysctl", v->name, "as asked for, before kubelet looks");
+                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_RUN, "sysctl", v->name,
+                                       "as asked for, before kubelet looks");
                 set->with = xstrdup(v->value);
         }
         return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node replaces them, so it must name
- * them, too. kubelet takes the last flag, and any flag before registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
+/* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node
+ * replaces them, so it must name them, too. kubelet takes the last flag, and any flag before
+ * registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
 #include "plan/plan.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -24,7 +25,8 @@ static char **taints_of_settings(const json_t *taints) {
         size_t i;
         json_array_foreach(taints, i, taint) {
                 const char *value = json_get_text(taint, "value");
-                strv_push(&words, xasprintf("%s%s%s:%s", json_get_text(taint, "key"), *value ? "=" : "", value, json_get_text(taint, "effect")));
+                strv_push(&words, xasprintf("%s%s%s:%s", json_get_text(taint, "key"), *value ? "=" : "",
+                                            value, json_get_text(taint, "effect")));
         }
         return words;
 }
@@ -37,5 +39,6 @@ char **kubelet_taints(const Config *config) {
                         last = *f + strlen(FLAG "=");
                 else if (streq(*f, FLAG) && f[1])
                         last = f[1];
-        return last ? split(last) : taints_of_settings(json_object_get(config->kubelet.config, "registerWithTaints"));
+        return last ? split(last)
+                    : taints_of_settings(json_object_get(config->kubelet.config, "registerWithTaints"));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way back from quote.c: what systemd makes of a file that EnvironmentFile= names and of $NAME on a command line, by the rules of
- * its version 252 (Amazon Linux 2023; systemd.exec(5), systemd.service(5)). People patch such files by hand, so nothing is refused. */
+/* The way back from quote.c: what systemd makes of a file that EnvironmentFile= names and of $NAME on a
+ * command line, by the rules of its version 252 (Amazon Linux 2023; systemd.exec(5), systemd.service(5)).
+ * People patch such files by hand, so nothing is refused. */
 #include "plan/plan.h"
 #include "base/str.h"
 
@@ -11,7 +12,8 @@ static bool is_one_of(char c, const char *set) {
         return c && strchr(set, c);
 }
 
-/* From behind the quote to behind its partner, over lines; in double quotes a backslash takes the shell's four and line ends. */
+/* From behind the quote to behind its partner, over lines; in double quotes a backslash takes the shell's
+ * four and line ends. */
 static const char *quoted_read(const char *p, char quote, Text *value) {
         for (; *p && *p != quote; p++)
                 if (quote == '"' && *p == '\\' && p[1]) {
@@ -25,8 +27,8 @@ static const char *quoted_read(const char *p, char quote, Text *value) {
         return *p ? p + 1 : p;
 }
 
-/* To the end of the line; quotes in it are data. A backslash takes the next character, or goes on behind the line's end. Blanks at
- * the end do not count, unless escaped. */
+/* To the end of the line; quotes in it are data. A backslash takes the next character, or goes on behind the
+ * line's end. Blanks at the end do not count, unless escaped. */
 static const char *bare_read(const char *p, Text *value) {
         size_t keep = value->size;
         for (; *p && !is_one_of(*p, NEWLINES); p++) {
@@ -43,7 +45,8 @@ static const char *bare_read(const char *p, Text *value) {
         return p;
 }
 
-/* From behind the "=" to the line's end. Quoted parts may follow each other; what is not quoted takes all that is left. */
+/* From behind the "=" to the line's end. Quoted parts may follow each other; what is not quoted takes all
+ * that is left. */
 static const char *value_read(const char *p, Text *value) {
         for (;;) {
                 p += strspn(p, BLANKS);

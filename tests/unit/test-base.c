@@ -90,10 +90,10 @@ TEST(strip_and_lower_leave_the_middle_alone) {
 TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
         Diag d = {}, more = {};
         Position at = { "user-data", 2, 14 };
-        diag_warn(&d, "unknown-field", &at, "spec.foo", "not a field of NodeConfig");
+        diag_warn_at(&d, "unknown-field", &at, "spec.foo", "not a field of NodeConfig");
         ASSERT_TRUE(diag_first_error(&d) == NULL);
-        ASSERT_ERROR(diag_error(&d, -EINVAL, CAUSE_INVALID, &at, "spec.cluster.cidr", "not a %s", "CIDR"), EINVAL);
-        diag_error(&more, -EIO, CAUSE_FILE, NULL, NULL, "later");
+        ASSERT_ERROR(diag_error_at(&d, -EINVAL, CAUSE_INVALID, &at, "spec.cluster.cidr", "not a %s", "CIDR"), EINVAL);
+        diag_error(&more, -EIO, CAUSE_FILE, "later");
         diag_move(&d, &more);
         ASSERT_EQ(diag_count(&d, true), 1);
         ASSERT_EQ(diag_count(&d, false), 2);
@@ -106,7 +106,7 @@ TEST(diagnostics_name_place_and_path_and_keep_the_first_error) {
 TEST(what_others_wrote_cannot_forge_a_line) {
         Diag d = {};
         Position at = { "/a\nb\xff.yaml", 0, 3 };
-        diag_error(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
+        diag_error_at(&d, -EINVAL, CAUSE_USAGE, &at, "spec.\x1b[2J\xc2\x9b", "no \"%s\", no \r\x7f but é and \xf0\x9f\x98\x80", "x\ny");
         _cleanup_(freep) char *line = diagnostic_format(&d.items[0]);
         ASSERT_STREQ(line, "/a\\x0ab\\xff.yaml, line 3: spec.\\x1b[2J\\x9b: no \"x\\x0ay\", no \\x0d\\x7f but é and \xf0\x9f\x98\x80");
         diag_done(&d);

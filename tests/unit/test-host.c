@@ -25,7 +25,7 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         for (const Answer *a = i->answers; a->path; a++)
                 if (streq(a->path, path)) {
                         if (!a->text)
-                                return diag_error(diag, -ETIMEDOUT, CAUSE_IMDS, NULL, path, "no answer");
+                                return diag_error_at(diag, -ETIMEDOUT, CAUSE_IMDS, NULL, path, "no answer");
                         *ret = xstrdup(a->text);
                         if (ret_size)
                                 *ret_size = strlen(a->text);
@@ -37,7 +37,7 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         ec2_names++;
         if (!startswith(instance_id, "i-"))
-                return diag_error(diag, -EINVAL, CAUSE_EC2, NULL, NULL, "no such instance");
+                return diag_error(diag, -EINVAL, CAUSE_EC2, "no such instance");
         *ret = xasprintf("ip-10-1-2-3.%s.compute.internal", ec2->region);
         return 0;
 }
@@ -45,7 +45,7 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
 int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag) {
         ec2_limits++;
         if (ec2_limits_result < 0)
-                return diag_error(diag, ec2_limits_result, CAUSE_EC2, NULL, NULL, "UnauthorizedOperation (%s, %s)", instance_type,
+                return diag_error(diag, ec2_limits_result, CAUSE_EC2, "UnauthorizedOperation (%s, %s)", instance_type,
                                   ec2->region);
         *ret_enis = 15;
         *ret_addresses = 50;

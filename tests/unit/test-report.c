@@ -126,7 +126,7 @@ TEST(the_first_failure_in_time_is_the_root_cause) {
         static char early[] = "containerd.service did not stay up: status 1\nsaid this\nand that", later[] = "because of it";
         b.items[1] = (Result){ .action = &b.actions[1], .outcome = OUTCOME_FAILED, .cause = CAUSE_UNIT, .end_usec = 100, .text = early };
         b.items[0] = (Result){ .action = &b.actions[0], .outcome = OUTCOME_FAILED, .cause = CAUSE_FILE, .end_usec = 200, .text = later };
-        (void)diag_error(&b.diag, -EIO, CAUSE_UNIT, NULL, b.actions[1].id, "%s", early);
+        (void)diag_error_at(&b.diag, -EIO, CAUSE_UNIT, NULL, b.actions[1].id, "%s", early);
         _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 50);
         const char *last = strstr(said, "nodestrap: failed (50 EUNIT) at start-unit:containerd.service: containerd.service did not stay up: status 1\n");
@@ -145,7 +145,7 @@ TEST(an_error_before_any_plan) {
         b.report.plan = NULL;
         b.report.results = NULL;
         b.report.step = "validate";
-        (void)diag_error(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ "user-data", 2, 14 }, "spec.cluster.cidr", "is not a range");
+        (void)diag_error_at(&b.diag, -EINVAL, CAUSE_INVALID, &(Position){ "user-data", 2, 14 }, "spec.cluster.cidr", "is not a range");
         _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
         ASSERT_EQ(last_exit, 11);
         ASSERT_CONTAINS(said, "nodestrap: failed (11 EINVALID) at validate: user-data, part 2, line 14: spec.cluster.cidr: is not a range");
@@ -156,7 +156,7 @@ TEST(an_error_before_any_plan) {
 TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         BOX(b);
         b.report.phases = "config";
-        (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, NULL, NULL, "no answer");
+        (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, "no answer");
         free(captured(&b, STDERR_FILENO, do_write));
         diag_done(&b.diag);
         b.report.phases = "run";
@@ -220,9 +220,9 @@ TEST(metrics) {
 
 TEST(warnings_of_plan_and_run_once_each) {
         BOX(b);
-        diag_warn(&b.plan.warnings, "unused", NULL, NULL, "a disk");
-        diag_warn(&b.diag, "unused", NULL, NULL, "a disk");
-        diag_warn(&b.diag, "other", NULL, "spec.x", "text");
+        diag_warn(&b.plan.warnings, "unused", "a disk");
+        diag_warn(&b.diag, "unused", "a disk");
+        diag_warn_at(&b.diag, "other", NULL, "spec.x", "text");
         free(captured(&b, STDERR_FILENO, do_write));
         json_t *status = status_of(&b), *run = json_object_get(json_object_get(status, "runs"), "run");
         ASSERT_EQ(json_array_size(json_object_get(run, "warnings")), 2);
@@ -255,7 +255,7 @@ static void box_taint(Box *b) {
         b->items[0].cause = CAUSE_FABRIC;
         b->items[0].text = why;
         b->items[1].found = json_pack("{s:s}", "taint", "EFABRIC");
-        (void)diag_error(&b->diag, -EIO, CAUSE_FABRIC, NULL, fabric, "%s", why);
+        (void)diag_error_at(&b->diag, -EIO, CAUSE_FABRIC, NULL, fabric, "%s", why);
 }
 
 TEST(a_failure_that_the_policy_tolerates_taints) {

@@ -36,7 +36,7 @@ int wait_for_disks(_unused_ const Root *root, unsigned expected, _unused_ uint64
                 _cleanup_(freep) char *old = xasprintf("%s/sys/%s", arrives_below, arrives), *new = xasprintf("%s/sys/block/%s", arrives_below, arrives);
                 ASSERT_EQ(rename(old, new), 0);
         }
-        return wait_result < 0 ? diag_error(diag, wait_result, CAUSE_INTERRUPTED, NULL, NULL, "stopped while waiting for disks") : wait_result;
+        return wait_result < 0 ? diag_error(diag, wait_result, CAUSE_INTERRUPTED, "stopped while waiting for disks") : wait_result;
 }
 
 /* ---- one detection ---- */
