@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * source_decode(): whole user data; a failure is explained and leaves nothing, a part that is labelled holds maps. */
 #include "base/str.h"
-#include "source.h"
+#include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

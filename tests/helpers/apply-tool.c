@@ -10,7 +10,7 @@
  * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, "found ID: JSON" where it found something, then
  * "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
-#include "report.h"
+#include "report/report.h"
 
 #include "config/fields.h"
 

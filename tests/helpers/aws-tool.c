@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "source.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * source_decode(): what becomes of whole user data, and what is an error. Rules N1, N2, M7, M10, E1 to E4, L1 to L4. */
 #include "base/str.h"
-#include "source.h"
+#include "source/source.h"
 #include "../test.h"
 
 #define OURS "Content-Type: application/node.eks.aws\n"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kept ⇄ /run/nodestrap/facts.json. The boot id guards it: below --root, or in an image captured from a
  * running node, the file may be older than this boot. */
-#include "keep.h"
+#include "commands/kept.h"
 
 #include "base/hash.h"
 #include "base/str.h"
 
 #include <errno.h>
 
-#define KEEP_LIMIT (8u << 20)
+#define KEPT_LIMIT (8u << 20)
 
 void kept_done(Kept *k) {
         json_decref(k->answers);
@@ -29,7 +29,7 @@ int kept_read(const Root *root, Kept *ret) {
 
         int r = root_boot_id(root, &boot);
         if (r >= 0)
-                r = root_read(root, KEEP_FILE, KEEP_LIMIT, &text, &size);
+                r = root_read(root, KEPT_FILE, KEPT_LIMIT, &text, &size);
         if (r < 0)
                 return -ENOENT;
         _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, 0, NULL);
@@ -53,5 +53,5 @@ int kept_write(const Root *root, const Kept *kept) {
                 json_pack("{s:s, s:s, s:O?, s:O?}", "bootId", boot, "spec", kept->spec, "answers",
                           kept->answers, "status", kept->status);
         text = json_dumps(json, JSON_COMPACT);
-        return root_replace_volatile(root, KEEP_FILE, text, strlen(text), 0600);
+        return root_replace_volatile(root, KEPT_FILE, text, strlen(text), 0600);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which damage
- * is an error: what is labelled as a NodeConfig, or is clearly meant as one, must decode; any other text is
- * somebody else's (rules M10 and N1). */
-#include "source.h"
+ * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which
+ * damage is an error: what is labelled as a NodeConfig, or is clearly meant as one, must decode; any other
+ * text is somebody else's (rules M10 and N1). */
+#include "source/source.h"
 
 #include "base/str.h"
 
@@ -125,11 +125,16 @@ static bool is_meant(const Blob *b) {
  * (https://cloudinit.readthedocs.io/en/latest/explanation/format.html); NULL when it may be ours. */
 static const char *foreign_kind(const Blob *b) {
         static const struct { const char *begin, *kind; bool word; } table[] = {
-                { "#!", "a script", false },                         { "## template:", "a template", false },
-                { "#cloud-config", "a cloud-config", true },         { "#cloud-config-archive", "a cloud-config archive", true },
-                { "#cloud-config-jsonp", "a cloud-config patch", true }, { "#cloud-boothook", "a boot hook", true },
-                { "#include", "a list of includes", true },          { "#include-once", "a list of includes", true },
-                { "#part-handler", "a part handler", true },         { "#upstart-job", "an upstart job", true },
+                { "#!",                    "a script",                false },
+                { "## template:",          "a template",              false },
+                { "#cloud-config",         "a cloud-config",          true },
+                { "#cloud-config-archive", "a cloud-config archive",  true },
+                { "#cloud-config-jsonp",   "a cloud-config patch",    true },
+                { "#cloud-boothook",       "a boot hook",             true },
+                { "#include",              "a list of includes",      true },
+                { "#include-once",         "a list of includes",      true },
+                { "#part-handler",         "a part handler",          true },
+                { "#upstart-job",          "an upstart job",          true },
         };
         Cut c = { b->data, b->data + b->size };
 

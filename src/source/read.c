@@ -2,7 +2,7 @@
  * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
  * directory whose *.yaml,
  * *.yml and *.json are taken in the order of their names, as drop-in directories go. */
-#include "source.h"
+#include "source/source.h"
 
 #include "base/str.h"
 

@@ -5,7 +5,7 @@
 #include "base/root.h"
 #include <jansson.h>
 
-#define KEEP_FILE "/run/nodestrap/facts.json"
+#define KEPT_FILE "/run/nodestrap/facts.json"
 
 typedef struct Kept {
         json_t *answers;        /* of the metadata service; user data, type and

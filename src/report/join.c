@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files of
- * its own, not parts of status.json and metrics.prom: init may be run again while this waits, and each
+ * What became of the join → joined.json, joined.prom, journal, console and the last line on stderr. Files
+ * of its own, not parts of status.json and metrics.prom: init may be run again while this waits, and each
  * process replaces its files whole. */
-#include "report-join.h"
+#include "report/join.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "report.h"
-#include "verdict.h"
+#include "report/metrics.h"
+#include "report/status.h"
 
 #include <errno.h>
+#include <stdio.h>
 
-#define JOINED_MAX   (1 << 20)
+#define JOINED_MAX     (1 << 20)
+#define JOINED_FILE    "/run/nodestrap/joined.json"
+#define JOINED_METRICS "/run/nodestrap/joined.prom"
 
-/* The one of this boot, or NULL. */
-json_t *joined_read(const Root *root) {
+void join_report_done(JoinReport *j) {
+        kube_access_done(&j->access);
+        kube_outcome_done(&j->outcome);
+        *j = (JoinReport){};
+}
+
+json_t *join_read(const Root *root) {
         _cleanup_(freep) char *text = NULL, *boot_id = NULL;
         size_t size = 0;
-        if (root_read(root, REPORT_JOINED, JOINED_MAX, &text, &size) < 0)
+        if (root_read(root, JOINED_FILE, JOINED_MAX, &text, &size) < 0)
                 return NULL;
         json_t *joined = json_loadb(text, size, 0, NULL);
         const char *its_boot = json_string_value(json_object_get(joined, "bootId"));
@@ -36,8 +44,8 @@ static void put_first(json_t *joined, const json_t *before, const char *key, uin
         json_object_set_new(joined, key, first > 0 ? json_integer((json_int_t)first) : json_null());
 }
 
-static json_t *joined_make(const Root *root, const Join *join, const Verdict *v, const char *plan_id) {
-        _cleanup_(json_decrefp) json_t *before = joined_read(root);
+static json_t *join_json(const Root *root, const JoinReport *join, const Verdict *v, const char *plan_id) {
+        _cleanup_(json_decrefp) json_t *before = join_read(root);
         _cleanup_(freep) char *when = verdict_time(), *boot_id = NULL;
         const KubeAccess *a = &join->access;
         json_t *joined = json_object(), *details = json_array();
@@ -73,7 +81,7 @@ static void add_seconds(Text *t, const json_t *joined, const char *key, const ch
                 add_gauge(t, name, help, "", (double)usec / USEC_PER_SEC);
 }
 
-static char *metrics_make(const json_t *joined, const Verdict *v) {
+static char *gauges_make(const json_t *joined, const Verdict *v) {
         _cleanup_(freep) char *labels = xasprintf("{verdict=\"%s\",code=\"%s\"}", v->word, v->code);
         Text t = {};
         add_gauge(&t, "joined", "1 if this node had joined its cluster when the wait for it ended", labels,
@@ -104,7 +112,7 @@ static char *times_text(const json_t *joined, const char *format) {
         return text_take(&t);
 }
 
-static char *last_line(const Join *join, const Verdict *v, const json_t *joined, double seconds) {
+static char *last_line(const JoinReport *join, const Verdict *v, const json_t *joined, double seconds) {
         if (v->exit_code != EXIT_DONE)
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
@@ -116,20 +124,20 @@ static char *last_line(const Join *join, const Verdict *v, const json_t *joined,
 }
 
 static void files_write(const Root *root, const json_t *joined, const Verdict *v) {
-        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1)), *metrics = metrics_make(joined, v);
-        int r = root_replace_volatile(root, REPORT_JOINED, text, strlen(text), 0644);
+        _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1)), *metrics = gauges_make(joined, v);
+        int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), 0644);
         if (r >= 0)
-                r = root_replace_volatile(root, REPORT_JOINED_METRICS, metrics, strlen(metrics), 0644);
+                r = root_replace_volatile(root, JOINED_METRICS, metrics, strlen(metrics), 0644);
         if (r == -EACCES || r == -EPERM)        /* anybody may ask, but not everybody writes for all */
-                log_debug(REPORT_JOINED " is left as it is: %s", strerror(-r));
+                log_debug(JOINED_FILE " is left as it is: %s", strerror(-r));
         else if (r < 0)
                 (void)log_line_errno(
                         LOG_WARNING, r,
-                        REPORT_JOINED
+                        JOINED_FILE
                         " and joined.prom beside it are not up to date, as they cannot be written");
 }
 
-ExitCode report_join(const Root *root, const Join *join) {
+ExitCode report_join(const Root *root, const JoinReport *join) {
         const KubeOutcome *o = &join->outcome;
         bool good = o->cause == CAUSE_NONE;
         Verdict v = { good ? "ok" : "failed",
@@ -138,8 +146,8 @@ ExitCode report_join(const Root *root, const Join *join) {
                       "join",
                       o->text,
                       false };
-        _cleanup_(freep) char *plan_id = report_plan_id(root);
-        _cleanup_(json_decrefp) json_t *joined = joined_make(root, join, &v, plan_id);
+        _cleanup_(freep) char *plan_id = status_plan_id(root);
+        _cleanup_(json_decrefp) json_t *joined = join_json(root, join, &v, plan_id);
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
         _cleanup_(freep) char *times = times_text(joined, "console"),
                               *last = last_line(join, &v, joined, seconds);
@@ -157,7 +165,7 @@ ExitCode report_join(const Root *root, const Join *join) {
 
 /* ---- `nodestrap status` ---- */
 
-void joined_show(const json_t *joined) {
+void join_show(const json_t *joined) {
         _cleanup_(freep) char *times = times_text(joined, "sentence");
         const char *verdict = json_get_text(joined, "verdict");
         json_t *line;

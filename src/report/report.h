@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console; and back again
- * for `status`. */
+/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console, the last line
+ * on stderr. */
 #include "apply/apply.h"
-#include "base/str.h"
-
-#define REPORT_STATUS  "/run/nodestrap/status.json"
-#define REPORT_METRICS "/run/nodestrap/metrics.prom"
-#define REPORT_MAX     (16 << 20)       /* of the former */
-
-/* what a command prints */
-typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX, _OUTPUT_INVALID = -22 } Output;
 
 typedef struct Report {
         const char *command;            /* "init" */
@@ -24,8 +16,6 @@ typedef struct Report {
         unsigned imds_requests, ec2_requests;
 } Report;
 
-/* The two lines above a gauge's values. */
-_nonnull_ void metric_head(Text *t, const char *name, const char *help);
 /* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line
  * will say it. */
 _nonnull_ void report_tell(const Diag *diag);
@@ -35,7 +25,3 @@ _nonnull_ ExitCode report_tell_failure(const Report *report);
  * the boot. Returns the exit code: 0 also where the node joins tainted, whose cause has another one in
  * status.json. */
 _nonnull_ ExitCode report_write(const Root *root, const Report *report);
-/* Of the plan that this boot has applied last; NULL where none was. The caller frees it. */
-_nonnull_ char *report_plan_id(const Root *root);
-/* `nodestrap status`: what the last boot did, from status.json. -ENOENT where there was none. */
-_must_check_ _nonnull_ int report_show(const Root *root, Output output);

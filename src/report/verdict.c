@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How a verdict reaches people: the journal keeps it with fields, the console shows it where nobody can log
  * in, stderr ends with it. */
-#include "verdict.h"
+#include "report/verdict.h"
 
 #include "base/log.h"
 #include "base/str.h"

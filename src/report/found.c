@@ -2,10 +2,10 @@
  * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
  * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
  * there for the metrics and for people. */
-#include "report-found.h"
+#include "report/found.h"
 
+#include "apply/apply.h"
 #include "base/json.h"
-#include "report.h"
 
 /* One value of an action's, and its name among those of the node. */
 static const struct { ActionType type; const char *from, *to; } taken[] = {
@@ -115,49 +115,6 @@ static char *node_word(const json_t *pages) {
 
 static long long number(const json_t *object, const char *key) {
         return (long long)json_integer_value(json_object_get(object, key));
-}
-
-/* ---- metrics.prom: nothing that could need escapes but GPU states, which are NVIDIA's words ---- */
-
-static void metrics_accelerator(Text *t, json_t *accelerator) {
-        const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
-        json_t *states = json_object_get(accelerator, "states"), *count;
-        if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
-                metric_head(
-                        t, "fabric_info",
-                        "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
-                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "",
-                         number(accelerator, "cliqueId"));
-        }
-        if (states)
-                metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
-        json_object_foreach(states, state, count) {
-                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state,
-                         (long long)json_integer_value(count));
-        }
-        if (json_object_get(accelerator, "listed")) {
-                metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
-                text_add(t, "nodestrap_gpus_listed %lld\n", number(accelerator, "listed"));
-        }
-}
-
-static void metrics_pages(Text *t, const json_t *list) {
-        static const char *const kinds[] = { "requested", "got" };
-        json_t *pages;
-        size_t i;
-        if (list)
-                metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
-        json_array_foreach(list, i, pages) {
-                _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
-                for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
-                        text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
-                                 node, kinds[k], number(pages, kinds[k]));
-        }
-}
-
-void found_metrics(Text *t, const json_t *status) {
-        metrics_accelerator(t, json_object_get(status, "accelerator"));
-        metrics_pages(t, json_object_get(status, "hugepages"));
 }
 
 /* ---- for people: a line each ---- */

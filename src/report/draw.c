@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is for. */
-#include "report-draw.h"
+ * status.json → rows → SVG. One scale for all: where a boot spends its time is what the drawing is
+ * for. */
+#include "report/draw.h"
 
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/status.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
 #define CHART 900                       /* from the first beginning to the last end */
@@ -94,12 +96,11 @@ static void add_join(Chart *c, const json_t *joined) {
 }
 
 static void add_all(Chart *c, const json_t *status) {
-        static const char *const order[] = { "config", "config,run", "run" };
         const json_t *joined = json_object_get(status, "joined");
-        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-                const json_t *run = json_object_get(json_object_get(status, "runs"), order[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
+                const json_t *run = json_object_get(json_object_get(status, "runs"), status_phases[i]);
                 if (run)
-                        add_run(c, order[i], run);
+                        add_run(c, status_phases[i], run);
         }
         if (joined)
                 add_join(c, joined);

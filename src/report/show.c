@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line
- * an action: start  duration  outcome  |  ===      |  id */
-#include "report.h"
-#include "report-draw.h"
-#include "report-found.h"
-#include "report-join.h"
+ * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one
+ * line an action: start duration outcome | === | id */
+#include "report/show.h"
 
+#include "apply/apply.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/found.h"
+#include "report/join.h"
+#include "report/status.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 
 #define BAR 24
@@ -95,8 +94,7 @@ static void counts_show(json_t *runs) {
                counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }
 
-static void status_show(json_t *status) {
-        static const char *const order[] = { "config", "config,run", "run" };
+void status_show(const json_t *status) {
         json_t *runs = json_object_get(status, "runs");
         if (streq(json_get_text(status, "verdict"), "ok"))
                 printf("ok: ");
@@ -110,53 +108,12 @@ static void status_show(json_t *status) {
         counts_show(runs);
         fputs(found, stdout);
         if (json_object_get(status, "joined"))
-                joined_show(json_object_get(status, "joined"));
+                join_show(json_object_get(status, "joined"));
         printf("plan %s, nodestrap %s\n",
                *json_get_text(status, "planId") ? json_get_text(status, "planId") : "(none was made)",
                json_get_text(status, "version"));
-        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-                if (json_object_get(runs, order[i]))
-                        run_show(order[i], json_object_get(runs, order[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
+                if (json_object_get(runs, status_phases[i]))
+                        run_show(status_phases[i], json_object_get(runs, status_phases[i]));
 }
 
-static int status_read(const Root *root, json_t **ret) {
-        _cleanup_(freep) char *text = NULL;
-        size_t size = 0;
-        int r = root_read(root, REPORT_STATUS, REPORT_MAX, &text, &size);
-        if (r < 0)
-                return r;
-        json_t *status = json_loadb(text, size, 0, NULL);
-        if (!json_is_object(status)) {
-                json_decref(status);
-                return -EBADMSG;
-        }
-        *ret = status;
-        return 0;
-}
-
-char *report_plan_id(const Root *root) {
-        _cleanup_(json_decrefp) json_t *status = NULL;
-        if (status_read(root, &status) < 0 || !*json_get_text(status, "planId"))
-                return NULL;
-        return xstrdup(json_get_text(status, "planId"));
-}
-
-int report_show(const Root *root, Output output) {
-        json_t *status = NULL, *joined;
-        int r = status_read(root, &status);
-        if (r < 0)
-                return r;
-        joined = joined_read(root);
-        if (joined)
-                json_object_set_new(status, "joined", joined);
-        if (output == OUTPUT_JSON) {
-                json_dumpf(status, stdout, JSON_INDENT(2));
-                putchar('\n');
-        } else if (output == OUTPUT_SVG) {
-                _cleanup_(freep) char *drawing = status_draw(status);
-                fputs(drawing, stdout);
-        } else
-                status_show(status);
-        json_decref(status);
-        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -EIO;
-}

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who this node is to AWS, for kube/, which knows nothing of it: tokens as kubelet's own, and the ARN that
- * has to be mapped. */
-#include "join.h"
+ * `nodestrap wait`: has this node joined its cluster? The files that kubelet reads and the instance's role
+ * → what the API server says. Here stands who this node is to AWS, for kube/, which knows nothing of it:
+ * tokens as kubelet's own, and the ARN that has to be mapped. */
+#include "commands/commands.h"
+#include "commands/run.h"
 
 #include "aws/aws.h"
-#include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "token.h"
+#include "report/join.h"
 
-#include <errno.h>
 #include <jansson.h>
 
 #define TOKEN_USEC (10 * USEC_PER_SEC)
@@ -19,18 +20,15 @@
 
 typedef struct Identity { const KubeAccess *access; uint64_t deadline_usec; } Identity;
 
-void join_done(Join *j) {
-        kube_access_done(&j->access);
-        kube_outcome_done(&j->outcome);
-        *j = (Join){};
-}
-
 static int get_token(void *user, char **ret, Diag *diag) {
         const Identity *i = user;
         const KubeAccess *a = i->access;
         uint64_t now = now_usec();
-        TokenRequest request = { a->cluster, a->region, a->role,
-                                 MIN(MAX(i->deadline_usec, now + USEC_PER_SEC), now + TOKEN_USEC) };
+        TokenRequest request = { .cluster = a->cluster,
+                                 .region = a->region,
+                                 .role_arn = a->role,
+                                 .deadline_usec =
+                                         MIN(MAX(i->deadline_usec, now + USEC_PER_SEC), now + TOKEN_USEC) };
         int64_t seconds;
         return token_make(&request, ret, &seconds, diag);
 }
@@ -69,21 +67,32 @@ static char *find_principal(void *user) {
         return find_instance_role(i->access->region);
 }
 
-static void refuse(Diag *diag, KubeOutcome *outcome) {
+/* Nothing says how to reach a cluster. */
+static void take_refusal(const Diag *diag, KubeOutcome *outcome) {
         const Diagnostic *error = diag_first_error(diag);
         outcome->cause = error ? error->cause : CAUSE_INTERNAL;
-        outcome->text = error ? diagnostic_format(error) : xstrdup("nobody said why");
+        outcome->text = error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
 }
 
-void join_wait(const Options *o, const Root *root, uint64_t begin_usec, Join *ret) {
+static void join_as_instance(const Root *root, KubeGoal goal, uint64_t deadline_usec, JoinReport *ret) {
         Diag diag = {};
-        *ret = (Join){ .goal = o->goal, .begin_usec = begin_usec, .done = true };
         if (kube_access_read(root, &ret->access, &diag) >= 0) {
-                Identity identity = { &ret->access, begin_usec + o->timeout_usec };
+                Identity identity = { &ret->access, deadline_usec };
                 KubeIdentity kube = { &identity, get_token, find_principal };
-                kube_wait(root, &ret->access, &kube, o->goal, identity.deadline_usec, &ret->outcome);
+                kube_wait(root, &ret->access, &kube, goal, deadline_usec, &ret->outcome);
         } else
-                refuse(&diag, &ret->outcome);
-        ret->end_usec = now_usec();
+                take_refusal(&diag, &ret->outcome);
         diag_done(&diag);
+}
+
+int command_wait(Run *run) {
+        const Options *o = &run->options;
+        _cleanup_(join_report_done) JoinReport join = { .goal = (KubeGoal)kube_goal_from_string(o->goal),
+                                                        .begin_usec = run->begin_usec };
+        stop_catch();
+        join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);
+        join.end_usec = now_usec();
+        run->exit_code = report_join(run->root, &join);
+        run->reported = true;
+        return 0;
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Command line → Options, and help. The commands are a table of the caller's: what a row does with the
+ * options is not known here. Called as nodeadm or nodeadm-internal, the program takes their commands and
+ * flags. */
+#include "base/error.h"
+
+/* The names that the program may be called by, each with the commands that it has there. */
+typedef enum ProgramName {
+        PROGRAM_NODESTRAP,
+        PROGRAM_NODEADM,
+        PROGRAM_NODEADM_INTERNAL,
+        _PROGRAM_MAX
+} ProgramName;
+
+typedef enum Flag {
+        FLAG_CONFIG_SOURCE,
+        FLAG_CONFIG_CACHE,
+        FLAG_SKIP,
+        FLAG_DAEMON,
+        FLAG_DRY_RUN,
+        FLAG_STRICT,
+        FLAG_CREDENTIAL_PLUGIN,
+        FLAG_OUTPUT,
+        FLAG_WRITE_TO,
+        FLAG_INSTANCE_TYPE,
+        FLAG_KUBELET_VERSION,
+        FLAG_CONTAINERD_VERSION,
+        FLAG_DRIVER_VERSION,
+        FLAG_CONFIG_OUTPUT,
+        FLAG_CLUSTER_NAME,
+        FLAG_CLUSTER_ID,
+        FLAG_REGION,
+        FLAG_ROLE_ARN,
+        FLAG_FOR,
+        FLAG_TIMEOUT,
+        FLAG_ROOT,
+        FLAG_DEVELOPMENT,
+        FLAG_HELP,
+        FLAG_VERSION,
+        _FLAG_MAX,
+} Flag;
+
+typedef enum Output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_SVG, _OUTPUT_MAX } Output;
+
+/* How far a command goes on the road that main.c walks. */
+typedef enum Stage {
+        STAGE_START,                    /* it needs nothing of the road */
+        STAGE_ROOT,                     /* the directory that all paths are below */
+        STAGE_CONFIG,                   /* the merged, valid configuration */
+        STAGE_PLAN,                     /* what would be done on this machine */
+        STAGE_APPLY,                    /* that it is done: such a command wants
+                                         * to be root, and owes a report */
+} Stage;
+
+typedef struct Run Run;                 /* commands/run.h: what the stages hand to each other */
+typedef struct Command Command;
+struct Command {
+        const char *words;              /* "config check" */
+        const char *help;
+        unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
+        unsigned flags;                 /* bits of Flag */
+        bool draws;                     /* --output svg is for it, too */
+        const Command *dry_run;         /* what it becomes with --dry-run */
+        const char *step;               /* what a failure of run() is reported
+                                         * at; NULL: the road's last step */
+        Stage last;
+        int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
+        const char *done;               /* said at the end where all went well; or NULL */
+};
+typedef struct CommandTable {
+        const Command *items; size_t n;
+        const Command *help, *version;  /* of them: what --help and --version are */
+} CommandTable;
+
+typedef struct Options {
+        ProgramName name;               /* that the program was called by */
+        const Command *command;         /* never NULL */
+        const Command *help_for;        /* of the command help: one command, or NULL for all */
+        char **sources;                 /* as given, in order; imds://user-data when none was */
+        char **daemons;
+        bool skip_config, skip_run;
+        bool strict, dry_run, development;
+        Output output;
+        const char *root;
+        const char *cache;              /* --config-cache, or NULL */
+        const char *output_file;        /* --config-output, or NULL */
+        const char *write_to;
+        const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
+        const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
+        const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
+        const char *goal;               /* of wait: "registered" or "ready", and for how long */
+        uint64_t timeout_usec;
+        char **argv;                    /* respelled; what the strings above may point into */
+} Options;
+void options_done(Options *o);
+
+/* -EINVAL with CAUSE_USAGE and one sentence that says what to type instead. ret->command is valid in any
+ * case; its strings are argv's, which must live as long. */
+_must_check_ _nonnull_ int options_parse(int argc, char **argv, const CommandTable *commands, Options *ret,
+                                         Diag *diag);
+/* For o->help_for, or of the whole program, on stdout. */
+_nonnull_ void options_print_help(const Options *o, const CommandTable *commands);

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * argv → Options. nodeadm's spellings are kept (-c, -s, -d, -o, --development); options may stand before
+ * the command or behind it, and "-c=URI" means the same as "-c URI", because scripts written for nodeadm use
+ * all of these. */
+#include "cli/cli.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#define BIT(n)       (1u << (n))
+#define TIMEOUT_USEC (300 * USEC_PER_SEC)
+#define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
+#define LONG_ONLY    256                /* getopt_long() hands out flags that have
+                                         * no letter as this and their number */
+
+static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
+static const char *const goals[] = { "registered", "ready", NULL };
+static const char *const plugins[] = { "nodestrap", "aws", NULL };
+static const char *const formats[_OUTPUT_MAX] = {
+        [OUTPUT_TEXT] = "text", [OUTPUT_JSON] = "json", [OUTPUT_SVG] = "svg"
+};
+
+static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
+        [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
+                "imds://user-data (default), file://PATH or a directory; repeatable",
+                .letter = 'c' },
+        [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
+                                      "keep the merged configuration here; used when no source has one" },
+        [FLAG_SKIP]               = { "skip", "PHASE",
+                                      "leave out a phase: config or run; repeatable", .letter = 's' },
+        [FLAG_DAEMON]             = { "daemon", "NAME",
+                                      "only containerd or kubelet; repeatable", .letter = 'd' },
+        [FLAG_DRY_RUN]            = { "dry-run", NULL, "the same as plan" },
+        [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
+        [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
+                                      "kubeconfig's exec plugin: nodestrap (default) or aws" },
+        [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },
+        [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
+        [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
+                                      "plan for such a machine instead of this one" },
+        [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
+        [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd" },
+        [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver" },
+        [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE",
+                                      "write there instead of stdout", .letter = 'o' },
+        [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for" },
+        [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "the same for a local cluster on an Outpost" },
+        [FLAG_REGION]             = { "region", "REGION",
+                "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
+        [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first" },
+        [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)" },
+        [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m" },
+        [FLAG_ROOT]               = { "root", "DIR",
+                                      "every path read or written lies below DIR, /proc and /sys too" },
+        [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log" },
+        [FLAG_HELP]               = { "help", NULL,
+                                      "this text; COMMAND --help for one command", .letter = 'h' },
+        [FLAG_VERSION]            = { "version", NULL, "print the version" },
+};
+
+void options_done(Options *o) {
+        o->sources = strv_free(o->sources);
+        o->daemons = strv_free(o->daemons);
+        o->argv = strv_free(o->argv);
+}
+
+static int add_skip(Options *o, const char *phase, Diag *diag) {
+        if (streq(phase, "config"))
+                o->skip_config = true;
+        else if (streq(phase, "run"))
+                o->skip_run = true;
+        else
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--skip takes config or run, not \"%s\"",
+                                  phase);
+        return 0;
+}
+
+static int add_daemon(Options *o, const char *name, Diag *diag) {
+        if (!streq(name, "containerd") && !streq(name, "kubelet"))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--daemon takes containerd or kubelet, not \"%s\"", name);
+        strv_add(&o->daemons, name);
+        return 0;
+}
+
+static int set_output(Options *o, const char *format, Diag *diag) {
+        for (o->output = 0; o->output < _OUTPUT_MAX; o->output++)
+                if (streq(format, formats[o->output]))
+                        return 0;
+        return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                          "--output takes text or json, of status also svg, not \"%s\"", format);
+}
+
+static int set_plugin(Options *o, const char *name, Diag *diag) {
+        if (!strv_contains((char *const *)plugins, name))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--credential-plugin takes nodestrap or aws, not \"%s\"", name);
+        if (!streq(name, "aws") && o->name != PROGRAM_NODESTRAP)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "called as %s, the program writes nodeadm's kubeconfig, which names aws; "
+                                  "only under its own "
+                                  "name it takes --credential-plugin %s",
+                                  program_names[o->name], name);
+        o->credential_plugin = name;
+        return 0;
+}
+
+static int set_goal(Options *o, const char *name, Diag *diag) {
+        if (!strv_contains((char *const *)goals, name))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--for takes registered or ready, not \"%s\"",
+                                  name);
+        o->goal = name;
+        return 0;
+}
+
+static int set_timeout(Options *o, const char *text, Diag *diag) {
+        uint64_t usec = 0;
+        if (parse_timespan(text, &usec) < 0 || usec == 0 || usec > TIMEOUT_MAX)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--timeout takes a time like 90s, 5m or 1h30m, up to a day, not \"%s\"",
+                                  text);
+        o->timeout_usec = usec;
+        return 0;
+}
+
+static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
+        switch (flag) {
+        case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
+        case FLAG_CONFIG_CACHE:       o->cache = argument; return 0;
+        case FLAG_SKIP:               return add_skip(o, argument, diag);
+        case FLAG_DAEMON:             return add_daemon(o, argument, diag);
+        case FLAG_DRY_RUN:            o->dry_run = true; return 0;
+        case FLAG_STRICT:             o->strict = true; return 0;
+        case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
+        case FLAG_OUTPUT:             return set_output(o, argument, diag);
+        case FLAG_WRITE_TO:           o->write_to = argument; return 0;
+        case FLAG_INSTANCE_TYPE:      o->instance_type = argument; return 0;
+        case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
+        case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
+        case FLAG_DRIVER_VERSION:     o->driver_version = argument; return 0;
+        case FLAG_CONFIG_OUTPUT:      o->output_file = argument; return 0;
+        case FLAG_CLUSTER_NAME:       o->cluster_name = argument; return 0;
+        case FLAG_CLUSTER_ID:         o->cluster_id = argument; return 0;
+        case FLAG_REGION:             o->region = argument; return 0;
+        case FLAG_ROLE_ARN:           o->role_arn = argument; return 0;
+        case FLAG_FOR:                return set_goal(o, argument, diag);
+        case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
+        case FLAG_ROOT:               o->root = argument; return 0;
+        case FLAG_DEVELOPMENT:        o->development = true; return 0;
+        default:                      return 0;         /* help and version: options_parse() has noted them */
+        }
+}
+
+/* What getopt_long() calls a flag: its letter, where it has one. */
+static int flag_value(size_t flag) {
+        return flags[flag].letter ? flags[flag].letter : LONG_ONLY + (int)flag;
+}
+
+/* The other way round; _FLAG_MAX for a value that is no flag's. */
+static Flag flag_of(int value) {
+        size_t i = 0;
+        while (i < _FLAG_MAX && flag_value(i) != value)
+                i++;
+        return (Flag)i;
+}
+
+/* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not
+ * know. */
+static int refuse_flag(int value, const char *word, Diag *diag) {
+        const char *names[_FLAG_MAX + 1] = {}, *near;
+        int n = (int)strcspn(word, "=");
+        if (value == ':')
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "option %.*s lacks its value; see nodestrap --help", n, word);
+        if (optopt && flag_of(optopt) == _FLAG_MAX)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; see nodestrap --help",
+                                  optopt);
+        if (optopt)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "option %.*s takes no value; see nodestrap --help", n, word);
+        for (size_t i = 0; i < _FLAG_MAX; i++)
+                names[i] = flags[i].name;
+        near = nearest_name(word + strspn(word, "-"), names);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown%s%s; see nodestrap --help", n,
+                          word, near ? ": did you mean --" : "", near ?: "");
+}
+
+static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
+        _cleanup_(freep) const char **known = xcalloc(commands->n + 1, sizeof *known);
+        size_t n = 0;
+        for (size_t i = 0; i < commands->n; i++)
+                if (commands->items[i].names & BIT(name))
+                        known[n++] = commands->items[i].words;
+        const char *near = nearest_name(words, known);
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "there is no command \"%s\"%s%s%s; see %s --help",
+                          words, name == PROGRAM_NODESTRAP ? "" : " under this name",
+                          near ? ": did you mean " : "", near ?: "", program_names[name]);
+}
+
+/* Of the commands that there are under this name, does one begin with the word? "config" does, of two
+ * words. */
+static bool begins_command(const char *word, ProgramName name, const CommandTable *commands) {
+        size_t n = strlen(word);
+        for (size_t i = 0; i < commands->n; i++) {
+                const Command *c = &commands->items[i];
+                if (c->names & BIT(name) && startswith(c->words, word) &&
+                    (!c->words[n] || c->words[n] == ' '))
+                        return true;
+        }
+        return streq(word, commands->help->words);
+}
+
+/* "config", "check" → the row of that command; "config" alone is a question for help. */
+static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
+        _cleanup_(freep) char *joined = strv_join(words, " ");
+
+        if (!words)
+                return 0;
+        for (size_t i = 0; i < commands->n; i++)
+                if (commands->items[i].names & BIT(o->name) && streq(commands->items[i].words, joined)) {
+                        o->command = &commands->items[i];
+                        return 0;
+                }
+        if (!words[1] && begins_command(joined, o->name, commands))
+                return 0;
+        return unknown_command(joined, o->name, commands, diag);
+}
+
+static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
+        const char *words = o->command->words;
+        for (size_t i = 0; i < _FLAG_MAX; i++)
+                if (seen[i] && !(o->command->flags & BIT(i)))
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                          "%s does not take --%s; see nodestrap %s --help", words,
+                                          flags[i].name, words);
+        if (o->output == OUTPUT_SVG && !o->command->draws)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "%s cannot be drawn: --output takes text or json here", words);
+        return 0;
+}
+
+static void make_getopt_tables(struct option *longs, char *shorts) {
+        *shorts++ =
+                '-'; /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
+        *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
+        for (size_t i = 0; i < _FLAG_MAX; i++) {
+                longs[i] = (struct option){ .name = flags[i].name,
+                                            .has_arg = flags[i].argument ? required_argument : no_argument,
+                                            .val = flag_value(i) };
+                if (!flags[i].letter)
+                        continue;
+                *shorts++ = flags[i].letter;
+                if (flags[i].argument)
+                        *shorts++ = ':';
+        }
+        *shorts = 0;
+}
+
+typedef struct Parsed { char **words; bool seen[_FLAG_MAX]; } Parsed;
+
+static void parsed_done(Parsed *p) {
+        strv_free(p->words);
+}
+
+static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) {
+        struct option longs[_FLAG_MAX + 1] = {};
+        char shorts[2 * _FLAG_MAX + 3];
+        int r = 0;
+
+        make_getopt_tables(longs, shorts);
+        opterr = 0;
+        while (r >= 0) {
+                int value = getopt_long(argc, argv, shorts, longs, NULL);
+                const char *argument = optarg ?: "";
+                if (value == -1)
+                        break;
+                if (value == '?' || value == ':')
+                        return refuse_flag(value, argv[optind - 1], diag);
+                if (value == 1) {
+                        strv_add(&p->words, argument);
+                        continue;
+                }
+                Flag flag = flag_of(value);
+                p->seen[flag] = true;
+                r = set_flag(o, flag, argument + (flags[flag].letter && *argument == '='), diag);
+        }
+        for (int i = optind; i < argc; i++)     /* behind "--" */
+                strv_add(&p->words, argv[i]);
+        return r;
+}
+
+static ProgramName called_by(const char *path) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        if (streq(name, program_names[PROGRAM_NODEADM_INTERNAL]))
+                return PROGRAM_NODEADM_INTERNAL;
+        return startswith(name, program_names[PROGRAM_NODEADM]) ? PROGRAM_NODEADM : PROGRAM_NODESTRAP;
+}
+
+/* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash
+ * or two, a switch may be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d before the command
+ * is --development. NULL: says nothing. */
+static char *respell(const char *word, bool before_command) {
+        size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
+        const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
+        static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL };
+        static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False", NULL };
+
+        if (dashes == 0 || dashes > 2 || n == 0)
+                return xstrdup(word);
+        if (n == 1)
+                return before_command && streq(name, "d") ? xstrdup("--development") : xasprintf("-%s", name);
+        for (size_t i = 0; i < _FLAG_MAX; i++) {
+                if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
+                        continue;
+                if (value && !flags[i].argument && strv_contains((char *const *)no, value))
+                        return NULL;
+                return value && !flags[i].argument && strv_contains((char *const *)yes, value)
+                               ? xasprintf("--%s", flags[i].name)
+                               : xasprintf("--%s", name);
+        }
+        return xstrdup(word);
+}
+
+/* Is the next word the value of this one? */
+static bool takes_next(const char *word) {
+        for (size_t i = 0; i < _FLAG_MAX; i++) {
+                bool is_long = startswith(word, "--") && streq(word + 2, flags[i].name);
+                bool is_short = word[0] == '-' && word[1] && word[1] == flags[i].letter && !word[2];
+                if (flags[i].argument && (is_long || is_short))
+                        return true;
+        }
+        return false;
+}
+
+static char **respell_all(int argc, char **argv) {
+        bool value = false, command = false, end = false;
+        char **all = NULL;
+
+        for (int i = 0; i < argc; i++) {
+                char *word = i == 0 || value || end ? xstrdup(argv[i]) : respell(argv[i], !command);
+                if (!word)
+                        continue;
+                end = end || (!value && streq(word, "--"));
+                command = command || (i > 0 && !value && word[0] != '-');
+                value = i > 0 && !value && takes_next(word);
+                strv_push(&all, word);
+        }
+        return all;
+}
+
+/* --help and --version ask about the command; so does who names none of them. */
+static int ask_about(const Parsed *p, const CommandTable *commands, Options *o, Diag *diag) {
+        bool help = p->seen[FLAG_HELP], version = p->seen[FLAG_VERSION];
+        o->help_for = o->command == commands->help ? NULL : o->command;
+        o->command = version && !help ? commands->version : commands->help;
+        if (!p->words && !help && !version)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "no command given; nodestrap --help lists them");
+        return 0;
+}
+
+int options_parse(int argc, char **argv, const CommandTable *commands, Options *o, Diag *diag) {
+        _cleanup_(parsed_done) Parsed p = {};
+
+        *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""),
+                        .command = commands->help,
+                        .root = "/",
+                        .goal = "ready",
+                        .timeout_usec = TIMEOUT_USEC };
+        o->credential_plugin = o->name == PROGRAM_NODESTRAP ? "nodestrap" : "aws";
+        if (argc > 1 && argv[1][0] != '-' && !begins_command(argv[1], o->name, commands))
+                /* before its options are found strange */
+                return unknown_command(argv[1], o->name, commands, diag);
+        if (o->name != PROGRAM_NODESTRAP) {
+                o->argv = respell_all(argc, argv);
+                argc = (int)strv_length(o->argv);
+                argv = o->argv;
+        }
+        int r = parse_argv(argc, argv, o, &p, diag);
+        if (r >= 0)
+                r = find_command(p.words, commands, o, diag);
+        if (r < 0)
+                return r;
+        if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
+                return ask_about(&p, commands, o, diag);
+        if (!o->sources)
+                strv_add(&o->sources, "imds://user-data");
+        r = check_flags_fit(o, p.seen, diag);
+        if (r >= 0 && o->dry_run)
+                o->command = o->command->dry_run;       /* also in what it asks */
+        return r;
+}
+
+/* ---- help ---- */
+
+static void print_flags(unsigned mask) {
+        for (size_t i = 0; i < _FLAG_MAX; i++) {
+                const struct FlagRow *f = &flags[i];
+                char letter[] = { '-', f->letter, ',', ' ', 0 };
+                if (!(mask & BIT(i)))
+                        continue;
+                _cleanup_(freep) char *spelled = xasprintf("%s--%s%s%s", f->letter ? letter : "    ", f->name,
+                                                           f->argument ? " " : "", f->argument ?: "");
+                printf("  %-32s %s\n", spelled, f->help);
+        }
+}
+
+void options_print_help(const Options *o, const CommandTable *commands) {
+        if (o->help_for) {
+                printf("nodestrap %s: %s\n\nOptions:\n", o->help_for->words, o->help_for->help);
+                print_flags(o->help_for->flags);
+                return;
+        }
+        printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
+        for (size_t i = 0; i < commands->n; i++)
+                if (commands->items[i].names & BIT(o->name))
+                        printf("  %-14s %s\n", commands->items[i].words, commands->items[i].help);
+        printf("\nOptions of every command:\n");
+        print_flags(commands->help->flags);
+        printf("\nSee nodestrap COMMAND --help, and nodestrap(8) for exit codes and files.\n");
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of commands. A new one is a row here and a function in a file of its name. */
+#include "commands/commands.h"
+
+#define OURS    (1u << PROGRAM_NODESTRAP)
+#define BOTH    (OURS | 1u << PROGRAM_NODEADM)
+
+#define BIT(flag) (1u << FLAG_##flag)
+#define EVERY   (BIT(DEVELOPMENT) | BIT(HELP) | BIT(VERSION))
+#define ROOT    (BIT(ROOT) | EVERY)
+#define LOADS   (BIT(CONFIG_SOURCE) | BIT(STRICT) | ROOT)
+#define PLANS   (BIT(CONFIG_CACHE) | BIT(SKIP) | BIT(DAEMON) | BIT(CREDENTIAL_PLUGIN) | BIT(OUTPUT) | LOADS)
+#define MODELS  (BIT(INSTANCE_TYPE) | BIT(KUBELET_VERSION) | BIT(CONTAINERD_VERSION) | BIT(DRIVER_VERSION))
+#define ASKS    (BIT(CLUSTER_NAME) | BIT(CLUSTER_ID) | BIT(REGION) | BIT(ROLE_ARN))
+
+enum {
+        INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, STATUS,
+        ABOUT_HELP, ABOUT_VERSION,
+        _COMMAND_MAX,
+};
+
+static const Command commands[_COMMAND_MAX] = {
+        [INIT] = {
+                .words = "init",
+                .help = "make this machine a node: load, validate, detect, plan, apply, report",
+                .names = BOTH, .flags = PLANS | BIT(DRY_RUN), .dry_run = &commands[PLAN],
+                .last = STAGE_APPLY, .run = command_init,
+        },
+        [PLAN] = {
+                .words = "plan",
+                .help = "show what init would do, on this machine or another; changes nothing",
+                .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO),
+                .last = STAGE_PLAN, .run = command_plan,
+        },
+        [CONFIG_CHECK] = {
+                .words = "config check",
+                .help = "validate the configuration",
+                .names = BOTH, .flags = LOADS,
+                .last = STAGE_CONFIG, .run = command_config_check, .done = "The configuration is valid.",
+        },
+        [CONFIG_DUMP] = {
+                .words = "config dump",
+                .help = "print the merged NodeConfig as JSON",
+                .names = BOTH, .flags = LOADS | BIT(CONFIG_OUTPUT),
+                .last = STAGE_CONFIG, .run = command_config_dump,
+        },
+        [CONFIG_SCHEMA] = {
+                .words = "config schema",
+                .help = "print the JSON Schema of a NodeConfig",
+                .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT),
+                .last = STAGE_START, .run = command_config_schema,
+        },
+        [TOKEN] = {
+                .words = "token",
+                .help = "a token for the API server of an EKS cluster, for kubelet and kubectl",
+                .names = OURS, .flags = EVERY | ASKS,
+                .last = STAGE_START, .run = command_token,
+        },
+        [WAIT] = {
+                .words = "wait",
+                .help = "wait until this node has joined its cluster, or say why it does not",
+                .names = OURS, .flags = ROOT | BIT(FOR) | BIT(TIMEOUT),
+                .last = STAGE_ROOT, .run = command_wait,
+        },
+        [STATUS] = {
+                .words = "status",
+                .help = "what the last boot did",
+                .names = OURS, .flags = ROOT | BIT(OUTPUT), .draws = true,
+                .last = STAGE_ROOT, .run = command_status,
+        },
+        [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },
+        [ABOUT_VERSION] = { .words = "version", .flags = EVERY, .last = STAGE_START,
+                            .run = command_version },
+};
+
+const CommandTable command_table = {
+        .items = commands, .n = _COMMAND_MAX,
+        .help = &commands[ABOUT_HELP], .version = &commands[ABOUT_VERSION],
+};

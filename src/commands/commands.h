@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The commands: each one row of commands.c, which says how far it goes on the road, and one function here,
+ * which does the rest. All return 0 or a negative errno with a diagnostic in run->diag. */
+#include "cli/cli.h"
+
+extern const CommandTable command_table;
+
+_must_check_ _nonnull_ int command_init(Run *run);              /* carries the plan out */
+/* prints it, and writes its files for --write-to */
+_must_check_ _nonnull_ int command_plan(Run *run);
+/* what validation leaves to a person who asks */
+_must_check_ _nonnull_ int command_config_check(Run *run);
+_must_check_ _nonnull_ int command_config_dump(Run *run);       /* prints the merged NodeConfig */
+_must_check_ _nonnull_ int command_config_schema(Run *run);
+/* an ExecCredential on stdout, within ten seconds */
+_must_check_ _nonnull_ int command_token(Run *run);
+/* until the node has joined; reports by itself */
+_must_check_ _nonnull_ int command_wait(Run *run);
+_must_check_ _nonnull_ int command_status(Run *run);            /* prints what the last boot did */
+_must_check_ _nonnull_ int command_help(Run *run);
+_must_check_ _nonnull_ int command_version(Run *run);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap init`: the plan is carried out, and what this phase learned is kept for the next one. */
+#include "commands/commands.h"
+#include "commands/run.h"
+
+#include "base/log.h"
+#include "base/str.h"
+
+/* For the other phase of this boot; without it, that one asks again. */
+static void keep_facts(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = host_status(run->host);
+        Kept kept = { .answers = run->imds ? imds_answers(run->imds) : NULL, .status = status };
+
+        spec_digest(json_object_get(run->config->document, "spec"), kept.spec);
+        int r = kept_write(run->root, &kept);
+        if (r < 0)
+                log_debug("%s cannot be written: %s", KEPT_FILE, strerror(-r));
+}
+
+/* Its loss is no reason to hold up a node. */
+static void write_cache(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = host_status(run->host);
+        Diag ignored = {};
+        if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0)
+                log_warning("%s cannot be written; the next run asks its sources again.", run->cache);
+        diag_done(&ignored);
+}
+
+int command_init(Run *run) {
+        int r = run_enter(run, "apply");
+        if (r < 0)
+                return r;
+        log_info("Applying plan %s.", run->plan->id);
+        keep_facts(run);
+        r = apply_plan(run->root, run->plan, &run->results, &run->diag);
+        run->applied = true;
+        if (r >= 0 && run->cache && !run->options.skip_config)
+                write_cache(run);
+        return r;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a command answers: the last thing that it does. */
+#include "base/error.h"
+#include <jansson.h>
+
+/* What is printed from here on is all that is left to do: a reader that goes away (head) ends the program, as
+ * in any pipeline. */
+void output_begin(void);
+/* Did all of it get there? -EIO with a diagnostic where not. */
+_must_check_ _nonnull_ int output_end(Diag *diag);
+/* A text as it is, on stdout. */
+_must_check_ _nonnull_ int output_text(const char *text, Diag *diag);
+/* On stdout, or where file is not NULL into that, in one step and with mode 0600, since it may hold secrets.
+ * A link is refused. */
+_must_check_ _nonnull(1, 3) int output_json(const json_t *json, const char *file, Diag *diag);

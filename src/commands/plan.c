@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap plan`: what init would do, as text or JSON, and for --write-to every planned file below a
+ * directory of the reader's choice, to look at or to compare. */
+#include "commands/commands.h"
+#include "commands/output.h"
+#include "commands/run.h"
+
+#include <errno.h>
+
+static int write_files(const char *target, const Plan *plan, Diag *diag) {
+        _cleanup_(root_freep) Root *dir = NULL;
+        _cleanup_(root_freep) Root *here = NULL;
+        int r = root_new("/", &here);
+        _cleanup_(freep) char *path = r >= 0 ? root_absolute(here, target) : NULL;
+
+        if (r >= 0)
+                r = path ? root_make_dirs(here, path, 0755) : -ENOENT;
+        if (r >= 0)
+                r = root_new(path, &dir);
+        for (size_t i = 0; r >= 0 && i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type == ACTION_WRITE_FILE || a->type == ACTION_WRITE_BLOCK)
+                        r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
+        }
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
+                                  target, strerror(-r))
+                     : 0;
+}
+
+int command_plan(Run *run) {
+        const Options *o = &run->options;
+        /* What became of the input belongs into what is reviewed, before what planning has to say. */
+        diag_move(&run->diag, &run->plan->warnings);
+        diag_move(&run->plan->warnings, &run->diag);
+        int r = o->write_to ? write_files(o->write_to, run->plan, &run->diag) : 0;
+        if (r < 0)
+                return r;
+        if (o->output == OUTPUT_JSON) {
+                _cleanup_(json_decrefp) json_t *json = plan_to_json(run->plan);
+                return output_json(json, NULL, &run->diag);
+        }
+        _cleanup_(freep) char *text = plan_to_text(run->plan);
+        return output_text(text, &run->diag);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The stages of the road up to the plan, as main.c walks them, and what is between them: the cache of
+ * --config-cache, facts of the boot's other phase, the environment for our own requests, the lock. */
+#include "commands/lock.h"
+#include "commands/run.h"
+
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+
+#define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
+                                                 * a plan shows what is there */
+/* For another init to end. The deadlines of its longest chain come to most of this. */
+#define LOCK_USEC  (3600 * USEC_PER_SEC)
+
+void run_done(Run *run) {
+        results_done(&run->results);
+        plan_free(run->plan);
+        host_free(run->host);
+        json_decref(run->cached_status);
+        kept_done(&run->kept);
+        config_free(run->config);
+        documents_done(&run->documents);
+        blobs_done(&run->blobs);
+        imds_free(run->imds);
+        free(run->cache);
+        root_free(run->root);
+        options_done(&run->options);
+        diag_done(&run->diag);
+        close_fd(&run->lock_fd);
+}
+
+bool run_changes_machine(const Run *run) {
+        return run->options.command->last == STAGE_APPLY;
+}
+
+int run_enter(Run *run, const char *step) {
+        int signal = stop_signal();
+        if (signal != 0)
+                return diag_error(&run->diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s; nothing was changed",
+                                  stop_name(signal));
+        run->step = step;
+        return 0;
+}
+
+/* ---- root ---- */
+
+int run_open_root(Run *run) {
+        const Options *o = &run->options;
+        int r = root_new(o->root, &run->root);
+        if (r < 0)
+                return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
+        run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
+        if (!run_changes_machine(run))
+                return 0;
+        if (root_is_host(run->root) && geteuid() != 0)
+                return diag_error(&run->diag, -EPERM, CAUSE_USAGE,
+                                  "init changes the machine and needs root; plan, which shows what it would "
+                                  "do, does not");
+        stop_catch();                   /* from here on a report is owed */
+        return 0;
+}
+
+/* ---- configuration ---- */
+
+static bool asks_imds(const Options *o) {
+        for (char **s = o->sources; s && *s; s++)
+                if (source_is_imds(*s))
+                        return true;
+        return false;
+}
+
+/* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it
+ * keeps when the configuration is what it was; a changed configuration brings the config phase back even
+ * where it was to be skipped. */
+static int consult_cache(Run *run, int loaded, Diag *found) {
+        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
+        int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
+
+        if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
+                return loaded;
+        if (loaded == -ENODATA) {
+                _cleanup_(json_decrefp) json_t *document =
+                        json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION, "kind", CONFIG_KIND,
+                                  "spec", spec);
+                r = config_from_json(document, run->cache, &run->config, &run->diag);
+                if (r < 0)
+                        return r;
+                diag_done(found);
+                diag_warn(&run->diag, "config-from-cache", "no source holds a NodeConfig; %s is used instead",
+                          run->cache);
+        } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
+                run->options.skip_config = false;
+                return loaded;
+        }
+        run->cached_status = TAKE_PTR(status);
+        return 0;
+}
+
+/* --strict: each warning stays what it says and where, but now it counts. */
+static int promote_warnings(Diag *diag) {
+        size_t n = 0;
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning) {
+                        diag->items[i].warning = false;
+                        diag->items[i].cause = CAUSE_STRICT;
+                        n++;
+                }
+        return n > 0 ? -EINVAL : 0;
+}
+
+/* A file says what is wanted; what this instance is, only the metadata service knows. */
+static void open_imds(Run *run) {
+        if (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY)
+                return;
+        run->imds = imds_new(0);
+        if (run_changes_machine(run) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+                imds_recall(run->imds, run->kept.answers);
+}
+
+static int read_documents(Run *run) {
+        int r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
+        if (r >= 0)
+                r = run_enter(run, "decode");
+        if (r >= 0)
+                r = source_decode(&run->blobs, &run->documents, &run->diag);
+        return r < 0 ? r : run_enter(run, "validate");
+}
+
+int run_load_config(Run *run) {
+        Diag found = {};
+        run->step = "source";
+        open_imds(run);
+        int r = read_documents(run);
+        if (r < 0)
+                return r;
+        r = config_load(&run->documents, &run->config, &found);
+        if (run->cache && (r >= 0 || r == -ENODATA))
+                r = consult_cache(run, r, &found);
+        diag_move(&run->diag, &found);
+        if (r == -ENODATA)
+                run->step = "source";   /* whatever is there, it is not ours */
+        if (r < 0)
+                return r;
+        return run->options.strict ? promote_warnings(&run->diag) : 0;
+}
+
+/* ---- plan ---- */
+
+/* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken
+ * over. */
+static void adopt_proxy(const Config *config) {
+        static const char *const names[] = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+                                             "http_proxy", "https_proxy", "no_proxy" };
+        for (size_t i = 0; i < config->instance.n_environment; i++) {
+                const ServiceEnvironment *e = &config->instance.environment[i];
+                for (size_t v = 0; streq(e->service, "default") && v < e->n; v++)
+                        for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+                                if (streq(e->variables[v].name, names[n]))
+                                        setenv(names[n], e->variables[v].value, 1);
+        }
+}
+
+/* What an earlier run found out holds as long as it was asked for the same. */
+static void recall_facts(Run *run) {
+        char spec[65];
+        spec_digest(json_object_get(run->config->document, "spec"), spec);
+        if (!run->cached_status && run->kept.status && streq(run->kept.spec, spec))
+                run->cached_status = json_incref(run->kept.status);
+}
+
+static int detect(Run *run) {
+        const Options *o = &run->options;
+        bool waits = run_changes_machine(run) && !o->skip_run;
+        recall_facts(run);
+        adopt_proxy(run->config);
+        HostOptions options = {
+                .instance_type = o->instance_type, .kubelet_version = o->kubelet_version,
+                .containerd_version = o->containerd_version, .driver_version = o->driver_version,
+                .imds = run->imds, .cached_status = run->cached_status,
+                .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
+        };
+        return host_detect(run->root, run->config, &options, &run->host, &run->diag);
+}
+
+int run_make_plan(Run *run) {
+        const Options *o = &run->options;
+        PlanOptions options = { .plugin = (CredentialPlugin)credential_plugin_from_string(
+                                        o->credential_plugin) };
+        int r = run_enter(run, "detect");
+        /* before anything is looked at: another init may be changing just that */
+        if (r >= 0 && run_changes_machine(run))
+                r = run->lock_fd = lock_take(run->root, now_usec() + LOCK_USEC, &run->diag);
+        if (r >= 0)
+                r = detect(run);
+        if (r >= 0)
+                r = run_enter(run, "plan");
+        if (r >= 0)
+                r = plan_make(run->config, run->host, &options, &run->plan, &run->diag);
+        if (r < 0)
+                return r;
+        plan_filter(run->plan, o->skip_config, o->skip_run, o->daemons);
+        return 0;
+}

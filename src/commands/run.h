@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Everything that the stages of the road hand to each other, and what ends up in the report. */
+#include "apply/apply.h"
+#include "cli/cli.h"
+#include "commands/kept.h"
+#include "source/source.h"
+
+struct Run {
+        Options options;
+        Root *root;
+        char *cache;                    /* --config-cache as a path below the root, or NULL */
+        Imds *imds;
+        Blobs blobs;
+        Documents documents;
+        Config *config;
+        Kept kept;                      /* of the other phase of this boot */
+        json_t *cached_status;          /* facts of an earlier run on the same configuration, or NULL */
+        Host *host;
+        Plan *plan;
+        Results results;
+        bool applied;
+        const char *step;               /* where on the road: what the report
+                                         * calls it; NULL: it did not start */
+        int lock_fd;
+        uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
+        bool reported;                  /* the command has told what became of it; its exit code is */
+        ExitCode exit_code;
+        Diag diag;
+};
+void run_done(Run *run);
+
+/* Will the machine be changed, and so a report be owed? */
+_nonnull_ bool run_changes_machine(const Run *run);
+/* The next step begins, unless a signal wants us to stop: -EINTR with a diagnostic. */
+_must_check_ _nonnull_ int run_enter(Run *run, const char *step);
+
+/* ---- the stages, in their order (road.c) ---- */
+/* --root, and the right to change it. */
+_must_check_ _nonnull_ int run_open_root(Run *run);
+/* sources → decode → merge → validate */
+_must_check_ _nonnull_ int run_load_config(Run *run);
+/* detect → plan; behind the lock, where the machine will be changed */
+_must_check_ _nonnull_ int run_make_plan(Run *run);

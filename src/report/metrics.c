@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * status.json → metrics.prom, in the text format of Prometheus
+ * (prometheus.io/docs/instrumenting/exposition_formats). */
+#include "report/metrics.h"
+
+#include "apply/apply.h"
+#include "base/json.h"
+#include "base/time.h"
+
+static char *label_escape(const char *value) {
+        Text t = {};
+        for (; *value; value++)
+                if (*value == '\n')
+                        text_add(&t, "\\n");
+                else
+                        text_add(&t, "%s%c", *value == '"' || *value == '\\' ? "\\" : "", *value);
+        return text_take(&t);
+}
+
+static double seconds_of(const json_t *object) {
+        json_int_t begin = json_integer_value(json_object_get(object, "beginUsec")),
+                   end = json_integer_value(json_object_get(object, "endUsec"));
+        return begin > 0 && end > begin ? (double)(end - begin) / USEC_PER_SEC : 0;
+}
+
+void metric_head(Text *t, const char *name, const char *help) {
+        text_add(t, "# HELP nodestrap_%s %s\n# TYPE nodestrap_%s gauge\n", name, help, name);
+}
+
+static void metrics_verdict(Text *t, const json_t *status) {
+        _cleanup_(freep) char *step = label_escape(json_get_text(status, "step"));
+        metric_head(t, "verdict", "1 for the verdict of this boot");
+        text_add(t, "nodestrap_verdict{verdict=\"%s\",code=\"%s\",step=\"%s\"} 1\n",
+                 json_get_text(status, "verdict"), json_get_text(status, "code"), step);
+        metric_head(t, "info", "version and plan of this boot");
+        text_add(t, "nodestrap_info{version=\"%s\",plan=\"%s\"} 1\n", json_get_text(status, "version"),
+                 json_get_text(status, "planId"));
+        metric_head(t, "exit_code", "exit status of the root cause, 0 if there is none");
+        text_add(t, "nodestrap_exit_code %lld\n",
+                 (long long)json_integer_value(json_object_get(status, "exit")));
+        metric_head(t, "tainted",
+                    "1 where the node joins with a taint, because a step failed that its policy tolerates");
+        text_add(t, "nodestrap_tainted %d\n", streq(json_get_text(status, "verdict"), "tainted"));
+}
+
+static void metrics_runs(Text *t, json_t *runs) {
+        const char *phases, *name;
+        json_t *run, *count;
+        metric_head(t, "phase_duration_seconds", "time from the start of the process to its report");
+        json_object_foreach(runs, phases, run) {
+                text_add(t, "nodestrap_phase_duration_seconds{phase=\"%s\"} %.6f\n", phases, seconds_of(run));
+        }
+        metric_head(t, "requests", "requests sent, retries counted");
+        json_object_foreach(runs, phases, run) {
+                json_object_foreach(json_object_get(run, "requests"), name, count) {
+                        text_add(t, "nodestrap_requests{phase=\"%s\",service=\"%s\"} %lld\n", phases, name,
+                                 (long long)json_integer_value(count));
+                }
+        }
+        metric_head(t, "warnings", "warnings about the input and the machine");
+        json_object_foreach(runs, phases, run) {
+                text_add(t, "nodestrap_warnings{phase=\"%s\"} %zu\n", phases,
+                         json_array_size(json_object_get(run, "warnings")));
+        }
+}
+
+static void metrics_actions(Text *t, json_t *runs) {
+        size_t counts[OUTCOME_FAILED + 1] = {}, i;
+        const char *phases;
+        json_t *run, *action;
+        metric_head(t, "action_duration_seconds", "how long each action took");
+        json_object_foreach(runs, phases, run) {
+                json_array_foreach(json_object_get(run, "actions"), i, action) {
+                        int outcome = outcome_from_string(json_get_text(action, "outcome"));
+                        _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
+                        counts[MAX(outcome, 0)]++;
+                        if (outcome != OUTCOME_SKIPPED)
+                                text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id,
+                                         seconds_of(action));
+                }
+        }
+        metric_head(t, "actions", "actions by outcome");
+        for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
+                text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i),
+                         counts[i]);
+}
+
+/* ---- what was found; GPU states, NVIDIA's words, need no escapes ---- */
+
+static long long number(const json_t *object, const char *key) {
+        return (long long)json_integer_value(json_object_get(object, key));
+}
+
+/* Of a NUMA node; "" where it is over all of them. */
+static char *node_label(const json_t *pages) {
+        return json_is_integer(json_object_get(pages, "node")) ? xasprintf("%lld", number(pages, "node"))
+                                                               : xstrdup("");
+}
+
+static void metrics_accelerator(Text *t, json_t *accelerator) {
+        const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
+        json_t *states = json_object_get(accelerator, "states"), *count;
+        if (json_is_integer(json_object_get(accelerator, "cliqueId"))) {
+                metric_head(
+                        t, "fabric_info",
+                        "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
+                text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "",
+                         number(accelerator, "cliqueId"));
+        }
+        if (states)
+                metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
+        json_object_foreach(states, state, count) {
+                text_add(t, "nodestrap_gpus{state=\"%s\"} %lld\n", state,
+                         (long long)json_integer_value(count));
+        }
+        if (json_object_get(accelerator, "listed")) {
+                metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
+                text_add(t, "nodestrap_gpus_listed %lld\n", number(accelerator, "listed"));
+        }
+}
+
+static void metrics_pages(Text *t, const json_t *list) {
+        static const char *const kinds[] = { "requested", "got" };
+        json_t *pages;
+        size_t i;
+        if (list)
+                metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
+        json_array_foreach(list, i, pages) {
+                _cleanup_(freep) char *size = bytes_text((uint64_t)number(pages, "size")),
+                                      *node = node_label(pages);
+                for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+                        text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
+                                 node, kinds[k], number(pages, kinds[k]));
+        }
+}
+
+char *metrics_make(const json_t *status) {
+        Text t = {};
+        json_t *runs = json_object_get(status, "runs");
+        metrics_verdict(&t, status);
+        metrics_runs(&t, runs);
+        metrics_actions(&t, runs);
+        metrics_accelerator(&t, json_object_get(status, "accelerator"));
+        metrics_pages(&t, json_object_get(status, "hugepages"));
+        return text_take(&t);
+}
+

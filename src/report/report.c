@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What happened → one verdict, and where all of it goes. */
+#include "report/report.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "report/metrics.h"
+#include "report/status.h"
+#include "report/verdict.h"
+
+static bool went_well(const Result *r) {
+        return r && (r->outcome == OUTCOME_DONE || r->outcome == OUTCOME_UNCHANGED);
+}
+
+static const Result *result_of(const Results *r, ActionType type, const char *target) {
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].action->type == type && streq(r->items[i].action->target, target))
+                        return &r->items[i];
+        return NULL;
+}
+
+/* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs
+ * with it. */
+static bool is_tolerated(const Results *r) {
+        const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE),
+                     *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
+        if (!went_well(taint) || !taint->found || !went_well(kubelet))
+                return false;
+        for (size_t i = 0; i < r->n; i++)
+                if (r->items[i].outcome == OUTCOME_FAILED &&
+                    !strv_contains(taint->action->after_any, r->items[i].action->id))
+                        return false;
+        return true;
+}
+
+static Verdict verdict_make(const Report *report) {
+        const Result *failed = report->results ? results_first_failure(report->results) : NULL;
+        const Diagnostic *error = diag_first_error(report->diag);
+        bool tolerated = failed && is_tolerated(report->results);
+        if (failed)
+                return (Verdict){ tolerated ? "tainted" : "failed",
+                                  cause_word(failed->cause),
+                                  cause_exit_code(failed->cause),
+                                  failed->action->id,
+                                  xstrdup(failed->text),
+                                  tolerated };
+        if (error)
+                return (Verdict){ "failed",
+                                  cause_word(error->cause),
+                                  cause_exit_code(error->cause),
+                                  report->step ?: "start",
+                                  diagnostic_format(error),
+                                  false };
+        return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL, false };
+}
+
+/* ---- for people ---- */
+
+static char *console_line(const Verdict *v, const Report *report, double seconds) {
+        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code,
+                         v->step ?: "-", seconds, report->plan ? report->plan->id : "-");
+}
+
+static char *last_line(const Verdict *v, const Report *report, double seconds) {
+        const Results *r = report->results;
+        if (v->exit_code != EXIT_DONE) {
+                size_t errors = diag_count(report->diag, false);
+                _cleanup_(freep) char *more =
+                        errors > 1 ? xasprintf(" (the first of %zu errors)", errors) : xstrdup("");
+                return xasprintf("nodestrap: %s (%d %s) at %s: %.*s%s", v->word, (int)v->exit_code, v->code,
+                                 v->step, (int)strcspn(v->text ?: "", "\n"), v->text ?: "", more);
+        }
+        size_t done = r ? results_count(r, OUTCOME_DONE) : 0,
+               unchanged = r ? results_count(r, OUTCOME_UNCHANGED) : 0;
+        size_t skipped = r ? results_count(r, OUTCOME_SKIPPED) : 0;
+        _cleanup_(freep) char *left_out = skipped > 0 ? xasprintf(", %zu skipped", skipped) : xstrdup("");
+        if (done == 0)
+                return xasprintf(
+                        "nodestrap: ok: nothing to change, %zu of %zu actions were so already%s (%s, %.2f s)",
+                        unchanged, r ? r->n : 0, left_out, report->phases, seconds);
+        return xasprintf("nodestrap: ok: %zu done, %zu unchanged%s (%s, %.2f s)", done, unchanged, left_out,
+                         report->phases, seconds);
+}
+
+/* A unit's last words, one by one, before the line that names the root cause. */
+static void tell_details(const char *text) {
+        for (const char *p = text ? strchr(text, '\n') : NULL; p; p = strchr(p + 1, '\n'))
+                log_error("  | %.*s", (int)strcspn(p + 1, "\n"), p + 1);
+}
+
+/* ---- all of it ---- */
+
+static void files_write(const Root *root, const char *status, const char *metrics) {
+        int r = root_replace_volatile(root, REPORT_STATUS, status, strlen(status), 0644);
+        if (r >= 0)
+                r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
+        if (r < 0)
+                (void)log_line_errno(
+                        LOG_WARNING, r,
+                        REPORT_STATUS
+                        " and metrics.prom beside it are not up to date, as they cannot be written");
+}
+
+void report_tell(const Diag *diag) {
+        size_t errors = diag_count(diag, false);
+        for (size_t i = 0; i < diag->n; i++) {
+                if (!diag->items[i].warning && errors == 1)
+                        continue;
+                _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
+        }
+}
+
+ExitCode report_tell_failure(const Report *report) {
+        Verdict v = verdict_make(report);
+        _cleanup_(freep) char *last = last_line(&v, report, 0);
+        verdict_tell(&v, last);
+        free(v.text);
+        return v.exit_code;
+}
+
+ExitCode report_write(const Root *root, const Report *given) {
+        Report report = *given;
+        uint64_t end_usec = now_usec();
+        double seconds = (double)(end_usec - report.begin_usec) / USEC_PER_SEC;
+        Verdict v = verdict_make(&report);
+        report.phases = report.phases ?: "config,run";
+
+        json_t *status = status_make(root, &report, &v, end_usec);
+        _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
+        _cleanup_(freep) char *console = console_line(&v, &report, seconds),
+                              *last = last_line(&v, &report, seconds);
+        json_decref(status);
+        if (report.plan)
+                report_tell(&report.plan->warnings);
+        report_tell(report.diag);
+        files_write(root, text, metrics);
+        if (root_is_host(root))
+                verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
+        tell_details(v.text);
+        verdict_tell(&v, last);
+        free(v.text);
+        return v.tolerated ? EXIT_DONE : v.exit_code;
+}

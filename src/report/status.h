@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* status.json: what the runs of this boot did, and what that makes of the boot. */
+#include "report/report.h"
+#include "report/verdict.h"
+
+#define REPORT_STATUS "/run/nodestrap/status.json"
+
+/* The keys of "runs", in the order of the phases: a boot has one run for both, or one for each. */
+extern const char *const status_phases[3];
+
+/* The file's new content: this run, beside what is there of the other phase of the same boot. */
+_nonnull_ json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec);
+/* What the last run left, with joined.json of this boot as "joined". -ENOENT where there was none, -EBADMSG
+ * where it is damaged. */
+_must_check_ _nonnull_ int status_read(const Root *root, json_t **ret);
+/* Of the plan that was applied last; NULL where none was. The caller frees it. */
+_nonnull_ char *status_plan_id(const Root *root);
