@@ -41,6 +41,18 @@ ok 'writes the same files' as_expected
 pipeline() { "$nodestrap" config schema | head -c 1 >/dev/null; [[ ${PIPESTATUS[0]} =~ ^(0|141)$ ]]; }
 ok 'what is printed ends with its reader, silently' pipeline
 
+# What is written for --config-output may hold secrets: nobody else reads it, whatever was there before.
+echo old >"$tmp/output"; chmod 644 "$tmp/output"
+ok 'a document replaces a file that others could read' "$nodestrap" config dump -c "file://$tmp/userdata" -o "$tmp/output"
+only_ours() { [ "$(stat -c '%a %F' "$tmp/output")" = '600 regular file' ] && grep -q '"kind": "NodeConfig"' "$tmp/output"; }
+ok 'which only its owner can read then' only_ours
+mkdir "$tmp/link"; echo else >"$tmp/link/target"; ln -s target "$tmp/link/name"
+refused() { ! "$nodestrap" config dump -c "file://$tmp/userdata" -o "$tmp/link/name" 2>"$tmp/err" && grep -q 'is a link' "$tmp/err"; }
+ok 'a link is refused' refused
+ok 'and what it leads to is left alone' [ "$(cat "$tmp/link/target")" = else ]
+ok 'a device is written to' "$nodestrap" config dump -c "file://$tmp/userdata" -o /dev/null
+ok 'and stays one' [ -c /dev/null ]
+
 masked() { (umask 077; init); }
 fresh
 ok 'init with umask 077' masked

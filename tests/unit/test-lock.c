@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lock that one init holds against another. */
+#include "commands/lock.h"
+
+#include "../test.h"
+#include "apply/apply.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+typedef struct Box { char path[32]; Root *root; Diag diag; } Box;
+
+static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+        return remove(path);
+}
+
+static void box_done(Box *b) {
+        diag_done(&b->diag);
+        root_free(b->root);
+        nftw(b->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void box_init(Box *b) {
+        *b = (Box){ .path = "/tmp/test-lock.XXXXXX" };
+        ASSERT_TRUE(mkdtemp(b->path));
+        ASSERT_OK(root_new(b->path, &b->root));
+}
+#define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
+
+TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
+        BOX(b);
+        int fd = ASSERT_OK(lock_take(b.root, now_usec(), &b.diag));
+        ASSERT_ERROR(lock_take(b.root, now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
+        const Diagnostic *error = diag_first_error(&b.diag);
+        ASSERT_EQ(error->cause, CAUSE_DEADLINE);
+        ASSERT_TRUE(strstr(error->text, "another nodestrap holds " APPLY_RUN_DIR "/lock"));
+        close(fd);
+        fd = ASSERT_OK(lock_take(b.root, now_usec(), &b.diag));
+        close(fd);
+}
+
+TEST(a_place_where_it_cannot_be) {
+        BOX(b);
+        ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));
+        ASSERT_ERROR(lock_take(b.root, now_usec(), &b.diag), ENOTDIR);
+        ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_FILE);
+}
+
+TEST_MAIN
