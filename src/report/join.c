@@ -139,13 +139,8 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
 
 ExitCode report_join(const Root *root, const JoinReport *join) {
         const KubeOutcome *o = &join->outcome;
-        bool good = o->cause == CAUSE_NONE;
-        Verdict v = { good ? "ok" : "failed",
-                      cause_word(o->cause),
-                      cause_exit_code(o->cause),
-                      "join",
-                      o->text,
-                      false };
+        Verdict v = { .word = o->cause == CAUSE_NONE ? "ok" : "failed", .code = cause_word(o->cause),
+                      .exit_code = cause_exit_code(o->cause), .step = "join", .text = o->text };
         _cleanup_(freep) char *plan_id = status_plan_id(root);
         _cleanup_(json_decrefp) json_t *joined = join_json(root, join, &v, plan_id);
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;

@@ -37,22 +37,22 @@ static bool is_tolerated(const Results *r) {
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
-        bool tolerated = failed && is_tolerated(report->results);
-        if (failed)
-                return (Verdict){ tolerated ? "tainted" : "failed",
-                                  cause_word(failed->cause),
-                                  cause_exit_code(failed->cause),
-                                  failed->action->id,
-                                  xstrdup(failed->text),
-                                  tolerated };
-        if (error)
-                return (Verdict){ "failed",
-                                  cause_word(error->cause),
-                                  cause_exit_code(error->cause),
-                                  report->step ?: "start",
-                                  diagnostic_format(error),
-                                  false };
-        return (Verdict){ "ok", cause_word(CAUSE_NONE), EXIT_DONE, NULL, NULL, false };
+        Verdict v = { .word = "ok", .code = cause_word(CAUSE_NONE), .exit_code = EXIT_DONE };
+        if (failed) {
+                v.tolerated = is_tolerated(report->results);
+                v.word = v.tolerated ? "tainted" : "failed";
+                v.code = cause_word(failed->cause);
+                v.exit_code = cause_exit_code(failed->cause);
+                v.step = failed->action->id;
+                v.text = xstrdup(failed->text);
+        } else if (error) {
+                v.word = "failed";
+                v.code = cause_word(error->cause);
+                v.exit_code = cause_exit_code(error->cause);
+                v.step = report->step ?: "start";
+                v.text = diagnostic_format(error);
+        }
+        return v;
 }
 
 /* ---- for people ---- */

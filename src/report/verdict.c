@@ -75,10 +75,12 @@ static void console_write(const char *line) {
                 return;
         /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console
          * that nobody drains must not hold up the boot. */
-        for (uint64_t end = now_usec() + CONSOLE_USEC, now; left > 0 && (now = now_usec()) < end;) {
+        uint64_t end = now_usec() + CONSOLE_USEC;
+        while (left > 0) {
+                uint64_t now = now_usec();
                 struct pollfd ready = { .fd = fd, .events = POLLOUT };
                 ssize_t n = write(fd, line, left);
-                if (n < 0 && errno != EAGAIN && errno != EINTR)
+                if ((n < 0 && errno != EAGAIN && errno != EINTR) || now >= end)
                         break;
                 line += MAX(n, 0);
                 left -= (size_t)MAX(n, 0);

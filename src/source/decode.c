@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Blobs → documents: outer layers off, messages split, YAML and JSON parsed. Here it is decided which
  * damage is an error: what is labelled as a NodeConfig, or is clearly meant as one, must decode; any other
- * text is somebody else's (rules M10 and N1). */
+ * text is somebody else's. */
 #include "source/source.h"
 
 #include "base/str.h"
