@@ -16,13 +16,13 @@
 #define NAME_SHOWN 100U
 #define TEXT_SHOWN 2000
 
-typedef struct Row {
+typedef struct ChartRow {
         char *class, *name, *title;
         int64_t begin, end;             /* usec since the kernel started; begin 0: never began */
-} Row;
+} ChartRow;
 
 typedef struct Chart {
-        Row *rows; size_t n;
+        ChartRow *rows; size_t n;
         int64_t begin, end;             /* of all */
         size_t longest;                 /* name, in characters */
 } Chart;
@@ -47,7 +47,7 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
         text_add(&title, "%s%.*s", *text ? ": " : "", (int)strcspn(text, "\n"), text);
         c->rows = xrealloc(c->rows, c->n + 1, sizeof *c->rows);
         c->rows[c->n++] =
-                (Row){ .class = is_phase ? xstrdup("phase")
+                (ChartRow){ .class = is_phase ? xstrdup("phase")
                                          : xasprintf("%s%s", outcome,
                                                      startswith(name, "await-") ? " wait" : ""),
                        .name = is_phase ? xasprintf("%s: %s", name, outcome) : xasprintf("  %s", name),
@@ -144,7 +144,7 @@ static void add_axis(Text *t, const Chart *c, int height) {
 }
 
 static void add_bar(Text *t, const Chart *c, size_t i) {
-        const Row *r = &c->rows[i];
+        const ChartRow *r = &c->rows[i];
         int y = (int)(i + 3) * ROW, x = x_of(c, r->begin);
         text_add(t, "<g class=\"");
         add_xml(t, r->class);

@@ -112,7 +112,7 @@ static char *times_text(const json_t *joined, const char *format) {
         return text_take(&t);
 }
 
-static char *last_line(const JoinReport *join, const Verdict *v, const json_t *joined, double seconds) {
+static char *join_last_line(const JoinReport *join, const Verdict *v, const json_t *joined, double seconds) {
         if (v->exit_code != EXIT_DONE)
                 return xasprintf("nodestrap: %s (%d %s) at %s: %s", v->word, (int)v->exit_code, v->code,
                                  v->step, v->text);
@@ -145,7 +145,7 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         _cleanup_(json_decrefp) json_t *joined = join_json(root, join, &v, plan_id);
         double seconds = (double)(join->end_usec - join->begin_usec) / USEC_PER_SEC;
         _cleanup_(freep) char *times = times_text(joined, "console"),
-                              *last = last_line(join, &v, joined, seconds);
+                              *last = join_last_line(join, &v, joined, seconds);
         _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                                    v.word, v.code, seconds, plan_id ?: "-", times);
 

@@ -14,12 +14,12 @@
 
 typedef struct Cut { const char *s, *end; } Cut;
 
-static void skip_blanks(Cut *c) {
+static void cut_blanks(Cut *c) {
         while (c->s < c->end && isblank((unsigned char)*c->s))
                 c->s++;
 }
 
-static bool skip_text(Cut *c, const char *text) {
+static bool cut_text(Cut *c, const char *text) {
         size_t n = strlen(text);
         if ((size_t)(c->end - c->s) < n || memcmp(c->s, text, n) != 0)
                 return false;
@@ -27,7 +27,7 @@ static bool skip_text(Cut *c, const char *text) {
         return true;
 }
 
-static void skip_quote(Cut *c) {
+static void cut_quote(Cut *c) {
         if (c->s < c->end && (*c->s == '"' || *c->s == '\''))
                 c->s++;
 }
@@ -43,16 +43,16 @@ static Cut cut_line(Cut *c) {
 
 /* KEY: VALUE… with or without quotes around either. */
 static bool is_pair(Cut c, const char *key, const char *value) {
-        skip_quote(&c);
-        if (!skip_text(&c, key))
+        cut_quote(&c);
+        if (!cut_text(&c, key))
                 return false;
-        skip_quote(&c);
-        skip_blanks(&c);
-        if (!skip_text(&c, ":"))
+        cut_quote(&c);
+        cut_blanks(&c);
+        if (!cut_text(&c, ":"))
                 return false;
-        skip_blanks(&c);
-        skip_quote(&c);
-        return skip_text(&c, value);
+        cut_blanks(&c);
+        cut_quote(&c);
+        return cut_text(&c, value);
 }
 
 static bool is_mark(Cut c) {
@@ -63,13 +63,13 @@ static bool is_mark(Cut c) {
 static Cut first_content(const Blob *b) {
         Cut c = { b->data, b->data + b->size };
 
-        skip_text(&c, "\xef\xbb\xbf");
+        cut_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end) {
                 Cut line = cut_line(&c), text = line;
-                skip_blanks(&text);
-                if (skip_text(&text, "---"))
-                        skip_blanks(&text);
-                if (text.s < text.end && *text.s != '#' && *text.s != '%' && !skip_text(&text, "..."))
+                cut_blanks(&text);
+                if (cut_text(&text, "---"))
+                        cut_blanks(&text);
+                if (text.s < text.end && *text.s != '#' && *text.s != '%' && !cut_text(&text, "..."))
                         return line;
         }
         return (Cut){ c.end, c.end };
@@ -97,7 +97,7 @@ static bool is_meant(const Blob *b) {
         Cut rest = first_content(b), first = rest;
         size_t indent;
 
-        skip_blanks(&first);
+        cut_blanks(&first);
         indent = (size_t)(first.s - rest.s);
         rest.end = b->data + b->size;
         if (first.s < rest.end && *first.s == '{') {
@@ -106,15 +106,15 @@ static bool is_meant(const Blob *b) {
                                 return true;
                 return false;
         }
-        if (skip_text(&first, "---"))
-                skip_blanks(&first);
+        if (cut_text(&first, "---"))
+                cut_blanks(&first);
         if (!is_key_line(first))
                 return false;
         if (is_mark(first))
                 return true;
         while (rest.s < rest.end) {
                 Cut line = cut_line(&rest), text = line;
-                skip_blanks(&text);
+                cut_blanks(&text);
                 if ((size_t)(text.s - line.s) == indent && is_mark(text))
                         return true;
         }
@@ -138,7 +138,7 @@ static const char *foreign_kind(const Blob *b) {
         };
         Cut c = { b->data, b->data + b->size };
 
-        skip_text(&c, "\xef\xbb\xbf");
+        cut_text(&c, "\xef\xbb\xbf");
         while (c.s < c.end && isspace((unsigned char)*c.s))
                 c.s++;
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

@@ -22,9 +22,9 @@ bool source_is_imds(const char *uri) {
 /* Messages name a source long after the list of URIs was walked; names made here are kept as long as the
  * program runs. */
 static const char *keep_name(const char *name) {
-        static struct Kept { struct Kept *next; char text[]; } *kept;
+        static struct Name { struct Name *next; char text[]; } *kept;
         size_t size = strlen(name) + 1;
-        struct Kept *k = xcalloc(1, sizeof *k + size);
+        struct Name *k = xcalloc(1, sizeof *k + size);
         memcpy(k->text, name, size);
         k->next = kept;
         kept = k;
