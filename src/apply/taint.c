@@ -7,6 +7,7 @@
 #include "apply/device.h"
 
 #include "base/str.h"
+#include "doc/assignment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +43,8 @@ static int arguments_read(Task *t, char ***ret_words, mode_t *ret_mode) {
         }
         if (r < 0 && r != -ENOENT)
                 return file_fail(t, r, "read", ENVIRONMENT_FILE);
-        value = systemd_environment_value(text ?: "", ARGUMENTS);
-        *ret_words = systemd_split_words(value ?: "");
+        value = assignment_in_environment(text ?: "", ARGUMENTS);
+        *ret_words = assignment_split(value ?: "");
         *ret_mode = st.st_mode & 0777;
         return 0;
 }
@@ -66,7 +67,7 @@ static char *content_make(char **words, char *const *planned, const char *code) 
         strv_push(&all, xasprintf("--node-labels=" TAINT_KEY "=%s", code));
         strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints, *taints ? "," : "",
                                   code));
-        value = systemd_quote_words(all);
+        value = assignment_join(all);
         return xasprintf(ARGUMENTS "=%s\n", value);
 }
 

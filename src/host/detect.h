@@ -27,10 +27,6 @@ bool pci_is_connectx(const PciDevice *d);
 unsigned count_devices(const Host *h, bool (*is)(const PciDevice *));
 /* What the machine should have and has not → h->shortfalls. Wants h->gpus. */
 _nonnull_ void take_census(const Config *config, Host *h);
-/* "A=1\nexport B='2'\n" as a shell reads it, as far as there is nothing in it that only a shell can know: the
- * last value of a name; NULL where it is not set, or empty. -EINVAL where the value is more than a plain
- * word. */
-_must_check_ _nonnull_ int assignment_find(const char *text, const char *name, char **ret);
 _must_check_ _nonnull_ int detect_disks(const Root *root, Host *h, Diag *diag);
 _nonnull_ void disks_clear(Host *h);
 /* What only storage wants to know of them: number and read_only. */
@@ -53,8 +49,6 @@ _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *dia
 _must_check_ _nonnull_ int mounts_parse(const char *text, Storage *s, Diag *diag);
 _nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
 _nonnull_ void mount_units_clear(Storage *s);
-/* true where it says what is mounted where; the strings are the caller's in any case. */
-_must_check_ _nonnull_ bool mount_unit_parse(const char *text, MountUnit *ret);
 /* Do two paths name the same place, as text: "//", "/./" and a slash at the end say nothing? */
 _nonnull_ bool path_same(const char *a, const char *b);
 /* One path, with its mount looked up in s. What lies below it is counted where its file system holds at least

@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "base/time.h"
+#include "doc/assignment.h"
 
 #include <errno.h>
 
@@ -183,7 +184,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
                 return 0;
         if (r < 0)
                 return fact_error(diag, r, MIG_FILE, "how the GPUs are to be divided is not known");
-        r = assignment_find(text, "MIG_PARTITION", &g->mig_default);
+        r = assignment_in_shell(text, "MIG_PARTITION", &g->mig_default);
         if (r < 0)
                 return fact_error(
                         diag, r, MIG_FILE,

@@ -5,43 +5,10 @@
 #include "host/detect.h"
 
 #include "base/str.h"
-
-#include <errno.h>
+#include "doc/assignment.h"
 
 #define UNIT_DIR "/etc/systemd/system"
 #define UNIT_MAX (1 << 20)
-
-/* What follows "NAME=" in the line, without blanks around it; NULL where it assigns something else. */
-static char *assigned(const char *line, const char *name) {
-        size_t n = strlen(name);
-        if (strncmp(line, name, n) != 0)
-                return NULL;
-        n += strspn(line + n, " \t");
-        return line[n] == '=' ? str_strip(line + n + 1) : NULL;
-}
-
-static void assign(char **to, char *value) {
-        if (!value)
-                return;
-        free(*to);
-        *to = value;
-}
-
-bool mount_unit_parse(const char *text, MountUnit *ret) {
-        _cleanup_(freep) char *copy = xstrdup(text);
-        bool inside = false;
-
-        for (char *next = copy, *line; (line = strsep(&next, "\n"));) {
-                line += strspn(line, " \t");
-                if (*line == '[')
-                        inside = startswith(line, "[Mount]");
-                if (!inside)
-                        continue;
-                assign(&ret->what, assigned(line, "What"));
-                assign(&ret->where, assigned(line, "Where"));
-        }
-        return ret->what && ret->where && ret->where[0] == '/';
-}
 
 /* The device's node, as far as it can be told; NULL for what is none, such as the source of a bind. */
 static char *device_of(const char *what) {
@@ -57,10 +24,14 @@ static void unit_clear(MountUnit *u) {
         *u = (MountUnit){};
 }
 
-/* One that cannot be read is left out: nothing is decided by it. */
+/* One that cannot be read, or does not say what is mounted where, is left out: nothing is decided by it. */
 static bool read_unit(const Root *root, const char *name, MountUnit *u) {
         _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", name), *text = NULL;
-        if (root_read(root, path, UNIT_MAX, &text, NULL) < 0 || !mount_unit_parse(text, u))
+        if (root_read(root, path, UNIT_MAX, &text, NULL) < 0)
+                return false;
+        u->what = assignment_in_unit(text, "Mount", "What");
+        u->where = assignment_in_unit(text, "Mount", "Where");
+        if (!u->what || !u->where || u->where[0] != '/')
                 return false;
         _cleanup_(freep) char *device = device_of(u->what);
         u->name = xstrdup(name);

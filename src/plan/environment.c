@@ -8,6 +8,7 @@
  * inside a value, and blanks in a value, where kubelet would refuse the rest as a command. */
 #include "plan/plan.h"
 #include "base/str.h"
+#include "doc/assignment.h"
 #include <ctype.h>
 
 #define ENVIRONMENT_FILE "/etc/eks/kubelet/environment"
@@ -61,7 +62,7 @@ int kubelet_environment(Plan *plan, const Config *config, const Host *host, char
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
         for (char **w = user; w && *w; w++)
                 strv_add(&words, *w);
-        _cleanup_(freep) char *value = systemd_quote_words(words);
+        _cleanup_(freep) char *value = assignment_join(words);
         _cleanup_(text_done) Text t = {};
         /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
         if (!version_at_least(host->kubelet_version, 1, 30) &&

@@ -276,14 +276,6 @@ _nonnull_ void kubelet_files(Plan *plan, const Config *config, const Host *host,
                              char ***flags);
 
 /* text */
-/* for Environment= and DefaultEnvironment= */
-_malloc_ char *systemd_quote_assignment(const char *name, const char *value);
-/* for NAME=… in an EnvironmentFile= that is expanded as $NAME */
-_malloc_ char *systemd_quote_words(char *const *words);
-/* What systemd reads back: the last value of that name in such a file, NULL where there is none; and the
- * words that $NAME becomes. */
-_nonnull_ char *systemd_environment_value(const char *text, const char *name);
-_nonnull_ char **systemd_split_words(const char *value);
 /* indented, a line end behind it; the shortest numbers that are exact */
 _malloc_ char *json_text(const json_t *json);
 /* Sets what stands at a path like "authentication/webhook/enabled"; makes the objects between. Takes the

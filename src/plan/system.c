@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include "doc/assignment.h"
 #include <errno.h>
 
 #define RESOLVED_CONFIG "/run/systemd/resolved.conf.d/40-eks.conf"
@@ -46,7 +47,7 @@ static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag)
         text_add(&t, machine ? "[Manager]\n" : "[Service]\n");
         for (size_t i = 0; i < e->n; i++) {
                 _cleanup_(freep) char *assignment =
-                        systemd_quote_assignment(e->variables[i].name, e->variables[i].value);
+                        assignment_quote(e->variables[i].name, e->variables[i].value);
                 text_add(&t, "%s=%s\n", machine ? "DefaultEnvironment" : "Environment", assignment);
         }
         _cleanup_(freep) char *file =

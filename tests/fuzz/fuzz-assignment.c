@@ -1,22 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of /etc/default → the value of MIG_PARTITION. */
+ * One text as each kind of file that holds KEY=value: a patched /etc/eks/kubelet/environment → words → the
+ * line that taint-node writes → the same words; a unit → a setting on one line; a file of /etc/default → a
+ * word that can be written and read again. */
 #include "base/str.h"
-#include "host/detect.h"
+#include "doc/assignment.h"
 
 #include <errno.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(freep) char *text = xmemdup(data, size), *value = NULL, *again = NULL;
-        int r = assignment_find(text, "MIG_PARTITION", &value);
+static void as_environment(const char *text) {
+        _cleanup_(freep) char *value = assignment_in_environment(text, "A");
+        _cleanup_(strv_freep) char **words = assignment_split(value ?: text), **again = NULL;
+        for (char **w = words; w && *w; w++)
+                if (strpbrk(*w, "\n\r"))                /* nodestrap writes none, and a word of kubelet's has none */
+                        return;
+        _cleanup_(freep) char *joined = assignment_join(words), *line = xasprintf("A=%s\n", joined);
+        _cleanup_(freep) char *back = assignment_in_environment(line, "A");
+        again = assignment_split(back);
+        if (strv_length(words) != strv_length(again))
+                abort();
+        for (size_t i = 0; i < strv_length(words); i++)
+                if (!streq(words[i], again[i]))
+                        abort();
+}
 
+static void as_unit(const char *text) {
+        _cleanup_(freep) char *what = assignment_in_unit(text, "Mount", "What");
+        if (what && (strpbrk(what, "\n\r") || !strstr(text, "[Mount]") || !strstr(text, "What")))
+                abort();
+}
+
+static void as_shell(const char *text) {
+        _cleanup_(freep) char *value = NULL, *again = NULL;
+        int r = assignment_in_shell(text, "MIG_PARTITION", &value);
         if (r < 0 ? r != -EINVAL || value : value && (!*value || strchr(value, '\n') || !strstr(text, "MIG_PARTITION=")))
                 abort();
-        if (value && !strchr(value, '\'')) {    /* what was read can be written and read again */
-                _cleanup_(freep) char *line = xasprintf("MIG_PARTITION='%s'\n", value);
-                if (assignment_find(line, "MIG_PARTITION", &again) < 0 || !streq(again, value))
-                        abort();
-        }
+        if (!value || strchr(value, '\''))
+                return;
+        _cleanup_(freep) char *line = xasprintf("MIG_PARTITION='%s'\n", value);
+        if (assignment_in_shell(line, "MIG_PARTITION", &again) < 0 || !streq(again, value))
+                abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(freep) char *text = xmemdup(data, size);
+        as_environment(text);
+        as_unit(text);
+        as_shell(text);
         return 0;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The quoting is proved against systemd's own parsers in tests/check/environment.sh; here is what it looks like. */
 #include "sample.h"
 
 static char *words(const char *flag) {
@@ -34,74 +33,6 @@ TEST(flags_keep_what_nodeadm_s_users_mean) {
                 _cleanup_(freep) char *got = words(cases[i].flag);
                 ASSERT_STREQ(got, cases[i].words);
         }
-}
-
-TEST(words_for_the_environment_file) {
-        static const struct { const char *words[4], *text; } cases[] = {
-                { { "--a=b", "--c=%d$e" },      "--a=b --c=%d$e" },
-                { { "--a=b c" },                "\"--a=b\\\\ c\"" },
-                { { "--a=\"b" },                "\"--a=\\\\\\\"b\"" },
-                { { "--a=b\\" },                "\"--a=b\\\\\\\\\"" },
-                { { "--a=`b", "c d" },          "\"--a=\\`b c\\\\ d\"" },
-                { { "" },                       "\"\\\"\\\"\"" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *text = systemd_quote_words((char *const *)cases[i].words);
-                ASSERT_STREQ(text, cases[i].text);
-        }
-}
-
-TEST(the_value_of_an_environment_file) {
-        static const struct { const char *text, *value; } cases[] = {
-                { "A=b",                                "b" },
-                { "B=1\n A = b c \t\n",                 "b c" },
-                { "A=1\nA=2\nAB=3",                     "2" },
-                { "A=",                                 "" },
-                { "A=1\nA=\n",                          "" },
-                { "B=A=1",                              NULL },
-                { "# A=1\n;A=2\n",                      NULL },
-                { "# \\\nA=1\nB=2",                     NULL },                 /* a comment goes on behind a backslash */
-                { "export A=1",                         NULL },
-                { "A\nB=2",                             NULL },
-                { "A='b \\ \"'c",                       "b \\ \"c" },
-                { "A=\"b\\\"\\$\\q\\\nc\"  d  ",         "b\"$\\qcd" },
-                { "A=\"b\nB=c\"",                       "b\nB=c" },
-                { "A=b\"c'",                            "b\"c'" },
-                { "A=b\\ \\\\ \\\nc\\ ",               "b \\ c " },
-                { "A=\"open",                           "open" },
-                { "A=\\",                               "" },
-                { "",                                   NULL },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *got = systemd_environment_value(cases[i].text, "A");
-                if (cases[i].value)
-                        ASSERT_STREQ(got, cases[i].value);
-                else
-                        ASSERT_TRUE(!got);
-        }
-}
-
-TEST(the_words_of_a_value) {
-        static const struct { const char *value, *words; } cases[] = {
-                { " a  b\tc\n",          "a|b|c" },
-                { "a\\ b 'c d'\"e f\"g",  "a b|c de fg" },
-                { "'a\\'b' \"\"",         "a'b|" },
-                { "\"a 'b\" it\\'s",      "a 'b|it's" },
-                { "'open c",             "open c" },
-                { "a\\",                 "a" },
-                { " ",                   "" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(strv_freep) char **w = systemd_split_words(cases[i].value);
-                _cleanup_(freep) char *got = strv_join(w, "|");
-                ASSERT_STREQ(got, cases[i].words);
-        }
-}
-
-TEST(assignments_for_units) {
-        _cleanup_(freep) char *plain = systemd_quote_assignment("A", "b c"), *nasty = systemd_quote_assignment("A", "\"%n\\$x'");
-        ASSERT_STREQ(plain, "\"A=b c\"");
-        ASSERT_STREQ(nasty, "\"A=\\\"%%n\\\\$x'\"");
 }
 
 TEST(drop_ins) {

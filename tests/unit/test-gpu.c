@@ -143,35 +143,4 @@ TEST(a_word_of_vital_product_data) {
         }
 }
 
-/* ---- /etc/default ---- */
-
-TEST(assignments) {
-        static const struct { const char *text, *value; } cases[] = {
-                { "", NULL }, { "B=1", NULL }, { "AA=1\nA B=2\n", NULL }, { "#A=1\n # A=2\n", NULL }, { "A=\nB=1", NULL }, { "A=''", NULL },
-                { "A=1", "1" }, { "A=1\n", "1" }, { "A=1\r\n", "1" }, { " \tA=1 \t# why\n", "1" }, { "A=1\nA=2\n", "2" },
-                { "A=1\nA=\n", NULL }, { "export A=1", "1" }, { "export\t A=1", "1" }, { "exportA=1", NULL },
-                { "A='1 2'", "1 2" }, { "A=\"1,2\"", "1,2" }, { "A=1'2'\"3\"4", "1234" }, { "A='$x`\\'", "$x`\\" }, { "A=1#2", "1#2" },
-                { "A=19,19,14+me\n", "19,19,14+me" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(freep) char *value = NULL;
-                if (assignment_find(cases[i].text, "A", &value) < 0)
-                        FAIL("\"%s\" is refused", cases[i].text);
-                if (cases[i].value)
-                        ASSERT_STREQ(value, cases[i].value);
-                else
-                        ASSERT_TRUE(!value);
-        }
-}
-
-TEST(assignments_that_only_a_shell_understands) {
-        static const char *const cases[] = { "A=$B", "A=\"$B\"", "A=`x`", "A=$(x)", "A=1 2", "A=1; B=2", "A='1", "A=\"1\n2\"", "A=1\\\n2", "A=1 && x",
-                                             "A=(1 2)", "A=1>x" };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                char *value = NULL;
-                ASSERT_ERROR(assignment_find(cases[i], "A", &value), EINVAL);
-                ASSERT_TRUE(!value);
-        }
-}
-
 TEST_MAIN

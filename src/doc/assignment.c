@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lines of KEY=value → the value of one key, words → such a value. As systemd 252 of Amazon Linux 2023 does
+ * it, and 257: systemd:src/basic/env-file.c:parse_env_file_internal() for EnvironmentFile=,
+ * systemd:src/shared/conf-parser.c:config_parse() for units, systemd:src/basic/extract-word.c for what
+ * becomes of $NAME; and as a POSIX shell does it for /etc/default. People write such files by hand. */
+#include "doc/assignment.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define BLANKS   " \t"
+#define NEWLINES "\n\r"
+#define SPACE    BLANKS NEWLINES
+
+/* In what the three kinds of files differ. */
+typedef struct Syntax {
+        const char *comments;           /* any of them begins one, where a name could */
+        const char *continues;          /* what lets a comment go on behind the line's end */
+        const char *before_equals;      /* what may stand between name and "=" */
+        const char *prefix;             /* a word that may stand before the name, or NULL */
+        /* From behind the "=" to the end of what belongs to it; NULL: refused. */
+        const char *(*read)(const char *p, Text *value);
+} Syntax;
+
+static bool is_one_of(char c, const char *set) {
+        return c && strchr(set, c);
+}
+
+/* ---- values ---- */
+
+/* From behind the quote to behind its partner, over lines; in double quotes a backslash takes the shell's
+ * four and line ends. */
+static const char *quoted_read(const char *p, char quote, Text *value) {
+        for (; *p && *p != quote; p++)
+                if (quote == '"' && *p == '\\' && p[1]) {
+                        p++;
+                        if (!is_one_of(*p, "\"\\`$\n"))
+                                text_add(value, "\\");
+                        if (*p != '\n')
+                                text_add_bytes(value, p, 1);
+                } else
+                        text_add_bytes(value, p, 1);
+        return *p ? p + 1 : p;
+}
+
+/* To the end of the line; quotes in it are data. A backslash takes the next character, or goes on behind the
+ * line's end. Blanks at the end do not count, unless escaped. */
+static const char *bare_read(const char *p, Text *value) {
+        size_t keep = value->size;
+        for (; *p && !is_one_of(*p, NEWLINES); p++) {
+                bool escaped = *p == '\\';
+                p += escaped;
+                if (!*p)
+                        break;
+                if (!escaped || !is_one_of(*p, NEWLINES))
+                        text_add_bytes(value, p, 1);
+                if (escaped || !is_one_of(*p, BLANKS))
+                        keep = value->size;
+        }
+        value->size = keep;
+        if (value->data)
+                value->data[keep] = 0;
+        return p;
+}
+
+/* Of EnvironmentFile=. Quoted parts may follow each other; what is not quoted takes all that is left of the
+ * line, "#" too. */
+static const char *environment_read(const char *p, Text *value) {
+        for (;;) {
+                p += strspn(p, BLANKS);
+                if (!is_one_of(*p, "'\""))
+                        return bare_read(p, value);
+                p = quoted_read(p + 1, *p, value);
+        }
+}
+
+/* Of a unit: all that is left of the line, without blanks around it. */
+static const char *line_read(const char *p, Text *value) {
+        p += strspn(p, BLANKS);
+        const char *end = p + strcspn(p, NEWLINES);
+        size_t n = (size_t)(end - p);
+        while (n > 0 && is_one_of(p[n - 1], BLANKS))
+                n--;
+        text_add_bytes(value, p, n);
+        return end;
+}
+
+/* What a shell would expand, or take for the end of the command. */
+static bool is_for_shells(char c, char quote) {
+        return is_one_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
+}
+
+/* Up to the next blank outside of quotes; plain: up to what only a shell understands, too. ret_quote is the
+ * one that is still open. */
+static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
+        char quote = 0;
+        for (; *p && (quote || !is_one_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
+                if (!plain && *p == '\\') {
+                        if (p[1])
+                                text_add_bytes(word, ++p, 1);
+                } else if (quote ? *p == quote : is_one_of(*p, "'\""))
+                        quote = quote ? 0 : *p;
+                else
+                        text_add_bytes(word, p, 1);
+        *ret_quote = quote;
+        return p;
+}
+
+/* Of a shell: one word, and behind it nothing but a comment. */
+static const char *shell_read(const char *p, Text *value) {
+        char quote;
+        p = word_read(p, true, value, &quote);
+        p += strspn(p, BLANKS "\r");
+        return quote || (*p && !is_one_of(*p, "#\n")) ? NULL : p;
+}
+
+/* ---- files ---- */
+
+static const Syntax environment_syntax = {
+        .comments = "#;", .continues = "\\", .before_equals = BLANKS, .read = environment_read
+};
+static const Syntax unit_syntax = { .before_equals = BLANKS, .read = line_read };
+static const Syntax shell_syntax = {
+        .comments = "#", .before_equals = "", .prefix = "export", .read = shell_read
+};
+
+static const char *comment_skip(const char *p, const Syntax *s) {
+        for (; *p && !is_one_of(*p, NEWLINES); p++)
+                if (s->continues && is_one_of(*p, s->continues) && p[1])
+                        p++;
+        return p;
+}
+
+static const char *prefix_skip(const char *p, const char *prefix) {
+        size_t n = prefix && startswith(p, prefix) ? strlen(prefix) : 0;
+        size_t blanks = strspn(p + n, BLANKS);
+        return n > 0 && blanks > 0 ? p + n + blanks : p;
+}
+
+static bool name_is(const Syntax *s, const char *line, size_t n, const char *name) {
+        while (n > 0 && is_one_of(line[n - 1], s->before_equals))
+                n--;
+        return n == strlen(name) && strncmp(line, name, n) == 0;
+}
+
+/* -EINVAL where the value is refused; that of another name may be what it likes. */
+static int find(const char *text, const Syntax *s, const char *name, char **ret) {
+        _cleanup_(freep) char *found = NULL;
+        for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
+                if (s->comments && is_one_of(*p, s->comments)) {
+                        p = comment_skip(p, s);
+                        continue;
+                }
+                p = prefix_skip(p, s->prefix);
+                size_t n = strcspn(p, "=" NEWLINES);
+                if (p[n] != '=') {
+                        p += n;
+                        continue;
+                }
+                _cleanup_(text_done) Text value = {};
+                const char *end = s->read(p + n + 1, &value);
+                if (name_is(s, p, n, name)) {
+                        if (!end)
+                                return -EINVAL;
+                        free(found);
+                        found = text_take(&value);
+                }
+                p = end ?: p + strcspn(p, NEWLINES);
+        }
+        *ret = TAKE_PTR(found);
+        return 0;
+}
+
+char *assignment_in_environment(const char *text, const char *name) {
+        char *value = NULL;
+        (void)!find(text, &environment_syntax, name, &value);
+        return value;
+}
+
+/* Does the line end in a backslash that nothing escapes? */
+static bool goes_on(const char *line, size_t n) {
+        size_t backslashes = 0;
+        while (backslashes < n && line[n - 1 - backslashes] == '\\')
+                backslashes++;
+        return backslashes % 2 == 1;
+}
+
+/* The lines of one section without comments; where a line goes on there is a blank instead of the
+ * backslash. */
+static char *section_read(const char *text, const char *section) {
+        _cleanup_(freep) char *header = xasprintf("[%s]", section);
+        Text lines = {};
+        bool inside = false, continued = false;
+        for (const char *p = text; *p; p += strspn(p, "\r") + (p[strspn(p, "\r")] == '\n')) {
+                p += strspn(p, BLANKS);
+                size_t n = strcspn(p, NEWLINES);
+                if (!is_one_of(*p, "#;")) {
+                        if (*p == '[' && !continued)
+                                inside = startswith(p, header);
+                        continued = goes_on(p, n);
+                        if (inside) {
+                                text_add_bytes(&lines, p, n - continued);
+                                text_add(&lines, continued ? " " : "\n");
+                        }
+                }
+                p += n;
+        }
+        return text_take(&lines);
+}
+
+char *assignment_in_unit(const char *text, const char *section, const char *name) {
+        _cleanup_(freep) char *lines = section_read(text, section);
+        char *value = NULL;
+        (void)!find(lines, &unit_syntax, name, &value);
+        return value;
+}
+
+int assignment_in_shell(const char *text, const char *name, char **ret) {
+        _cleanup_(freep) char *value = NULL;
+        int r = find(text, &shell_syntax, name, &value);
+        if (r >= 0)
+                *ret = value && *value ? TAKE_PTR(value) : NULL;
+        return r;
+}
+
+/* ---- words ---- */
+
+char **assignment_split(const char *value) {
+        char **words = NULL, quote;
+        for (const char *p = value + strspn(value, SPACE); *p; p += strspn(p, SPACE)) {
+                Text word = {};
+                p = word_read(p, false, &word, &quote);
+                strv_push(&words, text_take(&word));
+        }
+        return words;
+}
+
+static void add_escaped(Text *t, const char *text, const char *escaped) {
+        for (const char *p = text; *p; p++) {
+                if (strchr(escaped, *p))
+                        text_add(t, "\\");
+                text_add_bytes(t, p, 1);
+        }
+}
+
+/* Plain where it can be, since people grep and patch this line; else in double quotes, inside which the
+ * shell's four need a backslash. */
+char *assignment_join(char *const *words) {
+        _cleanup_(text_done) Text plain = {};
+        for (char *const *w = words; w && *w; w++) {
+                text_add(&plain, "%s%s", w == words ? "" : " ", **w ? "" : "\"\"");
+                add_escaped(&plain, *w, " \t\"'\\");
+        }
+        const char *value = plain.data ?: "";
+        if (!strpbrk(value, "\\\"'"))
+                return xstrdup(value);
+        Text quoted = {};
+        text_add(&quoted, "\"");
+        add_escaped(&quoted, value, "\"\\`$");
+        text_add(&quoted, "\"");
+        return text_take(&quoted);
+}
+
+/* C escapes, and then %-specifiers (systemd.unit(5)). */
+char *assignment_quote(const char *name, const char *value) {
+        Text t = {};
+        text_add(&t, "\"%s=", name);
+        for (const char *p = value; *p; p++) {
+                text_add(&t, "%s", *p == '%' ? "%" : strchr("\"\\", *p) ? "\\" : "");
+                text_add_bytes(&t, p, 1);
+        }
+        text_add(&t, "\"");
+        return text_take(&t);
+}

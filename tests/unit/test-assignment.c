@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * KEY=value as systemd and shells read it. The quoting is proved against systemd's own parsers in
+ * tests/check/environment.sh; here is what it looks like. */
+#include "base/str.h"
+#include "doc/assignment.h"
+#include "test.h"
+
+/* ---- EnvironmentFile= ---- */
+
+TEST(the_value_of_an_environment_file) {
+        static const struct { const char *text, *value; } cases[] = {
+                { "A=b",                                "b" },
+                { "B=1\n A = b c \t\n",                 "b c" },
+                { "A=1\nA=2\nAB=3",                     "2" },
+                { "A=",                                 "" },
+                { "A=1\nA=\n",                          "" },
+                { "B=A=1",                              NULL },
+                { "# A=1\n;A=2\n",                      NULL },
+                { "# \\\nA=1\nB=2",                     NULL },                 /* a comment goes on behind a backslash */
+                { "export A=1",                         NULL },
+                { "A\nB=2",                             NULL },
+                { "A='b \\ \"'c",                       "b \\ \"c" },
+                { "A=\"b\\\"\\$\\q\\\nc\"  d  ",         "b\"$\\qcd" },
+                { "A=\"b\nB=c\"",                       "b\nB=c" },
+                { "A=b\"c'",                            "b\"c'" },
+                { "A=b\\ \\\\ \\\nc\\ ",               "b \\ c " },
+                { "A=\"open",                           "open" },
+                { "A=\\",                               "" },
+                { "",                                   NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *got = assignment_in_environment(cases[i].text, "A");
+                if (cases[i].value)
+                        ASSERT_STREQ(got, cases[i].value);
+                else
+                        ASSERT_TRUE(!got);
+        }
+}
+
+TEST(the_words_of_a_value) {
+        static const struct { const char *value, *words; } cases[] = {
+                { " a  b\tc\n",          "a|b|c" },
+                { "a\\ b 'c d'\"e f\"g",  "a b|c de fg" },
+                { "'a\\'b' \"\"",         "a'b|" },
+                { "\"a 'b\" it\\'s",      "a 'b|it's" },
+                { "'open c",             "open c" },
+                { "a\\",                 "a" },
+                { " ",                   "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(strv_freep) char **w = assignment_split(cases[i].value);
+                _cleanup_(freep) char *got = strv_join(w, "|");
+                ASSERT_STREQ(got, cases[i].words);
+        }
+}
+
+TEST(words_for_the_environment_file) {
+        static const struct { const char *words[4], *text; } cases[] = {
+                { { "--a=b", "--c=%d$e" },      "--a=b --c=%d$e" },
+                { { "--a=b c" },                "\"--a=b\\\\ c\"" },
+                { { "--a=\"b" },                "\"--a=\\\\\\\"b\"" },
+                { { "--a=b\\" },                "\"--a=b\\\\\\\\\"" },
+                { { "--a=`b", "c d" },          "\"--a=\\`b c\\\\ d\"" },
+                { { "" },                       "\"\\\"\\\"\"" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = assignment_join((char *const *)cases[i].words);
+                ASSERT_STREQ(text, cases[i].text);
+        }
+}
+
+/* ---- units ---- */
+
+TEST(the_settings_of_a_unit) {
+        static const struct { const char *text, *value; } cases[] = {
+                { "[S]\nA=1\n", "1" }, { "[S]\n A =\t1 2 \r\n", "1 2" }, { "[S]\nA=1\nA=2", "2" },
+                { "[S]\nA=1\nA=\n", "" }, { "[S]\nA=\"1\" #2\n", "\"1\" #2" },
+                { "A=1", NULL }, { "[T]\nA=1\n[S]\nB=2\n[T]\nA=3", NULL }, { "[T]\nA=1\n[S]\nA=2\n[T]\nA=3", "2" },
+                { "[S]\n#A=1\n;A=2\n", NULL }, { "[S]\nB=1 \\\n A=2\n", NULL }, { "[S]\n# \\\nA=1\n", "1" },
+                { "[S]\nA=1\\\n  2\\\n# why\n  3\n", "1 2 3" }, { "[S]\nA=1\\\\\nB=2", "1\\\\" },
+                { "[S]\nA=1 \\\n\nB=2", "1" }, { "[S]\nB=\\\n[T]\nA=1", "1" }, { "[S]\nA\n=1", NULL }, { "", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *got = assignment_in_unit(cases[i].text, "S", "A");
+                if (cases[i].value ? !got || !streq(got, cases[i].value) : got != NULL)
+                        FAIL("case %zu: \"%s\"", i, got ?: "(none)");
+        }
+}
+
+TEST(assignments_for_units) {
+        _cleanup_(freep) char *plain = assignment_quote("A", "b c"), *nasty = assignment_quote("A", "\"%n\\$x'");
+        ASSERT_STREQ(plain, "\"A=b c\"");
+        ASSERT_STREQ(nasty, "\"A=\\\"%%n\\\\$x'\"");
+}
+
+/* ---- /etc/default ---- */
+
+TEST(assignments) {
+        static const struct { const char *text, *value; } cases[] = {
+                { "", NULL }, { "B=1", NULL }, { "AA=1\nA B=2\n", NULL }, { "#A=1\n # A=2\n", NULL }, { "A=\nB=1", NULL }, { "A=''", NULL },
+                { "A=1", "1" }, { "A=1\n", "1" }, { "A=1\r\n", "1" }, { " \tA=1 \t# why\n", "1" }, { "A=1\nA=2\n", "2" },
+                { "A=1\nA=\n", NULL }, { "export A=1", "1" }, { "export\t A=1", "1" }, { "exportA=1", NULL },
+                { "A='1 2'", "1 2" }, { "A=\"1,2\"", "1,2" }, { "A=1'2'\"3\"4", "1234" }, { "A='$x`\\'", "$x`\\" }, { "A=1#2", "1#2" },
+                { "A=19,19,14+me\n", "19,19,14+me" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *value = NULL;
+                if (assignment_in_shell(cases[i].text, "A", &value) < 0)
+                        FAIL("\"%s\" is refused", cases[i].text);
+                if (cases[i].value)
+                        ASSERT_STREQ(value, cases[i].value);
+                else
+                        ASSERT_TRUE(!value);
+        }
+}
+
+TEST(assignments_that_only_a_shell_understands) {
+        static const char *const cases[] = { "A=$B", "A=\"$B\"", "A=`x`", "A=$(x)", "A=1 2", "A=1; B=2", "A='1", "A=\"1\n2\"", "A=1\\\n2", "A=1 && x",
+                                             "A=(1 2)", "A=1>x" };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char *value = NULL;
+                ASSERT_ERROR(assignment_in_shell(cases[i], "A", &value), EINVAL);
+                ASSERT_TRUE(!value);
+        }
+}
+
+TEST_MAIN
