@@ -3,14 +3,15 @@
  * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed that
  * since init wrote it. */
 #include "base/str.h"
+#include "doc/assignment.h"
 #include "doc/doc.h"
 #include "kube/kube.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 
 #define ENVIRONMENT "/etc/eks/kubelet/environment"
+#define ARGUMENTS   "NODEADM_KUBELET_ARGS"
 #define OVERRIDE    "--hostname-override"
 #define FILE_MAX    (1u << 20)
 
@@ -151,37 +152,37 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                           kubeconfigs[0]);
 }
 
-/* The value of the last such flag counts, and a name needs no quotes: letters, digits, dots and hyphens. */
+/* The last --hostname-override of kubelet's arguments, as systemd reads them; NULL where there is none, or an
+ * empty one. */
 static char *find_override(const char *text) {
-        char *name = NULL;
-        for (const char *p = text; (p = strstr(p, OVERRIDE)); ) {
-                p += strlen(OVERRIDE);
-                if (*p != '=' && *p != ' ')
-                        continue;
-                size_t n = 0;
-                for (p++; isalnum((unsigned char)p[n]) || strchr(".-", p[n] ?: ' '); n++)
-                        ;
-                free(name);
-                name = n > 0 ? xstrndup(p, n) : NULL;
-        }
-        return name;
+        _cleanup_(freep) char *value = assignment_in_environment(text, ARGUMENTS);
+        _cleanup_(strv_freep) char **words = assignment_split(value ?: "");
+        const char *name = NULL;
+        for (char **w = words; w && *w; w++)
+                if (startswith(*w, OVERRIDE "="))
+                        name = *w + strlen(OVERRIDE "=");
+                else if (streq(*w, OVERRIDE) && w[1])
+                        name = *++w;
+        return name && *name ? xstrdup(name) : NULL;
 }
 
-/* As kubelet does: the flag, else the host name; always in small letters (kubernetes: component-helpers,
- * GetHostname()). */
+/* As kubelet does: the flag, else the host name; always in small letters (kubernetes/kubernetes
+ * staging/src/k8s.io/component-helpers/node/util/hostname.go: GetHostname()). */
 static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
         _cleanup_(freep) char *text = NULL, *name = NULL;
-        int r = root_read(root, ENVIRONMENT, FILE_MAX, &text, NULL);
-        if (r >= 0)
+        if (root_read(root, ENVIRONMENT, FILE_MAX, &text, NULL) >= 0)
                 name = find_override(text);
+        bool given = name;
         if (!name && root_read_line(root, "/proc/sys/kernel/hostname", &name) < 0)
                 return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
                                   ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
                                               "machine has no host name; run nodestrap init");
         if (name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")])
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  "this machine's host name cannot be the name of a Node; " ENVIRONMENT
-                                  " should name it (" OVERRIDE "): run nodestrap init");
+                                  given ? ENVIRONMENT " names this node (" OVERRIDE ") with characters that "
+                                                      "no name of a Node can have: correct it"
+                                        : "this machine's host name cannot be the name of a Node; " ENVIRONMENT
+                                          " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;
 }

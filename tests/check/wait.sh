@@ -279,6 +279,10 @@ named last 'NODEADM_KUBELET_ARGS="--hostname-override=a --node-labels=x=\"y z\" 
 ok "the last --hostname-override counts, in small letters" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
 named words 'NODEADM_KUBELET_ARGS=--hostname-override my.node --v=2'
 ok "also as two words" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
+named quoted "NODEADM_KUBELET_ARGS=--v=2 --hostname-override='my.node'"
+ok "in quotes" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
+named commented $'NODEADM_KUBELET_ARGS=--hostname-override=my.node\n# NODEADM_KUBELET_ARGS=--hostname-override=old.node'
+ok "not in a comment" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
 named host 'NODEADM_KUBELET_ARGS=--v=2'
 ok "without it, the host's name" eval 'exits 0 && saw "metadata.name%3Dhost.example&"'
 

@@ -96,6 +96,87 @@ TEST(status_messages) {
         }
 }
 
+/* ---- the name of the Node ---- */
+
+/* All that counts of a kubeconfig here. */
+static const char kubeconfig[] =
+        "current-context: k\ncontexts: [{name: k, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: \"https://kube.example\","
+        " certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t}}]\n"
+        "users: [{name: u, user: {exec: {args: [--cluster-name, training]}}}]\n";
+
+static void remove_files(const char *dir) {
+        static const char *const files[] = { "/var/lib/kubelet/kubeconfig", "/etc/eks/kubelet/environment",
+                                             "/proc/sys/kernel/hostname" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s%s", dir, files[i]);
+                ASSERT_EQ(unlink(path), 0);
+                while (strlen(path) > strlen(dir) + 1) {        /* directories, unless others use them */
+                        *strrchr(path, '/') = 0;
+                        rmdir(path);
+                }
+        }
+}
+
+TEST(node_names) {
+        static const struct { const char *environment, *node; } cases[] = {
+                { "NODEADM_KUBELET_ARGS=--v=2\n", "host.example" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=My.Node --v=2\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override my.node\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=a --hostname-override=b\n", "b" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=a\nNODEADM_KUBELET_ARGS=--hostname-override=b\n", "b" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=a --hostname-override=\n", "host.example" },
+                { "NODEADM_KUBELET_ARGS='--hostname-override=my.node'\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=\"--v=2 --hostname-override=\\\"my.node\\\"\"\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override='my.node'\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override \"my.node\"\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--v=2 \\\n--hostname-override=my.node\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--hostname-override=my.node\n#NODEADM_KUBELET_ARGS=--hostname-override=old\n", "my.node" },
+                { "NODEADM_KUBELET_ARGS=--v=2\n; was --hostname-override=old\n", "host.example" },
+                { "NODEADM_KUBELET_ARGS=--v=2\nOLD_ARGS=--hostname-override=old\n", "host.example" },
+                { "NODEADM_KUBELET_ARGS=--node-labels=\"a=--hostname-override=b c\"\n", "host.example" },
+        };
+        char dir[] = "/tmp/test-kube-XXXXXX";
+        _cleanup_(root_freep) Root *root = NULL;
+        ASSERT_TRUE(mkdtemp(dir));
+        ASSERT_OK(root_new(dir, &root));
+        ASSERT_OK(root_replace_volatile(root, "/var/lib/kubelet/kubeconfig", kubeconfig, strlen(kubeconfig), 0600));
+        ASSERT_OK(root_replace_volatile(root, "/proc/sys/kernel/hostname", "host.example\n", 13, 0600));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *text = cases[i].environment;
+                _cleanup_(kube_access_done) KubeAccess a = {};
+                Diag diag = {};
+                ASSERT_OK(root_replace_volatile(root, "/etc/eks/kubelet/environment", text, strlen(text), 0600));
+                if (kube_access_read(root, &a, &diag) < 0 || !streq(a.node, cases[i].node))
+                        FAIL("case %zu: %s: %s", i, text, a.node ?: diag.items[0].text);
+                diag_done(&diag);
+        }
+        remove_files(dir);
+}
+
+TEST(names_that_no_node_can_have) {
+        static const struct { const char *environment, *words; } cases[] = {
+                { "NODEADM_KUBELET_ARGS=--hostname-override=my_node\n", "/etc/eks/kubelet/environment names this node" },
+                { "NODEADM_KUBELET_ARGS=--v=2\n", "this machine's host name" },
+        };
+        char dir[] = "/tmp/test-kube-XXXXXX";
+        _cleanup_(root_freep) Root *root = NULL;
+        ASSERT_TRUE(mkdtemp(dir));
+        ASSERT_OK(root_new(dir, &root));
+        ASSERT_OK(root_replace_volatile(root, "/var/lib/kubelet/kubeconfig", kubeconfig, strlen(kubeconfig), 0600));
+        ASSERT_OK(root_replace_volatile(root, "/proc/sys/kernel/hostname", "my_host\n", 8, 0600));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *text = cases[i].environment;
+                _cleanup_(kube_access_done) KubeAccess a = {};
+                Diag diag = {};
+                ASSERT_OK(root_replace_volatile(root, "/etc/eks/kubelet/environment", text, strlen(text), 0600));
+                ASSERT_ERROR(kube_access_read(root, &a, &diag), EINVAL);
+                ASSERT_CONTAINS(diag.items[0].text, cases[i].words);
+                diag_done(&diag);
+        }
+        remove_files(dir);
+}
+
 /* ---- failures ---- */
 
 static char *nobody(_unused_ void *user) {
