@@ -68,18 +68,18 @@ static char *find_principal(void *user) {
 }
 
 /* Nothing says how to reach a cluster. */
-static void take_refusal(const Diag *diag, KubeOutcome *outcome) {
+static void take_refusal(const Diag *diag, JoinOutcome *outcome) {
         const Diagnostic *error = diag_first_error(diag);
         outcome->cause = error ? error->cause : CAUSE_INTERNAL;
         outcome->text = error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
 }
 
-static void join_as_instance(const Root *root, KubeGoal goal, uint64_t deadline_usec, JoinReport *ret) {
+static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_usec, JoinReport *ret) {
         Diag diag = {};
         if (kube_access_read(root, &ret->access, &diag) >= 0) {
                 Identity identity = { &ret->access, deadline_usec };
                 KubeIdentity kube = { &identity, get_token, find_principal };
-                kube_wait(root, &ret->access, &kube, goal, deadline_usec, &ret->outcome);
+                join_wait(root, &ret->access, &kube, goal, deadline_usec, &ret->outcome);
         } else
                 take_refusal(&diag, &ret->outcome);
         diag_done(&diag);
@@ -87,7 +87,7 @@ static void join_as_instance(const Root *root, KubeGoal goal, uint64_t deadline_
 
 int command_wait(Run *run) {
         const Options *o = &run->options;
-        _cleanup_(join_report_done) JoinReport join = { .goal = (KubeGoal)kube_goal_from_string(o->goal),
+        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)join_goal_from_string(o->goal),
                                                         .begin_usec = run->begin_usec };
         stop_catch();
         join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);

@@ -28,18 +28,18 @@ typedef struct KubeIdentity {
                                                                  * for a message; NULL: not known */
 } KubeIdentity;
 
-typedef enum KubeGoal { KUBE_REGISTERED, KUBE_READY, _KUBE_GOAL_MAX, _KUBE_GOAL_INVALID = -22 } KubeGoal;
-DECLARE_STRING_TABLE(kube_goal, KubeGoal);
+typedef enum JoinGoal { JOIN_REGISTERED, JOIN_READY, _JOIN_GOAL_MAX, _JOIN_GOAL_INVALID = -22 } JoinGoal;
+DECLARE_STRING_TABLE(join_goal, JoinGoal);
 
-typedef struct KubeOutcome {
+typedef struct JoinOutcome {
         Cause cause;                    /* CAUSE_NONE: the goal is reached */
         char *text;                     /* else one sentence: what, where, why, what next; */
         char **details;                 /* and kubelet's last lines, where they may tell more */
         uint64_t registered_usec, ready_usec;   /* since the kernel started (CLOCK_MONOTONIC); 0: not known */
         unsigned requests;
-} KubeOutcome;
-void kube_outcome_done(KubeOutcome *o);
+} JoinOutcome;
+void join_outcome_done(JoinOutcome *o);
 /* Until the goal is reached, the deadline (now_usec()) passes, or a signal asks to stop. The API server is
  * not polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
-_nonnull_ void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity,
-                         KubeGoal goal, uint64_t deadline_usec, KubeOutcome *ret);
+_nonnull_ void join_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity,
+                         JoinGoal goal, uint64_t deadline_usec, JoinOutcome *ret);

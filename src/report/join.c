@@ -20,7 +20,7 @@
 
 void join_report_done(JoinReport *j) {
         kube_access_done(&j->access);
-        kube_outcome_done(&j->outcome);
+        join_outcome_done(&j->outcome);
         *j = (JoinReport){};
 }
 
@@ -55,7 +55,7 @@ static json_t *join_json(const Root *root, const JoinReport *join, const Verdict
         json_object_set_new(joined, "bootId", text_json(boot_id ?: ""));
         verdict_put(joined, v, plan_id);
         json_object_set_new(joined, "details", details);
-        json_object_set_new(joined, "for", json_string(kube_goal_to_string(join->goal)));
+        json_object_set_new(joined, "for", json_string(join_goal_to_string(join->goal)));
         json_object_set_new(joined, "node", text_json(a->node));
         json_object_set_new(joined, "cluster", text_json(a->cluster));
         json_object_set_new(joined, "server", text_json(a->server));
@@ -119,7 +119,7 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const json
         _cleanup_(freep) char *times = times_text(joined, "sentence");
         return xasprintf("nodestrap: ok: Node %s of cluster %s is %s: %s after the kernel started (%u "
                          "request%s, %.2f s)",
-                         join->access.node, join->access.cluster, kube_goal_to_string(join->goal), times,
+                         join->access.node, join->access.cluster, join_goal_to_string(join->goal), times,
                          join->outcome.requests, join->outcome.requests == 1 ? "" : "s", seconds);
 }
 
@@ -138,7 +138,7 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
 }
 
 ExitCode report_join(const Root *root, const JoinReport *join) {
-        const KubeOutcome *o = &join->outcome;
+        const JoinOutcome *o = &join->outcome;
         Verdict v = { .word = o->cause == CAUSE_NONE ? "ok" : "failed", .code = cause_word(o->cause),
                       .exit_code = cause_exit_code(o->cause), .step = "join", .text = o->text };
         _cleanup_(freep) char *plan_id = status_plan_id(root);

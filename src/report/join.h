@@ -8,8 +8,8 @@
 
 typedef struct JoinReport {
         KubeAccess access;              /* empty where nothing says how to reach a cluster */
-        KubeGoal goal;
-        KubeOutcome outcome;
+        JoinGoal goal;
+        JoinOutcome outcome;
         uint64_t begin_usec, end_usec;  /* CLOCK_MONOTONIC */
 } JoinReport;
 void join_report_done(JoinReport *j);

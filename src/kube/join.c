@@ -20,15 +20,15 @@
 #define CONDITION_MAX  400                      /* characters of what a condition says */
 #define SHORT_USEC     (2 * USEC_PER_SEC)       /* a watch that ends so soon counts as a failure */
 
-DEFINE_STRING_TABLE(kube_goal, KubeGoal, "registered", "ready")
+DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready")
 
-typedef struct Wait {
+typedef struct Watch {
         const Root *root;
         const KubeAccess *access;
         const KubeIdentity *identity;
-        KubeGoal goal;
+        JoinGoal goal;
         uint64_t deadline_usec;
-        KubeOutcome *outcome;
+        JoinOutcome *outcome;
         KubeApi *api;
         char *token;
         uint64_t token_usec;            /* when it was made */
@@ -36,22 +36,22 @@ typedef struct Wait {
         bool seen;                      /* an event of this watch has come */
         const KubeReply *reply;         /* of the watch that runs */
         char *event_error;              /* what an event of type ERROR says, or what was wrong with one */
-} Wait;
+} Watch;
 
-void kube_outcome_done(KubeOutcome *o) {
+void join_outcome_done(JoinOutcome *o) {
         free(o->text);
         strv_free(o->details);
-        *o = (KubeOutcome){};
+        *o = (JoinOutcome){};
 }
 
-static void drop_token(Wait *w) {
+static void drop_token(Watch *w) {
         if (w->token)
                 explicit_bzero(w->token, strlen(w->token));
         free(w->token);
         w->token = NULL;
 }
 
-static void wait_done(Wait *w) {
+static void watch_done(Watch *w) {
         drop_token(w);
         kube_node_done(&w->node);
         kube_api_free(w->api);
@@ -60,13 +60,13 @@ static void wait_done(Wait *w) {
 
 /* ---- what stands in the way ---- */
 
-static bool is_new(const KubeOutcome *o, Cause cause) {
+static bool is_new(const JoinOutcome *o, Cause cause) {
         return !o->text || o->cause != cause;
 }
 
 /* Takes text. */
-static void obstacle(Wait *w, Cause cause, char *text) {
-        KubeOutcome *o = w->outcome;
+static void obstacle(Watch *w, Cause cause, char *text) {
+        JoinOutcome *o = w->outcome;
         bool tell = is_new(o, cause);
         free(o->text);
         o->cause = cause;
@@ -82,7 +82,7 @@ static void add_condition(Text *t, const char *words) {
         text_add_shown(t, words, strlen(words) - endswith(words, "."), CONDITION_MAX, 0);
 }
 
-static void obstacle_node(Wait *w) {
+static void obstacle_node(Watch *w) {
         const KubeNode *n = &w->node;
         Text t = {};
         if (n->state == KUBE_NODE_ABSENT)
@@ -105,8 +105,8 @@ static void obstacle_node(Wait *w) {
 
 /* ---- events ---- */
 
-static bool is_reached(const Wait *w) {
-        return w->seen && w->node.state >= (w->goal == KUBE_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
+static bool is_reached(const Watch *w) {
+        return w->seen && w->node.state >= (w->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
 }
 
 /* What was so already when we first looked has been so for a while: since then by the clock that wrote it, in
@@ -119,8 +119,8 @@ static uint64_t since_usec(int64_t then, int64_t clock) {
         return age < now ? now - age : now;
 }
 
-static void note_times(Wait *w, bool first) {
-        KubeOutcome *o = w->outcome;
+static void note_times(Watch *w, bool first) {
+        JoinOutcome *o = w->outcome;
         const KubeNode *n = &w->node;
         if (n->state >= KUBE_NODE_REGISTERED && o->registered_usec == 0) {
                 o->registered_usec = first ? since_usec(n->created, w->reply->date) : now_usec();
@@ -136,13 +136,13 @@ static void note_times(Wait *w, bool first) {
 }
 
 /* A watch begins with what is there: one that is quiet has nothing to tell of. */
-static void no_node(Wait *w) {
+static void no_node(Watch *w) {
         kube_node_done(&w->node);
         obstacle_node(w);
 }
 
 static bool on_line(void *user, const char *line, size_t size) {
-        Wait *w = user;
+        Watch *w = user;
         KubeNode node = {};
         char *why = NULL;
         if (size == 0) {
@@ -168,7 +168,7 @@ static bool on_line(void *user, const char *line, size_t size) {
 
 /* ---- attempts ---- */
 
-static int make_token(Wait *w) {
+static int make_token(Watch *w) {
         Diag diag = {};
         if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
                 return 0;
@@ -183,7 +183,7 @@ static int make_token(Wait *w) {
         return r;
 }
 
-static void judge(Wait *w, const KubeReply *reply) {
+static void judge(Watch *w, const KubeReply *reply) {
         if (stop_signal())
                 return;
         KubeMoment moment = {
@@ -204,7 +204,7 @@ static void judge(Wait *w, const KubeReply *reply) {
 }
 
 /* 0: try again at once, 1: after a pause. */
-static int attempt(Wait *w, unsigned *ret_retry_after) {
+static int attempt(Watch *w, unsigned *ret_retry_after) {
         KubeReply reply = {};
         if (make_token(w) < 0)
                 return 1;
@@ -228,13 +228,13 @@ static int attempt(Wait *w, unsigned *ret_retry_after) {
         return r;
 }
 
-static void pause_before(const Wait *w, unsigned failures, unsigned retry_after) {
+static void pause_before(const Watch *w, unsigned failures, unsigned retry_after) {
         uint64_t now = now_usec(), pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
         pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
         sleep_usec(MIN(pause, w->deadline_usec - MIN(now, w->deadline_usec)));
 }
 
-static void try_until(Wait *w) {
+static void try_until(Watch *w) {
         for (unsigned failures = 0;;) {
                 unsigned retry_after = 0;
                 int again = attempt(w, &retry_after);
@@ -252,7 +252,7 @@ static void try_until(Wait *w) {
 /* ---- the end ---- */
 
 /* What kubelet and systemd say, where it is kubelet's turn. */
-static void add_kubelet(Wait *w, Text *t) {
+static void add_kubelet(Watch *w, Text *t) {
         Kubelet k = {};
         kubelet_look(w->root, &k);
         size_t n = strv_length(k.lines);
@@ -266,7 +266,7 @@ static void add_kubelet(Wait *w, Text *t) {
         kubelet_done(&k);
 }
 
-static void add_advice(Wait *w, Text *t) {
+static void add_advice(Watch *w, Text *t) {
         const KubeNode *n = &w->node;
         bool network =
                 n->message && (strcasestr(n->message, "cni") || strcasestr(n->message, "network plugin") ||
@@ -281,8 +281,8 @@ static void add_advice(Wait *w, Text *t) {
                 add_kubelet(w, t);
 }
 
-static void finish(Wait *w, uint64_t begin_usec) {
-        KubeOutcome *o = w->outcome;
+static void finish(Watch *w, uint64_t begin_usec) {
+        JoinOutcome *o = w->outcome;
         double seconds = (double)(now_usec() - begin_usec) / USEC_PER_SEC;
         Text t = {};
         if (is_reached(w)) {
@@ -305,20 +305,20 @@ static void finish(Wait *w, uint64_t begin_usec) {
         o->text = text_take(&t);
 }
 
-void kube_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, KubeGoal goal,
-               uint64_t deadline_usec, KubeOutcome *ret) {
-        KubeOutcome outcome = {};
-        _cleanup_(wait_done) Wait w = { .root = root,
-                                        .access = access,
-                                        .identity = identity,
-                                        .goal = goal,
-                                        .deadline_usec = deadline_usec,
-                                        .outcome = &outcome };
+void join_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, JoinGoal goal,
+               uint64_t deadline_usec, JoinOutcome *ret) {
+        JoinOutcome outcome = {};
+        _cleanup_(watch_done) Watch w = { .root = root,
+                                          .access = access,
+                                          .identity = identity,
+                                          .goal = goal,
+                                          .deadline_usec = deadline_usec,
+                                          .outcome = &outcome };
         uint64_t begin_usec = now_usec();
         char *why = NULL;
 
         log_info("Waiting until Node %s of cluster %s is %s, by %s.", access->node, access->cluster,
-                 kube_goal_to_string(goal), access->server);
+                 join_goal_to_string(goal), access->server);
         if (kube_api_new(access, &w.api, &why) >= 0) {
                 try_until(&w);
                 finish(&w, begin_usec);
