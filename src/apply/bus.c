@@ -24,13 +24,7 @@
 struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
 
 static bool task_is_unit(const Task *t) {
-        static const ActionType types[] = { ACTION_START_UNIT,     ACTION_STOP_UNIT, ACTION_RESTART_UNIT,
-                                            ACTION_RELOAD_MANAGER, ACTION_MASK_UNIT, ACTION_UNMASK_UNIT,
-                                            ACTION_AWAIT_UNIT };
-        for (size_t i = 0; i < ARRAY_SIZE(types) && t->data; i++)
-                if (types[i] == t->action->type)
-                        return true;
-        return false;
+        return t->data && action_is(t->action, ACTION_OF_UNITS);
 }
 
 static void bus_broken(Apply *a, const char *why) {

@@ -117,12 +117,12 @@ static int tell_params(Work *w, const Differences *d) {
 static int check_params(Work *w) {
         _cleanup_(differences_done) Differences d = {};
         _cleanup_(freep) char *params = NULL;
-        int r = w->action->device.words ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
+        int r = w->action->device.parameters ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
                                  "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s",
                                  strerror(-r));
-        for (char **word = w->action->device.words; word && *word; word++)
+        for (char **word = w->action->device.parameters; word && *word; word++)
                 add_difference(params, *word, &d);
         return tell_params(w, &d);
 }
@@ -235,7 +235,7 @@ int versions_work(Work *w) {
         if (!driver)
                 return r;
         w->found = json_pack("{s:s}", "driver", driver);
-        for (char **program = w->action->device.words; r >= 0 && program && *program; program++)
+        for (char **program = w->action->programs; r >= 0 && program && *program; program++)
                 r = check_program(w, *program, driver, &t);
         if (r >= 0 && t.size > 0)
                 r = work_fail(w, -EPROTO, CAUSE_VERSION,

@@ -46,7 +46,7 @@ static bool has_uuid(const NvmlFabric *f) {
  * 4). */
 static bool has_joined(const Gate *g, const NvmlFabric *f) {
         return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK &&
-               (g->w->action->device.class != GPU_CLASS_TRAY || has_uuid(f));
+               (g->w->action->class != GPU_CLASS_TRAY || has_uuid(f));
 }
 
 static char *state_words(const Gate *g, const NvmlFabric *f) {
@@ -121,7 +121,7 @@ static int fail_late(Gate *g) {
         }
         int r = work_fail(g->w, -ETIMEDOUT, CAUSE_FABRIC, "GPU %zu of %zu (%s) still %s after %ju s%s; %s",
                           first, g->gpus.n, g->gpus.items[first].address, state, (uintmax_t)waited(g),
-                          also.data ?: "", advice(g->w->action->device.class));
+                          also.data ?: "", advice(g->w->action->class));
         text_done(&also);
         return r;
 }
@@ -189,7 +189,7 @@ static int gate_ask(Gate *g) {
                 work_progress(g->w, "%s", g->trouble.text);
                 return 0;
         }
-        if (g->w->action->device.class == GPU_CLASS_NVSWITCH && none_supports_it(g))
+        if (g->w->action->class == GPU_CLASS_NVSWITCH && none_supports_it(g))
                 return fail_unsupported(g);
         size_t joined = count_joined(g, &first);
         if (joined == g->gpus.n)

@@ -17,8 +17,8 @@
 /* ---- check-machine ---- */
 
 int machine_work(Work *w) {
-        const Shortfall *s = w->action->device.shortfalls;
-        size_t n = w->action->device.n_shortfalls;
+        const Shortfall *s = w->action->census.missing;
+        size_t n = w->action->census.n;
         _cleanup_(freep) char *more =
                 n > 1 ? xasprintf(" (and %zu more: nodestrap status has them)", n - 1) : xstrdup("");
         _cleanup_(text_done) Text t = {};

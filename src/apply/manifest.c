@@ -80,8 +80,7 @@ static bool files_have(const json_t *files, const char *path) {
 /* Written by this plan in whatever phase: never stale. */
 static bool plan_writes(const Plan *plan, const char *path) {
         for (size_t i = 0; i < plan->n; i++)
-                if ((plan->actions[i].type == ACTION_WRITE_FILE ||
-                     plan->actions[i].type == ACTION_WRITE_BLOCK) &&
+                if (action_is(&plan->actions[i], ACTION_OF_FILES) &&
                     streq(plan->actions[i].target, path))
                         return true;
         return false;

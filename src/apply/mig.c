@@ -374,7 +374,7 @@ static int modes_read(Division *d) {
 /* GPUs that an NVSwitch connects can only be reset together (facts: nvidia 5.2), and fabric manager trains
  * their links anew. */
 static int reset_all(Division *d) {
-        bool together = d->w->action->device.class == GPU_CLASS_NVSWITCH;
+        bool together = d->w->action->class == GPU_CLASS_NVSWITCH;
         division_close(d);             /* else this process itself uses them */
         for (size_t i = 0; i < d->n; i++) {
                 unsigned gpu = d->parts[i].layout->gpu;
@@ -394,7 +394,7 @@ static int reset_all(Division *d) {
 static int fabric_manager_restart(Division *d) {
         _cleanup_(strv_freep) char **argv =
                 command("systemctl", "try-restart", "nvidia-fabricmanager.service", NULL);
-        if (d->w->action->device.class != GPU_CLASS_NVSWITCH)
+        if (d->w->action->class != GPU_CLASS_NVSWITCH)
                 return 0;
         return work_run(d->w, CAUSE_FABRIC_MANAGER,
                         "fabric manager does not come back after the GPUs were reset", argv);

@@ -78,7 +78,7 @@ static int taint_write(Task *t, const Result *failed) {
         int r = arguments_read(t, &words, &mode);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *content = content_make(words, t->action->device.words, code);
+        _cleanup_(freep) char *content = content_make(words, t->action->taints, code);
         r = root_replace_volatile(t->apply->root, TAINT_FILE, content, strlen(content), mode);
         if (r < 0)
                 return file_fail(t, r, "written", TAINT_FILE);

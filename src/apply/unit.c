@@ -317,7 +317,7 @@ int unit_check(Task *t) {
         if (looked != CHECK_NEEDED)
                 return looked;
         int r = unit_look(t, t->action->type == ACTION_STOP_UNIT ? &stop_kind : &start_kind, on_checked);
-        if (r >= 0)
+        if (r >= 0 && !is_stop(t->data))
                 inputs_find(t->data);
         return r;
 }

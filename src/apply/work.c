@@ -4,8 +4,8 @@
  *
  * A task that was given up is over at once, its thread is not: it may be in a system call that no signal
  * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
- * ends without them: the report matters more. Therefore a thread looks at a copy of its action and a Root of
- * its own, which it frees should it come back after all. */
+ * ends without them: the report matters more. Therefore a thread has a Root of its own and keeps the plan that
+ * its action belongs to, and frees them should it come back after all. */
 #include "apply/work.h"
 
 #include "base/log.h"
@@ -33,7 +33,7 @@
 
 struct Job {
         Work work;
-        Action action;
+        Plan *plan;                     /* its own reference */
         Root *root;
         int (*function)(Work *w);
         int result;                     /* the thread's, read after it was joined */
@@ -49,54 +49,6 @@ struct Job {
         uint64_t told_usec;             /* the thread's: when work_progress() last said something */
         Job *next;
 };
-
-static char *copy(const char *s) {
-        return s ? xstrdup(s) : NULL;
-}
-
-static void device_copy(Action *c, const Action *a) {
-        c->pages = a->pages;
-        c->device.class = a->device.class;
-        c->device.count = a->device.count;
-        c->device.words = strv_copy(a->device.words);
-        c->device.seen = strv_copy(a->device.seen);
-        c->device.layouts = xcalloc(a->device.n_layouts, sizeof *c->device.layouts);
-        for (size_t i = 0; i < a->device.n_layouts; i++)
-                c->device.layouts[c->device.n_layouts++] =
-                        (MigLayout){ a->device.layouts[i].gpu, strv_copy(a->device.layouts[i].profiles) };
-        c->device.shortfalls = xcalloc(a->device.n_shortfalls, sizeof *c->device.shortfalls);
-        for (size_t i = 0; i < a->device.n_shortfalls; i++)
-                c->device.shortfalls[c->device.n_shortfalls++] =
-                        (Shortfall){ a->device.shortfalls[i].cause, xstrdup(a->device.shortfalls[i].text) };
-}
-
-static Action step_copy(const Action *a) {
-        Action c = { .id = xstrdup(a->id),
-                     .type = a->type,
-                     .phase = a->phase,
-                     .target = xstrdup(a->target),
-                     .with = copy(a->with),
-                     .lenient = a->lenient,
-                     .deadline_usec = a->deadline_usec };
-        device_copy(&c, a);
-        c.storage.state = a->storage.state;
-        c.storage.disks = strv_copy(a->storage.disks);
-        c.storage.serials = strv_copy(a->storage.serials);
-        c.storage.blank = strv_copy(a->storage.blank);
-        c.storage.running = copy(a->storage.running);
-        c.storage.array_uuid = copy(a->storage.array_uuid);
-        c.storage.array = a->storage.array;
-        c.storage.level = copy(a->storage.level);
-        c.storage.filesystem = copy(a->storage.filesystem);
-        c.storage.uuid = copy(a->storage.uuid);
-        c.storage.source = copy(a->storage.source);
-        c.storage.moves = xcalloc(a->storage.n_moves, sizeof *c.storage.moves);
-        for (; c.storage.n_moves < a->storage.n_moves; c.storage.n_moves++)
-                c.storage.moves[c.storage.n_moves] =
-                        (Move){ .from = xstrdup(a->storage.moves[c.storage.n_moves].from),
-                                .name = xstrdup(a->storage.moves[c.storage.n_moves].name) };
-        return c;
-}
 
 static void close_all(int *fds, size_t n) {
         while (n > 0)
@@ -115,7 +67,7 @@ static void job_free(Job *j) {
         if (j->work.cancel_fd >= 0)
                 close(j->work.cancel_fd);
         pthread_mutex_destroy(&j->lock);
-        action_done(&j->action);
+        plan_free(j->plan);
         root_free(j->root);
         free(j->work.text);
         json_decref(j->work.found);
@@ -179,14 +131,13 @@ static int job_prepare(Job *j, Task *t) {
         if (r < 0)
                 return r;
         j->work.root = j->root;
-        j->work.action = &j->action;
         return sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, t);
 }
 
 int work_start(Task *t, int (*function)(Work *w)) {
         Job *j = xcalloc(1, sizeof *j);
-        *j = (Job){ .work = { .cancel_fd = -1, .job = j },
-                    .action = step_copy(t->action),
+        *j = (Job){ .work = { .action = t->action, .cancel_fd = -1, .job = j },
+                    .plan = plan_ref(t->apply->plan),
                     .function = function,
                     .ended_fd = -1 };
         pthread_mutex_init(&j->lock, NULL);
@@ -225,8 +176,7 @@ static void kept_take(Apply *a, Job *j) {
 
 static bool steps_left(const Apply *a) {
         for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state != TASK_ENDED && a->tasks[i].action->type >= ACTION_CREATE_RAID &&
-                    a->tasks[i].action->type <= ACTION_BIND)
+                if (a->tasks[i].state != TASK_ENDED && action_is(a->tasks[i].action, ACTION_OF_STORAGE))
                         return true;
         return false;
 }
@@ -263,7 +213,7 @@ static bool job_ended(const Job *j, uint64_t instant) {
 /* From here on it is the thread's, unless that has ended just now. */
 static bool job_leave(Job *j) {
         pthread_t thread = j->thread;
-        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it", j->action.id);
+        log_warning("%s: the kernel has not come back from it; nodestrap goes on without it", j->work.action->id);
         pthread_mutex_lock(&j->lock);
         bool ended = job_ended(j, 0);
         j->orphan = !ended;

@@ -6,10 +6,9 @@
 #include "apply/executor.h"
 
 struct Work {                           /* all of it the thread's own: a thread that
-                                         * no signal reaches may outlive the plan */
+                                         * no signal reaches may outlive the run */
         const Root *root;
-        const Action *action;           /* a copy of what is looked at on a thread: id, type,
-                                         * target, with, lenient, pages, device.*, storage.* */
+        const Action *action;           /* of the plan, which stays as long as the thread */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
         int cancel_fd;                  /* becomes readable when the task was given up */
         struct Job *job;                /* work.c's; NULL where a function is called without a task */

@@ -19,7 +19,7 @@ static int write_files(const char *target, const Plan *plan, Diag *diag) {
                 r = root_new(path, &dir);
         for (size_t i = 0; r >= 0 && i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
-                if (a->type == ACTION_WRITE_FILE || a->type == ACTION_WRITE_BLOCK)
+                if (action_is(a, ACTION_OF_FILES))
                         r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
         }
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",

@@ -35,9 +35,8 @@ static void add_shortfall(Plan *plan, Action *check, const Config *config, Cause
         diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", text);
         if (!needed)
                 return;
-        check->device.shortfalls =
-                xrealloc(check->device.shortfalls, check->device.n_shortfalls + 1, sizeof(Shortfall));
-        check->device.shortfalls[check->device.n_shortfalls++] = (Shortfall){ cause, xstrdup(text) };
+        check->census.missing = xrealloc(check->census.missing, check->census.n + 1, sizeof(Shortfall));
+        check->census.missing[check->census.n++] = (Shortfall){ cause, xstrdup(text) };
 }
 
 void plan_census(Plan *plan, const Config *config, const Host *host) {
@@ -48,7 +47,7 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
                                                 : xstrdup("nothing that should be here is missing");
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_RUN,
                                  accelerated ? "accelerator" : "network", "devices", why);
-        check->device.class = host->gpus.class;
+        check->class = host->gpus.class;
         for (size_t i = 0; i < host->n_shortfalls; i++)
                 add_shortfall(plan, check, config, host->shortfalls[i].cause, host->shortfalls[i].text);
 }

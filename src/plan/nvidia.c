@@ -112,7 +112,7 @@ static void fill_loader(_unused_ Stack *s, Action *a) {
 }
 
 static void fill_driver(Stack *s, Action *a) {
-        a->device.words = strv_copy(s->parameters);
+        a->device.parameters = strv_copy(s->parameters);
         devices_seen(a, s->host, pci_is_gpu);
         if (!s->parameters)
                 return;
@@ -126,12 +126,12 @@ static void fill_driver(Stack *s, Action *a) {
 
 static void fill_versions(Stack *s, Action *a) {
         if (s->manager)
-                strv_add(&a->device.words, "nv-fabricmanager");
+                strv_add(&a->programs, "nv-fabricmanager");
         if (s->manager && is_nvlink5(s))
-                strv_add(&a->device.words, "nvlsm");
+                strv_add(&a->programs, "nvlsm");
         if (uses_imex(s))
-                strv_add(&a->device.words, "nvidia-imex");
-        a->with = strv_join(a->device.words, ", ");
+                strv_add(&a->programs, "nvidia-imex");
+        a->with = strv_join(a->programs, ", ");
 }
 
 /* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */
@@ -272,7 +272,7 @@ static const char *why(const Stack *s, const Step *step) {
 
 static void add_step(Stack *s, const Step *step) {
         Action *a = plan_add(s->plan, step->type, PHASE_RUN, GROUP, step->target, why(s, step));
-        a->device.class = s->class;
+        a->class = s->class;
         if (step->fill)
                 step->fill(s, a);
         if (s->last)

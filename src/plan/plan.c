@@ -4,82 +4,21 @@
  * look at a machine (`make pure`). */
 #include "plan/plan.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/str.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-DEFINE_STRING_TABLE(phase, Phase, "config", "run")
-DEFINE_STRING_TABLE(action_type, ActionType, "write-file", "write-block", "prune-files", "reload-manager",
-                    "restart-unit", "start-unit", "stop-unit", "create-raid", "make-filesystem", "mount",
-                    "move-files", "bind", "import-image", "mask-unit", "unmask-unit", "await-unit",
-                    "set-sysctl", "reserve-pages", "load-module", "check-machine", "check-efa",
-                    "check-driver", "check-versions", "await-devices", "await-fabric", "partition-gpus",
-                    "list-gpus", "set-clocks", "generate-cdi", "make-channel", "await-imex", "taint-node")
-DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 DEFINE_STRING_TABLE(credential_plugin, CredentialPlugin, "aws", "nodestrap")
 
-static const uint64_t deadlines[_ACTION_MAX] = {
-        [ACTION_WRITE_FILE] = PLAN_FILE_TIMEOUT,        [ACTION_WRITE_BLOCK] = PLAN_FILE_TIMEOUT,
-        [ACTION_PRUNE_FILES] = PLAN_FILE_TIMEOUT,       [ACTION_RELOAD_MANAGER] = 30 * USEC_PER_SEC,
-        [ACTION_RESTART_UNIT] = 30 * USEC_PER_SEC,      [ACTION_START_UNIT] = PLAN_UNIT_TIMEOUT,
-        [ACTION_STOP_UNIT] = PLAN_UNIT_TIMEOUT,         [ACTION_CREATE_RAID] = 60 * USEC_PER_SEC,
-        [ACTION_MAKE_FILESYSTEM] = 120 * USEC_PER_SEC,  [ACTION_MOUNT] = 60 * USEC_PER_SEC,
-        [ACTION_MOVE_FILES] = 600 * USEC_PER_SEC,       [ACTION_BIND] = 10 * USEC_PER_SEC,
-        [ACTION_IMPORT_IMAGE] = PLAN_UNIT_TIMEOUT,      [ACTION_MASK_UNIT] = PLAN_UNIT_TIMEOUT,
-        [ACTION_UNMASK_UNIT] = 30 * USEC_PER_SEC,       [ACTION_AWAIT_UNIT] = 300 * USEC_PER_SEC,
-        [ACTION_SET_SYSCTL] = PLAN_FILE_TIMEOUT,        [ACTION_RESERVE_PAGES] = 180 * USEC_PER_SEC,
-        [ACTION_LOAD_MODULE] = 120 * USEC_PER_SEC,      [ACTION_CHECK_MACHINE] = PLAN_FILE_TIMEOUT,
-        [ACTION_CHECK_EFA] = 30 * USEC_PER_SEC,         [ACTION_CHECK_DRIVER] = 60 * USEC_PER_SEC,
-        [ACTION_CHECK_VERSIONS] = 30 * USEC_PER_SEC,    [ACTION_AWAIT_DEVICES] = 60 * USEC_PER_SEC,
-        [ACTION_AWAIT_FABRIC] = 300 * USEC_PER_SEC,     [ACTION_PARTITION_GPUS] = 300 * USEC_PER_SEC,
-        [ACTION_LIST_GPUS] = 120 * USEC_PER_SEC,        [ACTION_SET_CLOCKS] = 60 * USEC_PER_SEC,
-        [ACTION_GENERATE_CDI] = 120 * USEC_PER_SEC,     [ACTION_MAKE_CHANNEL] = 30 * USEC_PER_SEC,
-        [ACTION_AWAIT_IMEX] = 180 * USEC_PER_SEC,       [ACTION_TAINT_NODE] = PLAN_FILE_TIMEOUT,
-};
-
-static void storage_step_done(Action *a) {
-        char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
-                            a->storage.filesystem, a->storage.uuid,       a->storage.source };
-        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-                free(strings[i]);
-        for (size_t i = 0; i < a->storage.n_moves; i++) {
-                free(a->storage.moves[i].from);
-                free(a->storage.moves[i].name);
-        }
-        free(a->storage.moves);
-        strv_free(a->storage.disks);
-        strv_free(a->storage.serials);
-        strv_free(a->storage.blank);
-}
-
-static void device_step_done(Action *a) {
-        strv_free(a->device.words);
-        strv_free(a->device.seen);
-        for (size_t i = 0; i < a->device.n_layouts; i++)
-                strv_free(a->device.layouts[i].profiles);
-        free(a->device.layouts);
-        for (size_t i = 0; i < a->device.n_shortfalls; i++)
-                free(a->device.shortfalls[i].text);
-        free(a->device.shortfalls);
-}
-
-void action_done(Action *a) {
-        free(a->id);
-        free(a->group);
-        free(a->target);
-        free(a->why);
-        strv_free(a->after);
-        strv_free(a->after_any);
-        free(a->file.content);
-        strv_free(a->unit.reads);
-        free(a->with);
-        storage_step_done(a);
-        device_step_done(a);
+Plan *plan_ref(const Plan *p) {
+        Plan *plan = (Plan *)p;
+        atomic_fetch_add(&plan->more_refs, 1);
+        return plan;
 }
 
 Plan *plan_free(Plan *p) {
-        if (!p)
+        if (!p || atomic_fetch_sub(&p->more_refs, 1) > 0)
                 return NULL;
         for (size_t i = 0; i < p->n; i++)
                 action_done(&p->actions[i]);
@@ -99,7 +38,7 @@ Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group, co
                 .id = xasprintf("%s:%s", action_type_to_string(type), target),
                 .type = type, .phase = phase,
                 .group = xstrdup(group), .target = xstrdup(target), .why = xstrdup(why),
-                .deadline_usec = deadlines[type],
+                .deadline_usec = action_type_deadline(type),
         };
         return a;
 }
@@ -224,35 +163,10 @@ static int plan_sort(Plan *plan, Diag *diag) {
 
 /* ---- name ---- */
 
-/* What an action on devices wants of them. */
-static json_t *canonical_device(const Action *a) {
-        json_t *layouts = json_array();
-        for (size_t i = 0; i < a->device.n_layouts; i++)
-                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu,
-                                                         json_list(a->device.layouts[i].profiles)));
-        return json_pack("{so sb sb sb s[IIib] si si so so}", "afterAny", json_list(a->after_any), "optional",
-                         a->optional, "retry", a->retry, "lenient", a->lenient, "pages",
-                         (json_int_t)a->pages.size, (json_int_t)a->pages.count, a->pages.node,
-                         a->pages.if_none, "class", (int)a->device.class, "count", (int)a->device.count,
-                         "words", json_list(a->device.words), "layouts", layouts);
-}
-
-/* What apply will do, and nothing that only explains it: the facts and the reasons may change without the
- * plan being another. */
-static json_t *canonical(const Action *a) {
-        char digest[65] = "";
-        if (a->file.content)
-                sha256_hex(a->file.content, a->file.size, digest);
-        return json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase", phase_to_string(a->phase),
-                         "after", json_list(a->after), "deadline", (json_int_t)a->deadline_usec, "content",
-                         digest, "mode", (int)a->file.mode, "inputs", a->unit.inputs, "with", a->with ?: "",
-                         "device", canonical_device(a));
-}
-
 static void plan_name(Plan *plan) {
         json_t *all = json_array();
         for (size_t i = 0; i < plan->n; i++)
-                json_array_append_new(all, canonical(&plan->actions[i]));
+                json_array_append_new(all, action_canonical(&plan->actions[i]));
         _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
         json_decref(all);
         char digest[65];

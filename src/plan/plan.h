@@ -2,157 +2,9 @@
 #pragma once
 /* Config + Host → Plan; pure: no file, no clock, no environment, no bus. `make pure` looks at its undefined
  * symbols. */
-#include "base/error.h"
 #include "base/time.h"
 #include "config/config.h"
-#include "host/host.h"
-
-typedef enum Phase { PHASE_CONFIG, PHASE_RUN, _PHASE_MAX, _PHASE_INVALID = -22 } Phase;
-DECLARE_STRING_TABLE(phase, Phase);
-
-typedef enum ActionType {
-        ACTION_WRITE_FILE,      /* target: path; file.* */
-        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside
-                                 * a file that others own too; empty: no block */
-        ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an
-                                 * earlier plan wrote and this one does not */
-        ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
-        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings
-                                 * (unit.inputs) but is only restarted if it runs (resolved) */
-        ACTION_START_UNIT,      /* target: unit; started, or restarted when
-                                 * unit.inputs is not what it was last started with */
-        ACTION_STOP_UNIT,       /* target: unit that must not run while its state
-                                 * moves to another disk; unchanged where it does not
-                                 * run, and with STEP_KEEP: nothing of its moves */
-        ACTION_CREATE_RAID,     /* target: "/dev/md/kubernetes"; storage.* */
-        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or where the
-                                 * one disk will be mounted; storage.* */
-        ACTION_MOUNT,           /* target: directory; storage.* */
-        ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
-        ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
-        ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with:
-                                 * the name that containerd should know from it */
-        ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked
-                                 * until the next boot; unchanged where there is none */
-        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this
-                                 * boot masked and that may run now */
-        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited
-                                 * for, never started; unchanged where there is none or it
-                                 * has no job and failed nothing; a failed one fails it */
-        ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
-        ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages.* */
-        ACTION_LOAD_MODULE,     /* target: kernel module */
-        ACTION_CHECK_MACHINE,   /* target: "devices"; device.shortfalls: the census that
-                                 * was taken; the first one's cause is the failure's */
-        ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound
-                                 * to the driver, and there are device.count of them */
-        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded, bound to every GPU of device.seen, with the
-                                 * parameters of device.words ("ImexChannelCount=2048", as
-                                 * /proc/driver/nvidia/params names them; with a "?" behind it nobody asked
-                                 * for just this, and a driver that does not know it is only a warning) */
-        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; programs of device.words ("nv-fabricmanager",
-                                 * "nvidia-imex", "nvlsm") that are there are the driver's
-                                 * version; nvlsm counts its own and only has to be there */
-        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of
-                                 * names; device.count of them: fewer are a warning, none is a failure */
-        ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs has
-                                 * joined it, by NVML; device.class: what that means */
-        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
-        ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
-        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
-                                 * auto-boost, highest application clocks) or "default" */
-        ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
-        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
-                                 * its major is in /proc/devices */
-        ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
-        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed,
-                                 * else removed; device.words: what the flag
-                                 * --register-with-taints must keep, the user's own taints */
-        _ACTION_MAX, _ACTION_INVALID = -22,
-} ActionType;
-DECLARE_STRING_TABLE(action_type, ActionType);
-
-/* What the disks say about a step, found out before anything is touched. Not part of the plan's id, nor are
- * the names of disks: the plan of a second run, of the next boot and of the first one is the same plan. */
-typedef enum StepState {
-        STEP_UNKNOWN,           /* the disks were not looked at (model, config
-                                 * phase, not root): nothing may be done */
-        STEP_KEEP,              /* is so already */
-        STEP_MAKE,              /* there is nothing yet: create, make, mount, move, bind */
-        STEP_REMAKE,            /* create-raid: remains of an array that cannot be had
-                                 * again are wiped first; make-filesystem: one whose
-                                 * making was cut off, or what lay below such an array */
-        STEP_ASSEMBLE,          /* create-raid: all members are there, the array does not run;
-                                 * make-filesystem: decided when the array runs: made only where it
-                                 * is blank or unfinished then (with storage.uuid), else left as it
-                                 * is; mount: whatever xfs or ext4 lies there then, uuid is NULL */
-        STEP_REPAIR,            /* create-raid: raid10 runs or can run with the members it has;
-                                 * storage.blank joins it again; mount: is mounted already,
-                                 * only the mark that the file system is finished is missing */
-        _STEP_MAX, _STEP_INVALID = -22,
-} StepState;
-DECLARE_STRING_TABLE(step_state, StepState);
-/* Instances that one GPU is divided into, in an order in which they fit. */
-/* gpu: by PCI address, from 0; "1g.10gb", or an id; none: MIG off */
-typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
-/* what lies in the directory from → directory name below the target */
-typedef struct Move { char *from, *name; } Move;
-
-typedef struct Action {
-        char *id;               /* unique, stable: "write-file:/etc/…" */
-        ActionType type;
-        Phase phase;
-        char *group;            /* what a reader sorts by: "system", "containerd",
-                                 * "kubelet", …; also what --daemon filters */
-        char *target;
-        char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
-        char *why;              /* one clause for the reader: what was decided and from what */
-        char **after;           /* ids that must have ended well before */
-        char **after_any;       /* ids that must have ended before, well or not */
-        uint64_t deadline_usec; /* for this action alone */
-        bool optional;          /* start-unit: an image without this unit is warned of, not failed */
-        bool retry;             /* start-unit: a start that fails is tried
-                                 * again, with back-off, until the deadline */
-        bool lenient;           /* what does not come true is a warning, not a failure
-                                 * (onShortfall: warn, gate: warn, persistenced) */
-        /* secret: content is never printed */
-        struct { char *content; size_t size; mode_t mode; bool secret; } file;
-        /* bytes of one; -1: over all nodes; if_none: what is reserved wins */
-        struct { uint64_t size, count; int node; bool if_none; } pages;
-        struct {
-                GpuClass class;
-                unsigned count;         /* how many there must be */
-                char **words;           /* see ActionType */
-                MigLayout *layouts; size_t n_layouts;
-                char **seen;            /* PCI addresses of this boot; not part
-                                         * of the plan's id, like the next */
-                Shortfall *shortfalls; size_t n_shortfalls;
-        } device;
-        struct { char inputs[65]; char **reads; } unit; /* the files of this plan that the unit
-                                                         * reads at start, and SHA-256 over them */
-        struct {
-                StepState state;
-                char **disks;           /* kernel names of this boot, in order of
-                                         * serial: members, or the one disk */
-                char **serials;         /* of the same disks, so that apply can tell that they still are */
-                char **blank;           /* STEP_REPAIR: those of disks that are to join
-                                         * again: blank, or members that stayed behind */
-                char *running;          /* create-raid: the array that holds members now ("md127"), or NULL.
-                                         * STEP_KEEP: it runs. STEP_ASSEMBLE, STEP_REMAKE: it does not, and
-                                         * is stopped first. STEP_REPAIR: stopped first if it is inactive */
-                char *array_uuid;       /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
-                bool array;             /* the device is the array over disks, not disks[0] itself */
-                char *level;            /* create-raid: "raid0", "raid10" */
-                char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what
-                                         * is there may differ from what is asked for) */
-                char *uuid;             /* make-filesystem: the new one's; mount: of what is
-                                         * expected; NULL: not known, as in STEP_UNKNOWN */
-                char *source;           /* bind: directory on the disks */
-                Move *moves; size_t n_moves;
-        } storage;
-} Action;
-
-void action_done(Action *a);            /* frees what it holds, whatever of it is set */
+#include "plan/action.h"
 
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after */
@@ -160,7 +12,12 @@ typedef struct Plan {
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
         char id[72];                    /* "sha256:…" over actions and files alone */
+        _Atomic unsigned more_refs;     /* beside that of whoever made it */
 } Plan;
+/* Another reference, for a thread that may outlive the one who made the plan. Nobody changes a plan that has
+ * more than one. */
+_must_check_ _nonnull_ Plan *plan_ref(const Plan *p);
+/* Drops a reference, and frees the plan with the last one. */
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 

@@ -103,7 +103,7 @@ static void plan_taint(Plan *plan, const Config *config) {
         if (!taint)
                 return;
         a->with = xstrdup(TAINT_KEY);
-        a->device.words = kubelet_taints(config);
+        a->taints = kubelet_taints(config);
         after_devices(plan, a, false);
 }
 

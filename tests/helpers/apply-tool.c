@@ -56,6 +56,10 @@ static void device_option_set(Action *a, const char *name, const char *value) {
                 a->device.count = (unsigned)strtoul(value, NULL, 10);
 }
 
+static char ***words_of(Action *a) {
+        return a->type == ACTION_CHECK_VERSIONS ? &a->programs : a->type == ACTION_TAINT_NODE ? &a->taints : &a->device.parameters;
+}
+
 static void option_set(Action *a, char *word) {
         const struct { const char *name; char **text; } texts[] = {
                 { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid }, { "level", &a->storage.level },
@@ -63,7 +67,7 @@ static void option_set(Action *a, char *word) {
         };
         const struct { const char *name; char ***list; } lists[] = {
                 { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks },
-                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", &a->device.words }, { "seen", &a->device.seen },
+                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", words_of(a) }, { "seen", &a->device.seen },
         };
         const struct { const char *name; bool *flag; } flags[] = {
                 { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient }, { "array", &a->storage.array },
@@ -104,13 +108,18 @@ static void line_read(Plan *p, char *line) {
         target = strsep(&line, " ");
         p->actions = xrealloc(p->actions, p->n + 1, sizeof *p->actions);
         Action *a = &p->actions[p->n++];
-        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target), .file.mode = 0644, .pages.node = -1 };
+        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target) };
         a->type = (ActionType)action_type_from_string(type);
         if ((int)a->type < 0)
                 abort();
+        if (a->type == ACTION_RESERVE_PAGES)
+                a->pages.node = -1;
+        if (action_is(a, ACTION_OF_FILES)) {
+                a->file.mode = 0644;
+                content_set(a, content ?: "");
+        }
         while ((word = strsep(&line, " ")))
                 option_set(a, word);
-        content_set(a, content ?: "");
 }
 
 static void plan_done(Plan *p) {

@@ -29,7 +29,8 @@ static void plan_clear(Plan *p) {
         for (size_t i = 0; i < p->n; i++) {
                 free(p->actions[i].id);
                 free(p->actions[i].target);
-                free(p->actions[i].file.content);
+                if (action_is(&p->actions[i], ACTION_OF_FILES))
+                        free(p->actions[i].file.content);
                 strv_free(p->actions[i].after);
         }
         free(p->actions);
@@ -54,8 +55,12 @@ static void box_init(Box *b) {
 static Action *add(Box *b, ActionType type, const char *target, const char *content) {
         b->plan.actions = xrealloc(b->plan.actions, b->plan.n + 1, sizeof(Action));
         Action *a = &b->plan.actions[b->plan.n++];
-        *a = (Action){ .id = xasprintf("%s:%s", action_type_to_string(type), target), .type = type, .target = xstrdup(target),
-                       .file = { .content = content ? xstrdup(content) : NULL, .size = content ? strlen(content) : 0, .mode = 0644 } };
+        *a = (Action){ .id = xasprintf("%s:%s", action_type_to_string(type), target), .type = type, .target = xstrdup(target) };
+        if (action_is(a, ACTION_OF_FILES)) {
+                a->file.content = content ? xstrdup(content) : NULL;
+                a->file.size = content ? strlen(content) : 0;
+                a->file.mode = 0644;
+        }
         return a;
 }
 

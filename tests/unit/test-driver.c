@@ -69,14 +69,14 @@ TEST(its_parameters) {
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
                 char *list[] = { (char *)words[i].word, NULL };
-                b.action.device.words = list;
+                b.action.device.parameters = list;
                 if (!words[i].says)
                         assert_works(&b, driver_work, 0);
                 else
                         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, words[i].says);
         }
         char *both[] = { (char *)"CreateImexChannel0=1", (char *)"ImexChannelCount=0", NULL };
-        b.action.device.words = both;
+        b.action.device.parameters = both;
         assert_fails(&b, driver_work, CAUSE_DRIVER_SETTING, "CreateImexChannel0=0 (1 is asked for), ImexChannelCount=2048 (0 is asked for); "
                      "/etc/modprobe.d/zz-nodestrap-nvidia.conf says what is asked for now");
         ASSERT_CONTAINS(b.work.text, "reboot once");
@@ -87,7 +87,7 @@ TEST(a_parameter_that_nobody_asked_for) {
         DRIVER(b);
         gpu_bound(&b, GPU1, "nvidia");
         char *words[] = { (char *)"CoherentGPUMemoryMode=driver?", (char *)"ImexChannel=2048?", (char *)"RegistryDwords=?", NULL };
-        b.action.device.words = words;
+        b.action.device.parameters = words;
         assert_works(&b, driver_work, 0);
         assert_warns(&b, "driver-parameter", "does not know the parameter ImexChannel and does as it does without");
         words[0] = (char *)"CoherentGPUMemoryMode=numa?";
@@ -100,7 +100,7 @@ static char *programs[] = { (char *)"nv-fabricmanager", (char *)"nvidia-imex", N
 
 static void versions_init(Box *b) {
         driver_init(b);
-        b->action.device.words = programs;
+        b->action.programs = programs;
         box_program(b, "nv-fabricmanager", "[ \"$1\" = --version ] && printf '\\n\\tFabric Manager version is : 580.95.05\\n\\n'");
 }
 #define VERSIONS(name) _cleanup_(box_done) Box name; versions_init(&name)
@@ -139,7 +139,7 @@ TEST(a_program_that_fails_over_the_question) {
 TEST(the_subnet_manager_has_to_be_there) {
         VERSIONS(b);
         char *words[] = { (char *)"nv-fabricmanager", (char *)"nvlsm", NULL };
-        b.action.device.words = words;
+        b.action.programs = words;
         assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "/opt/nvidia/nvlsm/sbin/nvlsm and ibstat are not there");
         ASSERT_OK(root_replace_volatile(b.root, "/opt/nvidia/nvlsm/sbin/nvlsm", "", 0, 0755));
         assert_fails(&b, versions_work, CAUSE_FABRIC_MANAGER, "ibstat is not there");

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-static Action without_action = { .id = (char *)"await-fabric:fabric", .device = { .class = GPU_CLASS_NVSWITCH, .count = 8 } };
+static Action without_action = { .id = (char *)"await-fabric:fabric", .class = GPU_CLASS_NVSWITCH, .device.count = 8 };
 static Work without = { .action = &without_action, .cancel_fd = -1 };   /* before the fake is there */
 __attribute__((constructor)) static void work_without(void) {
         without.deadline_usec = now_usec() + 10 * USEC_PER_SEC;
@@ -24,7 +24,7 @@ TEST(no_library) {
 
 #define GATE(name, kind, gpus, script)                                                         \
         MACHINE(name, script);                                                                 \
-        name.action.device.class = GPU_CLASS_##kind;                                           \
+        name.action.class = GPU_CLASS_##kind;                                           \
         name.action.device.count = gpus
 
 static void late(Machine *m) {          /* the deadline is here: it is asked once */
@@ -179,7 +179,7 @@ TEST(library_hangs) {                   /* the loop ends the task, the thread is
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
         Action action = { .id = xstrdup("await-fabric:fabric"), .type = ACTION_AWAIT_FABRIC, .phase = PHASE_RUN, .target = xstrdup("fabric"),
-                          .deadline_usec = USEC_PER_SEC, .device = { .class = GPU_CLASS_NVSWITCH, .count = 8 } };
+                          .deadline_usec = USEC_PER_SEC, .class = GPU_CLASS_NVSWITCH, .device.count = 8 };
         Plan plan = { .actions = &action, .n = 1 };
         ASSERT_OK(root_new("/", &host));        /* it is run on a real machine alone */
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);

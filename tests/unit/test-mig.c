@@ -18,7 +18,7 @@ static void want(Machine *m, unsigned gpu, const char *profiles) {
 
 #define MIG(name, gpus, script)                                                                \
         MACHINE(name, script);                                                                 \
-        name.action.device.class = GPU_CLASS_NVSWITCH;                                         \
+        name.action.class = GPU_CLASS_NVSWITCH;                                         \
         name.action.device.count = gpus
 
 static char *has(const Machine *m, size_t i) {
@@ -206,7 +206,7 @@ TEST(ampere_resets) {
         ASSERT_HAS(&m, 0, "3g.20gb,3g.20gb");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\n");
         ASSERT_TRUE(!m.work.text);
-        m.action.device.class = GPU_CLASS_SINGLE;
+        m.action.class = GPU_CLASS_SINGLE;
         program(&m, "nvidia-smi", RESET);
         strv_free(TAKE_PTR(m.action.device.layouts[0].profiles));
         machine_clear(&m);

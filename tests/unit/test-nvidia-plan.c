@@ -186,9 +186,9 @@ TEST(the_id_does_not_depend_on_what_this_boot_found) {
         b.s.host.n_pools = ARRAY_SIZE(pools);
         ASSERT_STREQ(sample_plan(&b.s)->id, id);
         const Action *check = action(&b, "check-machine:devices");
-        ASSERT_EQ(check->device.n_shortfalls, 3);
-        ASSERT_EQ(check->device.shortfalls[0].cause, CAUSE_GPU_CLASS);
-        ASSERT_STREQ(check->device.shortfalls[1].text, missing[1].text);
+        ASSERT_EQ(check->census.n, 3);
+        ASSERT_EQ(check->census.missing[0].cause, CAUSE_GPU_CLASS);
+        ASSERT_STREQ(check->census.missing[1].text, missing[1].text);
         ASSERT_EQ(strv_length(action(&b, "check-driver:nvidia")->device.seen), 8);
         ASSERT_TRUE(sample_warned(&b.s, "missing-device") && sample_warned(&b.s, "ptrace-scope"));
 
@@ -209,18 +209,18 @@ TEST(what_is_not_used_may_be_missing) {
         b.s.config.nvidia.mode = NVIDIA_OFF;
         b.s.config.instance.efa = EFA_OFF;
         sample_plan(&b.s);
-        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 0);
+        ASSERT_EQ(action(&b, "check-machine:devices")->census.n, 0);
         ASSERT_TRUE(sample_warned(&b.s, "unused-device-missing"));
         PageRequest pages[] = { { .size = 2 << 20, .count = 1, .numa_node = 0 } };
         b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 1, POLICY_FAIL };
         sample_plan(&b.s);
-        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 1);
-        ASSERT_EQ(action(&b, "check-machine:devices")->device.shortfalls[0].cause, CAUSE_NUMA);
+        ASSERT_EQ(action(&b, "check-machine:devices")->census.n, 1);
+        ASSERT_EQ(action(&b, "check-machine:devices")->census.missing[0].cause, CAUSE_NUMA);
         b.s.config.instance.storage.strategy = STORAGE_RAID0;
         b.s.config.instance.storage.mount_path = (char *)"/mnt/k8s-disks";
         b.s.config.nvidia.mode = NVIDIA_AUTO;
         sample_plan(&b.s);
-        ASSERT_EQ(action(&b, "check-machine:devices")->device.n_shortfalls, 3);
+        ASSERT_EQ(action(&b, "check-machine:devices")->census.n, 3);
         b.s.host.shortfalls = NULL;
         b.s.host.n_shortfalls = 0;
         b.s.config.instance.hugepages = (HugePages){};
@@ -258,7 +258,7 @@ TEST(the_gate) {
         ASSERT_EQ(gate->deadline_usec, 300 * USEC_PER_SEC);
         ASSERT_EQ(manager->deadline_usec, 180 * USEC_PER_SEC);
         ASSERT_EQ(gate->device.count, 8);
-        ASSERT_EQ(gate->device.class, GPU_CLASS_NVSWITCH);
+        ASSERT_EQ(gate->class, GPU_CLASS_NVSWITCH);
         ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nv-fabricmanager");
         b.s.config.nvidia.fabric_gate = FABRIC_GATE_WARN;
         sample_plan(&b.s);
@@ -288,7 +288,7 @@ TEST(mode_off_leaves_all_to_the_image) {
 }
 
 #define ASSERT_DRIVER(b, wanted) ({                                                            \
-        _cleanup_(freep) char *_words = strv_join(action(&b, "check-driver:nvidia")->device.words, " "); \
+        _cleanup_(freep) char *_words = strv_join(action(&b, "check-driver:nvidia")->device.parameters, " "); \
         ASSERT_STREQ(_words, wanted); })
 
 TEST(a_node_does_without_persistenced) {
@@ -323,11 +323,11 @@ TEST(options_of_the_driver) {
 
         box_model(&b, "p5.48xlarge");
         sample_plan(&b.s);
-        ASSERT_TRUE(!has(&b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf") && !action(&b, "check-driver:nvidia")->device.words);
+        ASSERT_TRUE(!has(&b, "write-file:/etc/modprobe.d/zz-nodestrap-nvidia.conf") && !action(&b, "check-driver:nvidia")->device.parameters);
         box_model(&b, "g5.xlarge");
         sample_plan(&b.s);
         ASSERT_CONTAINS(sample_file(&b.s, file)->file.content, "\noptions nvidia NVreg_EnableGpuFirmware=0\n");
-        ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.words);          /* the open module does not care */
+        ASSERT_TRUE(!action(&b, "check-driver:nvidia")->device.parameters);          /* the open module does not care */
 }
 
 TEST(imex) {
@@ -632,12 +632,12 @@ TEST(joins_with_a_taint) {
         }
         ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
         ASSERT_ORDER(b, "taint-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
-        _cleanup_(freep) char *last = strv_join(taint->device.words, " ");
+        _cleanup_(freep) char *last = strv_join(taint->taints, " ");
         ASSERT_STREQ(last, "c=d:NoExecute e:NoSchedule");
 
         b.s.config.kubelet.flags = NULL;
         sample_plan(&b.s);
-        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->device.words, " ");
+        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->taints, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
         b.s.config.kubelet.config = NULL;
         strv_free(flags);

@@ -106,7 +106,7 @@ TEST(arguments_and_taints_of_others_stay) {
                 TURN(n);
                 _cleanup_(freep) char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
                 _cleanup_(freep) char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
-                n.action.device.words = planned;
+                n.action.taints = planned;
                 put(&n.box, ENVIRONMENT, text);
                 ASSERT_EQ(chmod(path, 0600), 0);
                 fails(&n, 0, CAUSE_FABRIC, 10);

@@ -21,22 +21,12 @@ int raid_start(Task *t) {
         return work_start(t, functions[t->action->target[0] - '0']);
 }
 
-typedef struct Box { char path[32]; Root *root; Plan plan; Results results; Diag diag; } Box;
-
-static void plan_clear(Plan *p) {
-        for (size_t i = 0; i < p->n; i++) {
-                free(p->actions[i].id);
-                free(p->actions[i].target);
-                strv_free(p->actions[i].after);
-        }
-        free(p->actions);
-        *p = (Plan){};
-}
+typedef struct Box { char path[32]; Root *root; Plan *plan; Results results; Diag diag; } Box;
 
 static void box_done(Box *b) {
         results_done(&b->results);
         diag_done(&b->diag);
-        plan_clear(&b->plan);
+        plan_free(b->plan);
         root_free(b->root);
         for (const char *name = "ab"; *name; name++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%c", b->path, *name);
@@ -46,16 +36,16 @@ static void box_done(Box *b) {
 }
 
 static void add(Box *b, Function function) {
-        size_t i = b->plan.n++;
+        size_t i = b->plan->n++;
         functions[i] = function;
-        b->plan.actions = xrealloc(b->plan.actions, b->plan.n, sizeof(Action));
-        b->plan.actions[i] = (Action){ .id = xasprintf("create-raid:%zu", i), .type = ACTION_CREATE_RAID, .target = xasprintf("%zu", i),
+        b->plan->actions = xrealloc(b->plan->actions, b->plan->n, sizeof(Action));
+        b->plan->actions[i] = (Action){ .id = xasprintf("create-raid:%zu", i), .type = ACTION_CREATE_RAID, .target = xasprintf("%zu", i),
                                        .storage.state = STEP_MAKE };
 }
 
 /* The root is the host's, for programs run there alone; nothing is written to it. */
 static void box_init(Box *b, Function function) {
-        *b = (Box){ .path = "/tmp/test-work.XXXXXX" };
+        *b = (Box){ .path = "/tmp/test-work.XXXXXX", .plan = xcalloc(1, sizeof(Plan)) };
         ASSERT_TRUE(mkdtemp(b->path));
         ASSERT_OK(root_new("/", &b->root));
         add(b, function);
@@ -66,7 +56,7 @@ static void box_init(Box *b, Function function) {
 static int apply(Box *b) {
         results_done(&b->results);
         diag_done(&b->diag);
-        return apply_plan(b->root, &b->plan, &b->results, &b->diag);
+        return apply_plan(b->root, b->plan, &b->results, &b->diag);
 }
 
 static const char *outcome(const Box *b, size_t i) {
@@ -137,7 +127,7 @@ static int fails_after_keeping(Work *w) {
 static void check_keeping(Function next, const char *after) {
         BOX(b, keeps);
         add(&b, next);
-        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        strv_add(&b.plan->actions[1].after, "create-raid:0");
         ASSERT_OK(pipe(kept));
         ASSERT_TRUE(is_kept());
         ASSERT_EQ(apply(&b) < 0, next == fails_after_keeping);
@@ -162,7 +152,7 @@ static int keeps_and_fails(Work *w) {
 TEST(what_is_kept_is_let_go_when_the_rest_is_skipped) {
         BOX(b, keeps_and_fails);
         add(&b, changes);
-        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        strv_add(&b.plan->actions[1].after, "create-raid:0");
         ASSERT_OK(pipe(kept));
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(outcome(&b, 1), "skipped");
@@ -173,7 +163,7 @@ TEST(what_is_kept_is_let_go_when_the_rest_is_skipped) {
 TEST(failed) {
         BOX(b, fails);
         add(&b, changes);
-        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        strv_add(&b.plan->actions[1].after, "create-raid:0");
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(outcome(&b, 0), "failed");
         ASSERT_STREQ(b.results.items[0].text, "0 has no disk");
@@ -184,8 +174,8 @@ TEST(failed) {
 TEST(what_nobody_asked_for_may_fail) {
         BOX(b, fails);
         add(&b, changes);
-        b.plan.actions[0].lenient = true;
-        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        b.plan->actions[0].lenient = true;
+        strv_add(&b.plan->actions[1].after, "create-raid:0");
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 0), "unchanged");
         ASSERT_STREQ(outcome(&b, 1), "done");
@@ -210,37 +200,33 @@ static int knows_its_step(Work *w) {
         return 1;
 }
 
-TEST(a_thread_has_a_copy_of_the_whole_step) {
+TEST(a_thread_sees_the_whole_step) {
         BOX(b, knows_its_step);
-        Action *a = b.plan.actions;
-        char with[] = "with", d0[] = "d0", d1[] = "d1", s0[] = "s0", s1[] = "s1", *disks[] = { d0, d1, NULL }, *serials[] = { s0, s1, NULL };
-        char letters[] = "a\0b\0c\0d\0e\0f\0g\0h";
-        Move move = { .from = letters + 12, .name = letters + 14 };
-        a->with = with;
+        Action *a = b.plan->actions;
+        char **texts[] = { &a->storage.running, &a->storage.array_uuid, &a->storage.level, &a->storage.filesystem, &a->storage.uuid, &a->storage.source };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                *texts[i] = xasprintf("%c", 'a' + (int)i);
+        a->with = xstrdup("with");
         a->storage.array = true;
         a->storage.state = STEP_REPAIR;
-        a->storage.disks = disks;
-        a->storage.serials = serials;
-        a->storage.blank = disks + 1;
-        a->storage.running = letters;
-        a->storage.array_uuid = letters + 2;
-        a->storage.level = letters + 4;
-        a->storage.filesystem = letters + 6;
-        a->storage.uuid = letters + 8;
-        a->storage.source = letters + 10;
-        a->storage.moves = &move;
-        a->storage.n_moves = 1;
+        strv_add(&a->storage.disks, "d0");
+        strv_add(&a->storage.disks, "d1");
+        strv_add(&a->storage.serials, "s0");
+        strv_add(&a->storage.serials, "s1");
+        strv_add(&a->storage.blank, "d1");
+        a->storage.moves = xcalloc(1, sizeof(Move));
+        a->storage.moves[a->storage.n_moves++] = (Move){ .from = xstrdup("g"), .name = xstrdup("h") };
         ASSERT_OK(apply(&b));
 }
 
 TEST(what_was_not_looked_at_or_is_so_already_starts_no_thread) {
         BOX(b, fails);
-        b.plan.actions[0].storage.state = STEP_KEEP;
+        b.plan->actions[0].storage.state = STEP_KEEP;
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 0), "unchanged");
-        char why[] = "the disks were not looked at: nobody may";
-        b.plan.actions[0].storage.state = STEP_UNKNOWN;
-        b.plan.actions[0].why = why;
+        const char *why = "the disks were not looked at: nobody may";
+        b.plan->actions[0].storage.state = STEP_UNKNOWN;
+        b.plan->actions[0].why = xstrdup(why);
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_STREQ(b.results.items[0].text, why);
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DISKS);
@@ -248,8 +234,7 @@ TEST(what_was_not_looked_at_or_is_so_already_starts_no_thread) {
 
 TEST(a_disk_without_a_serial_is_not_touched) {
         BOX(b, changes);
-        char name[] = "nvme1n1", *disks[] = { name, NULL };
-        b.plan.actions[0].storage.disks = disks;
+        strv_add(&b.plan->actions[0].storage.disks, "nvme1n1");
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "serial");
 }
@@ -344,7 +329,7 @@ TEST(the_deadline_kills_the_program) {
         int fd = ASSERT_OK(open(pipes[0], O_RDONLY | O_NONBLOCK | O_CLOEXEC));
         bool begun = false;
         for (uint64_t limit = 100 * USEC_PER_MSEC; !begun; limit *= 2) {        /* until it was there before its time was up */
-                b.plan.actions[0].deadline_usec = limit;
+                b.plan->actions[0].deadline_usec = limit;
                 ASSERT_TRUE(apply(&b) < 0);
                 ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_DEADLINE);
                 begun = seen(fd);
@@ -365,7 +350,7 @@ TEST(a_signal_kills_the_program) {
         sigset_t before;
         pipes_make(&b);
         add(&b, changes);
-        strv_add(&b.plan.actions[1].after, "create-raid:0");
+        strv_add(&b.plan->actions[1].after, "create-raid:0");
         int fd = ASSERT_OK(open(pipes[0], O_RDONLY | O_NONBLOCK | O_CLOEXEC));
         sigprocmask(SIG_BLOCK, NULL, &before);
         ASSERT_TRUE(apply(&b) < 0);
@@ -399,12 +384,12 @@ TEST(the_run_ends_without_a_thread_that_does_not) {
         ASSERT_OK(pipe2(woken, O_CLOEXEC));
         {
                 BOX(b, is_stuck);
-                b.plan.actions[0].deadline_usec = USEC_PER_SEC;
+                b.plan->actions[0].deadline_usec = USEC_PER_SEC;
                 ASSERT_TRUE(apply(&b) < 0);
                 ASSERT_CONTAINS(b.results.items[0].text, "not done after 1 s; mounting 0; dmesg");
                 ASSERT_EQ(b.results.threads_left, 1);
         }
-        /* All that the plan was is gone; the thread comes back to what it owns. */
+        /* Nobody else has the plan any more; the thread comes back to it. */
         ASSERT_EQ(write(stuck[1], "x", 1), 1);
         ASSERT_TRUE(read(woken[0], text, sizeof text - 1) > 0);
         ASSERT_STREQ(text, "1 0 /");
@@ -427,7 +412,7 @@ static int ends_the_child(_unused_ Work *w) {
 TEST(a_child_with_a_copy_of_the_end_s_descriptor) {
         BOX(b, forks);
         add(&b, ends_the_child);
-        strv_add(&b.plan.actions[1].after, b.plan.actions[0].id);
+        strv_add(&b.plan->actions[1].after, b.plan->actions[0].id);
         ASSERT_OK(apply(&b));
         ASSERT_STREQ(outcome(&b, 1), "done");
         ASSERT_EQ(b.results.threads_left, 0);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types of actions, one row each: name, family, deadline. The family says which member of the union is the
+ * action's own: how it is freed, how a reader of the plan sees it, what of it the plan's id is made of; and
+ * what its actions count as. */
+#include "plan/action.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "base/time.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+
+DEFINE_STRING_TABLE(phase, Phase, "config", "run")
+DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
+
+typedef struct Family {
+        ActionKind kind;                                /* 0: none that anybody asks for */
+        void (*done)(Action *a);                        /* NULL: nothing to free */
+        void (*put)(json_t *into, const Action *a);     /* JSON for a reader */
+        /* For the plan's id: what is not zero in the member; device is an object inside all. NULL: nothing. */
+        void (*name)(json_t *all, json_t *device, const Action *a);
+        uint64_t (*more_usec)(const Action *a);         /* see action_more_usec(); NULL: none */
+} Family;
+
+static void put_flag(json_t *into, const char *key, bool flag) {
+        if (flag)
+                json_object_set_new(into, key, json_true());
+}
+
+/* What is not so is not there: a reader of a plan for one machine looks at what is special about it. */
+static void put_common(json_t *into, const Action *a) {
+        json_set_text(into, "with", a->with);
+        json_set_list(into, "afterAny", a->after_any);
+        put_flag(into, "optional", a->optional);
+        put_flag(into, "retry", a->retry);
+        put_flag(into, "lenient", a->lenient);
+        if (a->class != GPU_CLASS_NONE)
+                json_set_text(into, "class", gpu_class_to_string(a->class));
+}
+
+static const Family plain = { .put = put_common };
+static const Family manager = { .kind = ACTION_OF_UNITS, .put = put_common };
+
+/* ---- files ---- */
+
+static void file_done(Action *a) {
+        free(a->file.content);
+}
+
+static void put_mode(json_t *into, const Action *a) {
+        char text[8];
+        snprintf(text, sizeof text, "%04o", (unsigned)a->file.mode & 07777);
+        json_set_text(into, "mode", text);
+}
+
+static void put_digest(json_t *into, const char *key, const Action *a) {
+        char digest[65];
+        sha256_hex(a->file.content, a->file.size, digest);
+        json_set_text(into, key, digest);
+}
+
+/* null where it is secret, or no UTF-8 */
+static json_t *content_json(const Action *a) {
+        json_t *text = a->file.secret ? NULL : json_stringn(a->file.content, a->file.size);
+        return text ?: json_null();
+}
+
+static void put_file(json_t *into, const Action *a) {
+        put_mode(into, a);
+        put_digest(into, "sha256", a);
+        json_object_set_new(into, "secret", json_boolean(a->file.secret));
+        put_common(into, a);
+}
+
+static void put_block(json_t *into, const Action *a) {
+        json_object_set_new(into, "content", content_json(a));
+        put_common(into, a);
+}
+
+static void name_file(json_t *all, _unused_ json_t *device, const Action *a) {
+        if (a->file.content)
+                put_digest(all, "content", a);
+        json_object_set_new(all, "mode", json_integer(a->file.mode));
+}
+
+static const Family files = { .kind = ACTION_OF_FILES, .done = file_done, .put = put_file, .name = name_file };
+static const Family blocks = { .kind = ACTION_OF_FILES, .done = file_done, .put = put_block, .name = name_file };
+
+json_t *action_file_to_json(const Action *a) {
+        json_t *j = json_pack("{ss so}", "path", a->target, "content", content_json(a));
+        put_mode(j, a);
+        if (json_is_null(json_object_get(j, "content")))
+                put_digest(j, "sha256", a);
+        return j;
+}
+
+/* ---- units ---- */
+
+static void unit_done(Action *a) {
+        strv_free(a->unit.reads);
+}
+
+static void put_unit(json_t *into, const Action *a) {
+        if (*a->unit.inputs)
+                json_set_text(into, "inputs", a->unit.inputs);
+        put_common(into, a);
+}
+
+static void name_unit(json_t *all, _unused_ json_t *device, const Action *a) {
+        json_set_text(all, "inputs", a->unit.inputs);
+}
+
+static const Family units = { .kind = ACTION_OF_UNITS, .done = unit_done, .put = put_unit, .name = name_unit };
+
+/* ---- storage: what the disks say is not part of the plan's id ---- */
+
+static void storage_done(Action *a) {
+        char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
+                            a->storage.filesystem, a->storage.uuid,       a->storage.source };
+        for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+                free(strings[i]);
+        for (size_t i = 0; i < a->storage.n_moves; i++) {
+                free(a->storage.moves[i].from);
+                free(a->storage.moves[i].name);
+        }
+        free(a->storage.moves);
+        strv_free(a->storage.disks);
+        strv_free(a->storage.serials);
+        strv_free(a->storage.blank);
+}
+
+static void put_storage(json_t *into, const Action *a) {
+        json_set_text(into, "with", a->with);
+        json_set_text(into, "state", step_state_to_string(a->storage.state));
+        json_set_list(into, "disks", a->storage.disks);
+        json_set_list(into, "serials", a->storage.serials);
+        json_set_list(into, "blank", a->storage.blank);
+        json_set_text(into, "array", a->storage.running);
+        json_set_text(into, "arrayUuid", a->storage.array_uuid);
+        json_set_text(into, "level", a->storage.level);
+        json_set_text(into, "filesystem", a->storage.filesystem);
+        json_set_text(into, "uuid", a->storage.uuid);
+        json_set_text(into, "source", a->storage.source);
+}
+
+static void put_moves(json_t *into, const Action *a) {
+        json_t *moves = json_array();
+        put_storage(into, a);
+        for (size_t i = 0; i < a->storage.n_moves; i++)
+                json_array_append_new(moves, json_pack("{ss ss}", "from", a->storage.moves[i].from, "name",
+                                                       a->storage.moves[i].name));
+        json_object_set_new(into, "moves", moves);
+}
+
+static const Family storage = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_storage };
+static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_moves };
+/* What must stand still or be there again because of such a step. */
+static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .put = put_storage };
+static const Family image = { .done = storage_done, .put = put_common };
+
+/* ---- huge pages ---- */
+
+static void put_pages(json_t *into, const Action *a) {
+        json_t *pages = json_pack("{sI sI}", "size", (json_int_t)a->pages.size, "count",
+                                  (json_int_t)a->pages.count);
+        if (a->pages.node >= 0)
+                json_object_set_new(pages, "numaNode", json_integer(a->pages.node));
+        put_flag(pages, "ifNone", a->pages.if_none);
+        put_common(into, a);
+        json_object_set_new(into, "pages", pages);
+}
+
+static void name_pages(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_object_set_new(device, "pages",
+                            json_pack("[IIib]", (json_int_t)a->pages.size, (json_int_t)a->pages.count,
+                                      a->pages.node, a->pages.if_none));
+}
+
+static const Family hugepages = { .put = put_pages, .name = name_pages };
+
+/* ---- devices ---- */
+
+static void device_done(Action *a) {
+        strv_free(a->device.seen);
+        strv_free(a->device.parameters);
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                strv_free(a->device.layouts[i].profiles);
+        free(a->device.layouts);
+}
+
+static json_t *layouts_json(const Action *a) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                json_array_append_new(all, json_pack("{si so}", "gpu", (int)a->device.layouts[i].gpu,
+                                                     "profiles", json_list(a->device.layouts[i].profiles)));
+        return all;
+}
+
+static void put_device(json_t *into, const Action *a) {
+        put_common(into, a);
+        if (a->device.count > 0)
+                json_object_set_new(into, "count", json_integer(a->device.count));
+        json_set_list(into, "words", a->device.parameters);
+        json_set_list(into, "devices", a->device.seen);
+        if (a->device.n_layouts > 0)
+                json_object_set_new(into, "layouts", layouts_json(a));
+}
+
+static void name_device(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_t *layouts = json_object_get(device, "layouts");
+        for (size_t i = 0; i < a->device.n_layouts; i++)
+                json_array_append_new(layouts, json_pack("[io]", (int)a->device.layouts[i].gpu,
+                                                         json_list(a->device.layouts[i].profiles)));
+        json_object_set_new(device, "count", json_integer(a->device.count));
+        json_set_list(device, "words", a->device.parameters);
+}
+
+static const Family devices = { .done = device_done, .put = put_device, .name = name_device };
+
+static void census_done(Action *a) {
+        for (size_t i = 0; i < a->census.n; i++)
+                free(a->census.missing[i].text);
+        free(a->census.missing);
+}
+
+static void put_census(json_t *into, const Action *a) {
+        json_t *missing = json_array();
+        put_common(into, a);
+        for (size_t i = 0; i < a->census.n; i++)
+                json_array_append_new(missing,
+                                      json_pack("{ss ss}", "code", cause_word(a->census.missing[i].cause),
+                                                "text", a->census.missing[i].text));
+        if (a->census.n > 0)
+                json_object_set(into, "missing", missing);
+        json_decref(missing);
+}
+
+static const Family census = { .done = census_done, .put = put_census };
+
+static void programs_done(Action *a) {
+        strv_free(a->programs);
+}
+
+static void put_programs(json_t *into, const Action *a) {
+        put_common(into, a);
+        json_set_list(into, "words", a->programs);
+}
+
+static void name_programs(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_set_list(device, "words", a->programs);
+}
+
+static const Family programs = { .done = programs_done, .put = put_programs, .name = name_programs };
+
+static void taints_done(Action *a) {
+        strv_free(a->taints);
+}
+
+static void put_taints(json_t *into, const Action *a) {
+        put_common(into, a);
+        json_set_list(into, "words", a->taints);
+}
+
+static void name_taints(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_set_list(device, "words", a->taints);
+}
+
+static const Family taints = { .done = taints_done, .put = put_taints, .name = name_taints };
+
+/* ---- the types ---- */
+
+typedef struct Row {
+        const char *name;
+        const Family *family;
+        unsigned seconds;
+} Row;
+
+static const Row rows[_ACTION_MAX] = {
+        [ACTION_WRITE_FILE]       = { "write-file",     &files,       10 },
+        [ACTION_WRITE_BLOCK]      = { "write-block",    &blocks,      10 },
+        [ACTION_PRUNE_FILES]      = { "prune-files",    &plain,       10 },
+        [ACTION_RELOAD_MANAGER]   = { "reload-manager", &manager,     30 },
+        [ACTION_RESTART_UNIT]     = { "restart-unit",   &units,       30 },
+        [ACTION_START_UNIT]       = { "start-unit",     &units,       90 },
+        [ACTION_STOP_UNIT]        = { "stop-unit",      &stops,       90 },
+        [ACTION_CREATE_RAID]      = { "create-raid",    &storage,     60 },
+        [ACTION_MAKE_FILESYSTEM]  = { "make-filesystem",&storage,    120 },
+        [ACTION_MOUNT]            = { "mount",          &storage,     60 },
+        [ACTION_MOVE_FILES]       = { "move-files",     &moving,     600 },
+        [ACTION_BIND]             = { "bind",           &storage,     10 },
+        [ACTION_IMPORT_IMAGE]     = { "import-image",   &image,       90 },
+        [ACTION_MASK_UNIT]        = { "mask-unit",      &manager,     90 },
+        [ACTION_UNMASK_UNIT]      = { "unmask-unit",    &manager,     30 },
+        [ACTION_AWAIT_UNIT]       = { "await-unit",     &manager,    300 },
+        [ACTION_SET_SYSCTL]       = { "set-sysctl",     &plain,       10 },
+        [ACTION_RESERVE_PAGES]    = { "reserve-pages",  &hugepages,  180 },
+        [ACTION_LOAD_MODULE]      = { "load-module",    &plain,      120 },
+        [ACTION_CHECK_MACHINE]    = { "check-machine",  &census,      10 },
+        [ACTION_CHECK_EFA]        = { "check-efa",      &devices,     30 },
+        [ACTION_CHECK_DRIVER]     = { "check-driver",   &devices,     60 },
+        [ACTION_CHECK_VERSIONS]   = { "check-versions", &programs,    30 },
+        [ACTION_AWAIT_DEVICES]    = { "await-devices",  &devices,     60 },
+        [ACTION_AWAIT_FABRIC]     = { "await-fabric",   &devices,    300 },
+        [ACTION_PARTITION_GPUS]   = { "partition-gpus", &devices,    300 },
+        [ACTION_LIST_GPUS]        = { "list-gpus",      &devices,    120 },
+        [ACTION_SET_CLOCKS]       = { "set-clocks",     &devices,     60 },
+        [ACTION_GENERATE_CDI]     = { "generate-cdi",   &plain,      120 },
+        [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
+        [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
+        [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      10 },
+};
+
+static const Row *row_of(ActionType type) {
+        assert(type < _ACTION_MAX && rows[type].family);
+        return &rows[type];
+}
+
+const char *action_type_to_string(ActionType type) {
+        return type < _ACTION_MAX ? rows[type].name : NULL;
+}
+
+int action_type_from_string(const char *text) {
+        for (int type = 0; type < _ACTION_MAX; type++)
+                if (streq(rows[type].name, text))
+                        return type;
+        return -EINVAL;
+}
+
+bool action_is(const Action *a, ActionKind kind) {
+        return row_of(a->type)->family->kind == kind;
+}
+
+uint64_t action_type_deadline(ActionType type) {
+        return row_of(type)->seconds * USEC_PER_SEC;
+}
+
+uint64_t action_more_usec(const Action *a) {
+        const Family *family = row_of(a->type)->family;
+        return family->more_usec ? family->more_usec(a) : 0;
+}
+
+json_t *action_to_json(const Action *a) {
+        json_t *j = json_pack("{ss ss ss ss ss ss so sI}", "id", a->id, "phase", phase_to_string(a->phase),
+                              "type", action_type_to_string(a->type), "group", a->group, "target", a->target,
+                              "why", a->why, "after", json_list(a->after), "timeoutMs",
+                              (json_int_t)(a->deadline_usec / USEC_PER_MSEC));
+        row_of(a->type)->family->put(j, a);
+        return j;
+}
+
+/* Every key is there in every action, so that no two plans have the same text. */
+json_t *action_canonical(const Action *a) {
+        const Family *family = row_of(a->type)->family;
+        json_t *own = json_pack("{so sb sb sb s[iiib] si si s[] s[]}", "afterAny", json_list(a->after_any),
+                                "optional", a->optional, "retry", a->retry, "lenient", a->lenient, "pages",
+                                0, 0, 0, 0, "class", (int)a->class, "count", 0, "words", "layouts");
+        json_t *all = json_pack("{ss ss so sI ss si ss ss so}", "id", a->id, "phase",
+                                phase_to_string(a->phase), "after", json_list(a->after), "deadline",
+                                (json_int_t)a->deadline_usec, "content", "", "mode", 0, "inputs", "", "with",
+                                a->with ?: "", "device", own);
+        if (family->name)
+                family->name(all, own, a);
+        return all;
+}
+
+void action_done(Action *a) {
+        const Family *family = row_of(a->type)->family;
+        free(a->id);
+        free(a->group);
+        free(a->target);
+        free(a->with);
+        free(a->why);
+        strv_free(a->after);
+        strv_free(a->after_any);
+        if (family->done)
+                family->done(a);
+}

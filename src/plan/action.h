@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a plan consists of. Each type is a row of the table in action.c, which says its name, its deadline and
+ * which member of the union is its own. */
+#include "base/error.h"
+#include "base/json.h"
+#include "host/host.h"
+#include <sys/types.h>
+
+typedef enum Phase { PHASE_CONFIG, PHASE_RUN, _PHASE_MAX, _PHASE_INVALID = -22 } Phase;
+DECLARE_STRING_TABLE(phase, Phase);
+
+typedef enum ActionType {
+        ACTION_WRITE_FILE,      /* target: path; file */
+        ACTION_WRITE_BLOCK,     /* target: path; file.content between markers inside
+                                 * a file that others own too; empty: no block */
+        ACTION_PRUNE_FILES,     /* target: the manifest; removes files that an
+                                 * earlier plan wrote and this one does not */
+        ACTION_RELOAD_MANAGER,  /* target: "systemd"; daemon-reload when units or drop-ins changed */
+        ACTION_RESTART_UNIT,    /* target: unit that must take up changed settings
+                                 * (unit.inputs) but is only restarted if it runs (resolved) */
+        ACTION_START_UNIT,      /* target: unit; started, or restarted when
+                                 * unit.inputs is not what it was last started with */
+        ACTION_STOP_UNIT,       /* target: unit that must not run while its state moves to another disk;
+                                 * storage.state; unchanged where it does not run, and with
+                                 * STEP_KEEP: nothing of what it writes moves */
+        ACTION_CREATE_RAID,     /* target: "/dev/md/kubernetes"; storage */
+        ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or where the
+                                 * one disk will be mounted; storage */
+        ACTION_MOUNT,           /* target: directory; storage */
+        ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
+        ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
+        ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with: the name
+                                 * that containerd should know from it; storage.state */
+        ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked
+                                 * until the next boot; unchanged where there is none */
+        ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this
+                                 * boot masked and that may run now */
+        ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited
+                                 * for, never started; unchanged where there is none or it
+                                 * has no job and failed nothing; a failed one fails it */
+        ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
+        ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
+        ACTION_LOAD_MODULE,     /* target: kernel module */
+        ACTION_CHECK_MACHINE,   /* target: "devices"; census: what is missing;
+                                 * the first one's cause is the failure's */
+        ACTION_CHECK_EFA,       /* target: "efa"; every EFA function of device.seen is bound
+                                 * to the driver, and there are device.count of them */
+        ACTION_CHECK_DRIVER,    /* target: "nvidia"; loaded with device.parameters,
+                                 * and bound to every GPU of device.seen */
+        ACTION_CHECK_VERSIONS,  /* target: "nvidia"; those of programs that are there are the driver's
+                                 * version; nvlsm counts its own and only has to be there */
+        ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of
+                                 * names; device.count of them: fewer are a warning, none is a failure */
+        ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs
+                                 * has joined it, by NVML; class: what that means */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
+        ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
+        ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
+                                 * auto-boost, highest application clocks) or "default" */
+        ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
+        ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
+                                 * its major is in /proc/devices */
+        ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed,
+                                 * else removed; taints */
+        _ACTION_MAX, _ACTION_INVALID = -22,
+} ActionType;
+DECLARE_STRING_TABLE(action_type, ActionType);
+
+/* What the disks say about a step, found out before anything is touched. Not part of the plan's id, nor are
+ * the names of disks: the plan of a second run, of the next boot and of the first one is the same plan. */
+typedef enum StepState {
+        STEP_UNKNOWN,           /* the disks were not looked at (model, config
+                                 * phase, not root): nothing may be done */
+        STEP_KEEP,              /* is so already */
+        STEP_MAKE,              /* there is nothing yet: create, make, mount, move, bind */
+        STEP_REMAKE,            /* create-raid: remains of an array that cannot be had
+                                 * again are wiped first; make-filesystem: one whose
+                                 * making was cut off, or what lay below such an array */
+        STEP_ASSEMBLE,          /* create-raid: all members are there, the array does not run;
+                                 * make-filesystem: decided when the array runs: made only where it
+                                 * is blank or unfinished then (with storage.uuid), else left as it
+                                 * is; mount: whatever xfs or ext4 lies there then, uuid is NULL */
+        STEP_REPAIR,            /* create-raid: raid10 runs or can run with the members it has;
+                                 * storage.blank joins it again; mount: is mounted already,
+                                 * only the mark that the file system is finished is missing */
+        _STEP_MAX, _STEP_INVALID = -22,
+} StepState;
+DECLARE_STRING_TABLE(step_state, StepState);
+
+/* Instances that the GPU at a place is divided into, in an order in which they fit. Places count from 0, by
+ * PCI address; a profile is "1g.10gb" or an id; none at all: MIG is switched off. */
+typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
+/* What lies in the directory from goes to the directory name below the target. */
+typedef struct Move { char *from, *name; } Move;
+
+typedef struct Action {
+        char *id;               /* unique, stable: "write-file:/etc/…" */
+        ActionType type;
+        Phase phase;
+        char *group;            /* what a reader sorts by: "system", "containerd",
+                                 * "kubelet", …; also what --daemon filters */
+        char *target;
+        char *with;             /* in what form, part of the id: "raid0 3 disks", "xfs", "noatime"; or NULL */
+        char *why;              /* one clause for the reader: what was decided and from what */
+        char **after;           /* ids that must have ended well before */
+        char **after_any;       /* ids that must have ended before, well or not */
+        uint64_t deadline_usec; /* for this action alone */
+        bool optional;          /* start-unit: an image without this unit is warned of, not failed */
+        bool retry;             /* start-unit: a start that fails is tried
+                                 * again, with back-off, until the deadline */
+        bool lenient;           /* what does not come true is a warning, not a failure
+                                 * (onShortfall: warn, gate: warn, persistenced) */
+        GpuClass class;         /* of the machine, in steps that its GPUs need */
+        union {                 /* the one that the type's row names; all zero for a type without one */
+                struct {
+                        char *content; size_t size;
+                        mode_t mode;
+                        bool secret;            /* content is never printed */
+                } file;
+                struct {
+                        char inputs[65];        /* SHA-256 over the files of this plan
+                                                 * that the unit reads at start; may be empty */
+                        char **reads;           /* these files */
+                } unit;
+                struct {
+                        StepState state;
+                        char **disks;           /* kernel names of this boot, in order of
+                                                 * serial: members, or the one disk */
+                        char **serials;         /* of the same disks, so that apply can
+                                                 * tell that they still are */
+                        char **blank;           /* STEP_REPAIR: those of disks that are to join
+                                                 * again: blank, or members that stayed behind */
+                        char *running;          /* create-raid: the array that holds members now
+                                                 * ("md127"), or NULL. STEP_KEEP: it runs.
+                                                 * STEP_ASSEMBLE, STEP_REMAKE: it does not, and
+                                                 * is stopped first. STEP_REPAIR: stopped first
+                                                 * if it is inactive */
+                        char *array_uuid;       /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
+                        bool array;             /* the device is the array over disks, not disks[0] itself */
+                        char *level;            /* create-raid: "raid0", "raid10" */
+                        char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what
+                                                 * is there may differ from what is asked for) */
+                        char *uuid;             /* make-filesystem: the new one's; mount: of what is
+                                                 * expected; NULL: not known, as in STEP_UNKNOWN */
+                        char *source;           /* bind: directory on the disks */
+                        Move *moves; size_t n_moves;
+                } storage;
+                struct {
+                        uint64_t size, count;   /* size: bytes of one page */
+                        int node;               /* -1: over all NUMA nodes */
+                        bool if_none;           /* what is reserved already wins */
+                } pages;
+                struct {
+                        unsigned count;         /* how many there must be */
+                        char **seen;            /* PCI addresses of this boot; not part of the plan's id */
+                        char **parameters;      /* check-driver: "ImexChannelCount=2048", as
+                                                 * /proc/driver/nvidia/params names them; with a "?"
+                                                 * behind it nobody asked for just this, and a driver
+                                                 * that does not know it is only a warning */
+                        MigLayout *layouts; size_t n_layouts;   /* partition-gpus */
+                } device;
+                struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
+                char **programs;                /* check-versions: "nv-fabricmanager", "nvidia-imex", "nvlsm" */
+                char **taints;                  /* taint-node: the user's own, which the flag
+                                                 * --register-with-taints must keep */
+        };
+} Action;
+
+/* What an action counts as, for those who treat several types alike. */
+typedef enum ActionKind {
+        ACTION_OF_FILES = 1,    /* write-file, write-block: file is its part of the union */
+        ACTION_OF_UNITS,        /* systemd is asked for it */
+        ACTION_OF_STORAGE,      /* a step from the disks to what is bound to them */
+} ActionKind;
+_nonnull_ bool action_is(const Action *a, ActionKind kind);
+/* The deadline that every action of this type begins with. */
+uint64_t action_type_deadline(ActionType type);
+/* What is added to it for what this action has to do; 0 for most. The plan's id does not depend on it. */
+_nonnull_ uint64_t action_more_usec(const Action *a);
+/* For a machine that reads the plan, without what is in a secret file; a new reference. */
+_nonnull_ json_t *action_to_json(const Action *a);
+/* What apply will do, and nothing that only explains it: what the plan's id is made of; a new reference. */
+_nonnull_ json_t *action_canonical(const Action *a);
+/* The file of a write-file, with its content where it is no secret and UTF-8, else with its digest; a new
+ * reference. */
+_nonnull_ json_t *action_file_to_json(const Action *a);
+/* frees what it holds, whatever of it is set */
+_nonnull_ void action_done(Action *a);
