@@ -413,7 +413,7 @@ int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **r
         _cleanup_(child_result_done) ChildResult c = {};
         at_command(w, argv);
         /* the loop alone says when the time is up */
-        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, ret_output ? OUTPUT_MAX : 0, &c);
+        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, OUTPUT_MAX, &c);
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)
                 return fail_to_start(w, r, cause, what, argv[0]);

@@ -256,7 +256,7 @@ TEST(ampere_reboots_once) {
 TEST(a_node_with_pods_is_not_rebooted) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
-        program(&m, "nvidia-smi", "echo 'in use' >&2; exit 3");
+        program(&m, "nvidia-smi", "echo 'in use'; exit 3");
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));

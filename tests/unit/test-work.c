@@ -276,6 +276,29 @@ TEST(a_program_that_fails_is_quoted) {
         ASSERT_TRUE(!strchr(diag_first_error(&b.diag)->text, '\n'));
 }
 
+/* As nvidia-smi does. */
+static int complains_on_stdout(Work *w) {
+        return shell(w, "printf 'GPU 00000000:53:00.0\\nis in use\\n'; printf ' \\n' >&2; exit 2");
+}
+
+TEST(a_program_that_speaks_on_stdout_is_quoted) {
+        BOX(b, complains_on_stdout);
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "sh exited with status 2, last said \"is in use\"; dmesg ");
+        ASSERT_CONTAINS(b.results.items[0].text, "\nGPU 00000000:53:00.0\n");
+}
+
+static int floods_stdout(Work *w) {
+        return shell(w, "i=0; while [ $i -lt 20000 ]; do echo 0123456789; i=$((i + 1)); done; exit 2");
+}
+
+TEST(of_what_a_program_prints_little_is_kept) {
+        BOX(b, floods_stdout);
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_CONTAINS(b.results.items[0].text, "0123456789");
+        ASSERT_TRUE(strlen(b.results.items[0].text) < 4096);
+}
+
 TEST(a_program_that_is_killed) {
         BOX(b, dies);
         ASSERT_TRUE(apply(&b) < 0);
