@@ -27,10 +27,25 @@ static char *path_of(const char *name) {
 
 /* ---- comparing ---- */
 
+typedef struct Number { bool negative; unsigned long long magnitude; } Number;
+
+/* Sign and 64 bits, as kernel/sysctl.c:proc_get_long() reads them: decimal, 0x… or octal. false: it is no
+ * number, or too large to be told from another one. */
+static bool parse_number(const char *word, Number *ret) {
+        const char *digits = word + (*word == '-' || *word == '+');
+        char *end = NULL;
+        if (*digits < '0' || *digits > '9')
+                return false;
+        errno = 0;
+        ret->magnitude = strtoull(digits, &end, 0);
+        ret->negative = *word == '-' && ret->magnitude > 0;
+        return errno == 0 && !*end;
+}
+
 static bool same_number(const char *a, const char *b) {
-        char *end_a, *end_b;
-        long long x = strtoll(a, &end_a, 0), y = strtoll(b, &end_b, 0);
-        return end_a > a && !*end_a && end_b > b && !*end_b && x == y;
+        Number x, y;
+        return parse_number(a, &x) && parse_number(b, &y) && x.negative == y.negative &&
+               x.magnitude == y.magnitude;
 }
 
 static char **words_of(const char *text) {
