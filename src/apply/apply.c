@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plan → Results: the loop. Everything whose predecessors ended well begins at once; files that are ready
- * together are staged, synced and published together; the rest works through one sd-event loop, each task
- * under its own deadline. A plan of files alone needs no loop and no bus and gets none. */
+ * together are written together (files.c); the rest works through one sd-event loop, each task under its own
+ * deadline. A plan of files alone needs no loop and no bus and gets none. */
 #include "apply/device.h"
 #include "apply/executor.h"
 #include "apply/storage.h"
@@ -12,12 +12,11 @@
 #include "base/time.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
-#define BATCH_MAX 64                                    /* two descriptors and a thread each */
+
 
 static int work_check(_unused_ Task *t) {
         return CHECK_NEEDED;
@@ -92,8 +91,12 @@ size_t results_count(const Results *r, Outcome outcome) {
         return n;
 }
 
-static const Executor *task_executor(const Task *t) {
+const Executor *task_executor(const Task *t) {
         return &executors[t->action->type];
+}
+
+uint64_t task_limit(const Task *t) {
+        return t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
 }
 
 static int work_begin(Task *t) {
@@ -168,14 +171,14 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         return r;
 }
 
-static void task_skip(Task *t, char *why, bool satisfied) {
+void task_skip(Task *t, char *why, bool satisfied) {
         t->result->outcome = OUTCOME_SKIPPED;
         t->result->text = why;
         t->satisfied = satisfied;
         task_close(t);
 }
 
-/* ---- files: many, one wait ---- */
+/* ---- what comes before ---- */
 
 static const Task *task_broken_dependency(const Task *t) {
         for (size_t i = 0; i < t->n_after; i++)
@@ -184,10 +187,9 @@ static const Task *task_broken_dependency(const Task *t) {
         return NULL;
 }
 
-/* staged_too: a file may be prepared together with those it comes after, since publishing keeps the order. */
-static bool task_ready(const Task *t, bool staged_too) {
+bool task_ready(const Task *t, bool taken_too) {
         for (size_t i = 0; i < t->n_after; i++)
-                if (!t->after[i]->satisfied && !(staged_too && t->after[i]->state == TASK_STAGED))
+                if (!t->after[i]->satisfied && !(taken_too && t->after[i]->state == TASK_TAKEN))
                         return false;
         for (size_t i = 0; i < t->n_after_any; i++)
                 if (!t->after_any[i]->satisfied && t->after_any[i]->state != TASK_ENDED)
@@ -195,118 +197,11 @@ static bool task_ready(const Task *t, bool staged_too) {
         return true;
 }
 
-static bool task_skip_if_broken(Task *t) {
+bool task_skip_if_broken(Task *t) {
         const Task *broken = task_broken_dependency(t);
         if (broken)
                 task_skip(t, xasprintf("%s comes first and did not end well", broken->action->id), false);
         return broken;
-}
-
-static void task_stage(Task *t) {
-        t->result->begin_usec = now_usec();
-        int r = task_executor(t)->stage(t, &t->tmp);
-        if (r == 0)
-                task_end(t, OUTCOME_UNCHANGED);
-        else if (r > 0)
-                t->state = TASK_STAGED;
-}
-
-static void task_publish(Task *t) {
-        const Executor *e = task_executor(t);
-        if (task_skip_if_broken(t))
-                return;
-        int r = e->publish ? e->publish(t) : root_tmp_publish(&t->tmp);
-        if (t->state == TASK_ENDED)             /* it failed and said why */
-                return;
-        if (r < 0)
-                (void)file_fail(t, r, "written", t->action->target);
-        else
-                task_end(t, OUTCOME_DONE);
-}
-
-static void *task_sync(void *userdata) {
-        Task *t = userdata;
-        t->synced = root_tmp_sync(&t->tmp);
-        return NULL;
-}
-
-/* All at once, a thread for each: a disk answers ten flushes that wait together as fast as one, and each
- * after the other only in ten times that. One syncfs() would be a little faster still, but it waits for all
- * that others have written, which at boot has no bound. */
-static void batch_sync(Apply *a) {
-        pthread_t threads[BATCH_MAX + 1];
-        size_t n = 0;
-        for (size_t i = 0; i <= a->n; i++) {
-                Task *t = i < a->n ? &a->tasks[i] : &a->announcement;
-                if (t->state != TASK_STAGED)
-                        continue;
-                if (pthread_create(&threads[n], NULL, task_sync, t) == 0)
-                        n++;
-                else
-                        task_sync(t);
-        }
-        while (n > 0)
-                pthread_join(threads[--n], NULL);
-        for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].synced < 0)
-                        (void)file_fail(&a->tasks[i], a->tasks[i].synced, "written",
-                                        a->tasks[i].action->target);
-}
-
-/* The files of the configuration belong together: half of them new and half old is what nobody asked for. So
- * none is renamed into its place while one of them cannot be prepared. */
-static void batch_withhold(Apply *a) {
-        const Task *failed = NULL;
-        for (size_t i = 0; i < a->n && !failed; i++)
-                if (a->tasks[i].result->outcome == OUTCOME_FAILED &&
-                    a->tasks[i].action->phase == PHASE_CONFIG && task_executor(&a->tasks[i])->stage)
-                        failed = &a->tasks[i];
-        for (size_t i = 0; i < a->n && failed; i++)
-                if (a->tasks[i].state == TASK_STAGED && a->tasks[i].action->phase == PHASE_CONFIG)
-                        task_skip(&a->tasks[i],
-                                  xasprintf("left as it was: the configuration is written whole or not at "
-                                            "all, and %s failed",
-                                            failed->action->id),
-                                  false);
-}
-
-/* Without a word where it fails: prune-files writes the same file, and its failure is told. */
-static void announce(Apply *a) {
-        Task *t = &a->announcement;
-        int r = t->state != TASK_STAGED ? 0 : t->synced < 0 ? t->synced : root_tmp_publish(&t->tmp);
-        if (r < 0)
-                log_debug("the files to be written could not be announced: %s", strerror(-r));
-        t->state = TASK_ENDED;
-        root_tmp_release(&t->tmp);
-}
-
-static void announcement_stage(Apply *a) {
-        for (size_t i = 0; i < a->n; i++)
-                if (a->tasks[i].action->type == ACTION_PRUNE_FILES &&
-                    manifest_announce(&a->tasks[i], &a->announcement.tmp) > 0)
-                        a->announcement.state = TASK_STAGED;
-}
-
-static bool batch_apply(Apply *a) {
-        size_t staged = 0;
-        bool progress = false;
-        for (size_t i = 0; i < a->n && staged < BATCH_MAX; i++) {
-                Task *t = &a->tasks[i];
-                if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
-                        continue;
-                task_stage(t);
-                staged += t->state == TASK_STAGED;
-                progress = true;
-        }
-        if (staged > 0) {
-                batch_sync(a);
-                announce(a);
-        }
-        batch_withhold(a);
-        for (size_t i = 0; i < a->n && staged > 0; i++)
-                if (a->tasks[i].state == TASK_STAGED)
-                        task_publish(&a->tasks[i]);
-        return progress;
 }
 
 /* ---- everything else: one event loop ---- */
@@ -337,7 +232,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         Task *t = userdata;
         const Executor *e = task_executor(t);
         _cleanup_(freep) char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
-        uint64_t limit = t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
+        uint64_t limit = task_limit(t);
         if (e->cancel)
                 e->cancel(t);
         (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : e->overdue ?: CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
@@ -349,7 +244,7 @@ static int task_arm(Task *t) {
         int r = apply_event(t->apply, &event);
         if (r >= 0)
                 r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC,
-                                               t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC,
+                                               task_limit(t),
                                                USEC_PER_MSEC, on_deadline, t);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
 }
@@ -391,7 +286,7 @@ static bool tasks_begin_ready(Apply *a) {
                         progress = true;
                 }
         }
-        return batch_apply(a) || progress;
+        return files_apply(a) || progress;
 }
 
 /* ---- signals: held back, so that nothing is left half done ---- */
@@ -495,7 +390,7 @@ static int task_link(Apply *a, size_t i) {
         return 0;
 }
 
-static int tasks_make(Apply *a, Results *results) {
+int tasks_make(Apply *a, Results *results) {
         a->n = results->n = a->plan->n;
         a->tasks = xcalloc(a->n, sizeof *a->tasks);
         results->items = xcalloc(a->n, sizeof *results->items);
@@ -514,36 +409,30 @@ static int tasks_make(Apply *a, Results *results) {
         return 0;
 }
 
-static void apply_done(Apply *a) {
+void tasks_done(Apply *a) {
         for (size_t i = 0; i < a->n; i++) {
                 if (a->tasks[i].state != TASK_ENDED)
                         task_skip(&a->tasks[i], xstrdup("the run ended before it began"), false);
                 free(a->tasks[i].after);
                 free(a->tasks[i].after_any);
         }
-        work_wait(a);
         free(a->tasks);
-        root_tmp_release(&a->announcement.tmp);
-        a->bus = bus_free(a->bus);
-        a->event = sd_event_unref(a->event);
+        a->tasks = NULL;
+        a->n = 0;
 }
 
-/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging
- * itself. */
-static void sweep(const Apply *a) {
-        for (size_t i = 0; i < a->n; i++) {
-                const Task *t = &a->tasks[i];
-                if (task_executor(t)->stage && root_tmp_sweep(a->root, t->action->target) > 0)
-                        log_debug("%s: removed what a run that was killed had left beside it",
-                                  t->action->target);
-        }
+static void apply_done(Apply *a) {
+        tasks_done(a);
+        work_wait(a);
+        a->files = files_free(a->files);
+        a->bus = bus_free(a->bus);
+        a->event = sd_event_unref(a->event);
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         _cleanup_(apply_done) Apply a = { .root = root,
                                           .plan = plan,
                                           .diag = diag,
-                                          .announcement.tmp = { .dir_fd = -1, .fd = -1 },
                                           .threads_left = &ret->threads_left };
         sigset_t held, before;
         *ret = (Results){};
@@ -554,8 +443,6 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
                 return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
                                   strerror(errno));
-        sweep(&a);
-        announcement_stage(&a);
         r = apply_run(&a);
         /* one that came after the last action must not end us before the report is written */
         signals_look(&a);

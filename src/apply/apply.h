@@ -28,7 +28,8 @@ typedef struct Result {
 } Result;
 typedef struct Results {
         Result *items; size_t n;
-        size_t threads_left;            /* that the kernel keeps; they run on beside whoever called */
+        size_t threads_left;            /* that the kernel keeps; they run on beside whoever
+                                         * called, who must keep the plan for them */
 } Results;
 void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */

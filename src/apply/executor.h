@@ -12,10 +12,12 @@ typedef struct Task Task;
 typedef struct Bus Bus;
 typedef struct Job Job;
 typedef struct Work Work;
+typedef struct Files Files;
 
 typedef enum TaskState {
         TASK_PENDING,           /* waits for others */
-        TASK_STAGED,            /* a file whose new content lies beside it */
+        TASK_TAKEN,             /* a file that the thread of files.c is to write, or is writing */
+        TASK_STAGED,            /* in that thread: its new content lies beside it */
         TASK_RUNNING,           /* will call task_end(), task_watch() or task_fail() from the event loop */
         TASK_WATCHED,           /* well so far, dependents may go on; still looked at */
         TASK_ENDED,
@@ -40,11 +42,12 @@ struct Apply {
         const Plan *plan;
         Diag *diag;
         Task *tasks; size_t n;
-        Task announcement;      /* no action of the plan: the manifest that comes before all files */
         size_t in_flight;       /* RUNNING or WATCHED */
         int interrupted;        /* the signal, or 0 */
         sd_event *event;        /* made when the first task needs it: a plan of files alone never does */
         Bus *bus;               /* unit.c's */
+        Files *files;           /* files.c's; NULL before the first file, and when a disk has kept them */
+        bool files_lost;        /* a disk has kept them */
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
@@ -53,9 +56,9 @@ struct Apply {
 /* LATER: task_checked() will be called */
 enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };
 
-/* One row for each ActionType. Files have stage() in place of check() and start(): those that are ready
- * together share one wait for the disk. A function that fails has called task_fail(), or file_fail(), and
- * returns a negative errno. */
+/* One row for each ActionType. Files have stage() and publish() in place of check() and start(): those that
+ * are ready together share one wait for the disk. Both run on a thread, with a task of that thread's own
+ * (files.c). A function that fails has called task_fail(), or file_fail(), and returns a negative errno. */
 typedef struct Executor {
         bool host_only;                                 /* skipped where the root is
                                                          * not the running system's */
@@ -75,6 +78,21 @@ typedef struct Executor {
         void (*release)(Task *t);                       /* frees data */
 } Executor;
 
+_must_check_ _nonnull_ const Executor *task_executor(const Task *t);
+/* How long it may take, in µs. */
+_must_check_ _nonnull_ uint64_t task_limit(const Task *t);
+/* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it comes
+ * after, since publishing keeps the order. */
+_must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
+/* Ends it where something that it comes after did not end well: true. */
+_nonnull_ bool task_skip_if_broken(Task *t);
+/* Ends it as skipped; it keeps why. satisfied: what comes after it goes on. */
+_nonnull_ void task_skip(Task *t, char *why, bool satisfied);
+/* Makes a task of each action of a->plan and a result for each of them; < 0 where the plan is wrong, and the
+ * diag has why. tasks_done() ends and frees the tasks, also then. */
+_must_check_ _nonnull_ int tasks_make(Apply *a, Results *results);
+_nonnull_ void tasks_done(Apply *a);
+
 /* the loop, made when first asked for */
 _must_check_ _nonnull_ int apply_event(Apply *a, sd_event **ret);
 _nonnull_ void task_checked(Task *t, bool needed);
@@ -84,6 +102,11 @@ _nonnull_ void task_watch(Task *t);
 /* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in
  * any case. The text may have further lines behind the first, which must say all that matters. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
+
+/* files.c */
+/* Writes the files that are ready, if there are any: true. It comes back at their deadline at the latest. */
+_must_check_ _nonnull_ bool files_apply(Apply *a);
+Files *files_free(Files *f);
 
 /* file.c */
 _must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);

@@ -512,6 +512,60 @@ TEST(a_read_only_file_system_is_named) {
         ASSERT_CONTAINS(b.results.items[0].text, "Read-only");
 }
 
+/* ---- disks that hang ---- */
+
+static Plan kept;               /* of a thread that was given up, which may still look at it */
+
+static void is_given_up(Box *b, const char *path) {
+        uint64_t begin = now_usec();
+        ASSERT_TRUE(apply(b) < 0);
+        ASSERT_TRUE(now_usec() - begin < 5 * USEC_PER_SEC);
+        ASSERT_EQ(b->results.threads_left, 1);
+        ASSERT_STREQ(outcome(b, 0), "failed");
+        ASSERT_CONTAINS(b->results.items[0].text, "not done after 0.3 s; looking for what an earlier run has left beside it; dmesg");
+        ASSERT_EQ(b->results.items[0].cause, CAUSE_FILE);
+        ASSERT_TRUE(b->results.items[0].end_usec - b->results.items[0].begin_usec >= 300 * USEC_PER_MSEC);
+        ASSERT_STREQ(diag_first_error(&b->diag)->path, b->plan.actions[0].id);
+        ASSERT_EQ(diag_count(&b->diag, false), 1);
+        ASSERT_STREQ(outcome(b, 1), "skipped");         /* of the same batch */
+        ASSERT_CONTAINS(b->results.items[1].text, "given up with write-file:");
+        ASSERT_CONTAINS(b->results.items[1].text, path);
+        ASSERT_STREQ(outcome(b, 2), "skipped");         /* comes after it */
+        ASSERT_STREQ(outcome(b, 3), "done");            /* of another batch, on a disk that answers */
+        assert_absent(b, "/etc/same-batch");
+        assert_file(b, "/etc/later", "l");
+}
+
+/* A file system whose server never answers: each look at it hangs until the server is gone. */
+TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
+        BOX(b);
+        _cleanup_(freep) char *mount_point = xasprintf("%s/hung", b.path);
+        int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        ASSERT_EQ(mkdir(mount_point, 0755), 0);
+        if (fd < 0 || mount("test", mount_point, "fuse", 0, options) < 0) {
+                printf("# not tried: a FUSE of one's own needs root\n");
+                return;
+        }
+        add(&b, ACTION_WRITE_FILE, "/hung/a", "a")->deadline_usec = 300 * USEC_PER_MSEC;
+        add(&b, ACTION_WRITE_FILE, "/etc/same-batch", "s");
+        strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after", "y")->after, "write-file:/hung/a");
+        add(&b, ACTION_WRITE_FILE, "/etc/later", "l");
+        strv_add(&b.plan.actions[3].after_any, "write-file:/hung/a");
+        for (size_t i = 1; i < 4; i++)
+                b.plan.actions[i].phase = PHASE_RUN;    /* those of the configuration are written together or not at all */
+        is_given_up(&b, "/hung/a");
+        strv_free(b.plan.actions[3].after_any);
+        b.plan.actions[3].after_any = NULL;
+        kept = b.plan;
+        b.plan = (Plan){};
+        close(fd);                      /* the thread comes back, and writes nothing any more */
+        ASSERT_EQ(umount2(mount_point, MNT_DETACH), 0);
+        usleep(200000);
+        assert_absent(&b, "/etc/same-batch");
+        assert_no_leftovers(&b);
+}
+
 TEST(a_signal_before_the_first_action_stops_the_run) {
         BOX(b);
         sigset_t set, old;
