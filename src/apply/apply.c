@@ -46,7 +46,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_MOVE_FILES]      = STORAGE(storage_check, move_start, storage_waiting),
         [ACTION_BIND]            = STORAGE(storage_check, bind_start, storage_waiting),
         [ACTION_IMPORT_IMAGE]    = STORAGE(image_check, image_start, work_waiting),
-        [ACTION_SET_SYSCTL]      = { true, .check = sysctl_check, .start = sysctl_start },
+        [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short"),
         [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
         [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),
@@ -61,7 +61,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
-        [ACTION_TAINT_NODE]      = { true, .check = taint_check, .start = taint_start },
+        [ACTION_TAINT_NODE]      = { true, .overdue = CAUSE_FILE, .check = taint_check, .start = taint_start, .waiting = work_waiting, .cancel = work_cancel, .release = work_release },
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")

@@ -6,6 +6,7 @@
  * 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
+_must_check_ _nonnull_ int sysctl_work(Work *w);
 _must_check_ _nonnull_ int pages_work(Work *w);
 _must_check_ _nonnull_ int module_work(Work *w);
 _must_check_ _nonnull_ int machine_work(Work *w);
@@ -21,7 +22,9 @@ _must_check_ _nonnull_ int cdi_work(Work *w);
 _must_check_ _nonnull_ int channel_work(Work *w);
 _must_check_ _nonnull_ int imex_work(Work *w);
 
-_must_check_ _nonnull_ int sysctl_check(Task *t);
-_must_check_ _nonnull_ int sysctl_start(Task *t);
 _must_check_ _nonnull_ int taint_check(Task *t);
 _must_check_ _nonnull_ int taint_start(Task *t);
+/* What failed first of all that the task comes after, as its thread is told: the word of the cause, the
+ * action's id; NULL: nothing. The caller frees it. */
+_must_check_ _nonnull_ char **taint_reason(const Task *t);
+_must_check_ _nonnull_ int taint_work(Work *w);

@@ -32,14 +32,19 @@ static const struct { int error; const char *advice; } advices[] = {
         { EMFILE,  "too many open files" },
 };
 
-int file_fail(Task *t, int r, const char *verb, const char *path) {
+char *file_failure(const Action *a, int r, const char *verb, const char *path) {
         const char *advice = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(advices) && !advice; i++)
                 if (advices[i].error == -r)
                         advice = advices[i].advice;
-        bool own = streq(path, t->action->target);     /* which every message about the action names anyway */
-        return task_fail(t, r, CAUSE_FILE, "%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb,
-                         strerror(-r), advice ? "; " : "", advice ?: "");
+        bool own = streq(path, a->target);      /* which every message about the action names anyway */
+        return xasprintf("%s%scannot be %s: %s%s%s", own ? "" : path, own ? "" : " ", verb, strerror(-r),
+                         advice ? "; " : "", advice ?: "");
+}
+
+int file_fail(Task *t, int r, const char *verb, const char *path) {
+        _cleanup_(freep) char *text = file_failure(t->action, r, verb, path);
+        return task_fail(t, r, CAUSE_FILE, "%s", text);
 }
 
 int file_stage(Task *t, RootTmp *ret) {

@@ -94,9 +94,9 @@ static char *similar_name(const Root *root, const char *path) {
         return near ? xasprintf("did you mean %s? ", near) : xstrdup("");
 }
 
-static int fail_to_find(Task *t, const char *path) {
-        _cleanup_(freep) char *hint = similar_name(t->apply->root, path);
-        return task_fail(t, -ENOENT, CAUSE_SYSCTL,
+static int fail_to_find(Work *w, const char *path) {
+        _cleanup_(freep) char *hint = similar_name(w->root, path);
+        return work_fail(w, -ENOENT, CAUSE_SYSCTL,
                          "this kernel has no such setting (%s is not there); %scorrect the name in "
                          "spec.instance.sysctl; "
                          "one of a module (net.bridge.*, net.netfilter.*) is there only once "
@@ -104,64 +104,62 @@ static int fail_to_find(Task *t, const char *path) {
                          path, hint);
 }
 
-static int fail_to_set(Task *t, int r, const char *path) {
-        _cleanup_(freep) char *value = shown(t->action->with ?: "");
+static int fail_to_set(Work *w, int r, const char *path) {
+        _cleanup_(freep) char *value = shown(w->action->with ?: "");
         if (r == -ENOENT || r == -ENOTDIR)
-                return fail_to_find(t, path);
+                return fail_to_find(w, path);
         if (r == -EINVAL || r == -ERANGE)
-                return task_fail(
-                        t, r, CAUSE_SYSCTL,
+                return work_fail(
+                        w, r, CAUSE_SYSCTL,
                         "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl",
                         value, strerror(-r));
         if (r == -EISDIR)
-                return task_fail(t, r, CAUSE_SYSCTL,
+                return work_fail(w, r, CAUSE_SYSCTL,
                                  "%s is a group of settings; name one of them in spec.instance.sysctl", path);
         if (r == -EROFS || r == -EACCES || r == -EPERM)
-                return task_fail(t, r, CAUSE_SYSCTL,
+                return work_fail(w, r, CAUSE_SYSCTL,
                                  "%s cannot be written (%s): the kernel lets nobody change it while it runs, "
                                  "or /proc/sys is "
                                  "read-only here, as in a container",
                                  path, strerror(-r));
-        return task_fail(t, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
+        return work_fail(w, r, CAUSE_SYSCTL, "%s cannot be set: %s", path, strerror(-r));
 }
 
 /* ---- checking and setting ---- */
 
 /* 1 it has the value, 0 it has another; one that can only be written (-EACCES, even for root) never has
  * it. */
-static int has_value(Task *t, const char *path, char **ret_have) {
-        int r = root_read(t->apply->root, path, VALUE_MAX, ret_have, NULL);
+static int has_value(Work *w, const char *path, char **ret_have) {
+        work_at(w, "%s was being read", path);
+        int r = root_read(w->root, path, VALUE_MAX, ret_have, NULL);
         if (r == -EACCES || r == -EPERM)
                 return 0;
-        return r < 0 ? r : same_value(t->action->with ?: "", *ret_have);
+        return r < 0 ? r : same_value(w->action->with ?: "", *ret_have);
 }
 
-int sysctl_check(Task *t) {
-        _cleanup_(freep) char *path = path_of(t->action->target), *have = NULL;
-        int r = has_value(t, path, &have);
-        if (r < 0)
-                return fail_to_set(t, r, path);
-        return r > 0 ? CHECK_DONE_ALREADY : CHECK_NEEDED;
-}
-
-int sysctl_start(Task *t) {
-        _cleanup_(freep) char *path = path_of(t->action->target), *have = NULL,
-                              *want = shown(t->action->with ?: "");
+static int set(Work *w, const char *path) {
+        _cleanup_(freep) char *have = NULL;
         /* as every other tool writes it: so "" is a value too */
-        _cleanup_(freep) char *line = xasprintf("%s\n", t->action->with ?: "");
-        int r = root_write_value(t->apply->root, path, line);
+        _cleanup_(freep) char *line = xasprintf("%s\n", w->action->with ?: "");
+        work_at(w, "%s was being written", path);
+        int r = root_write_value(w->root, path, line);
         if (r >= 0)
-                r = has_value(t, path, &have);
+                r = has_value(w, path, &have);
         if (r < 0)
-                return fail_to_set(t, r, path);
-        if (r == 0 && have) {
-                _cleanup_(freep) char *is = shown(have);
-                return task_fail(
-                        t, -EINVAL, CAUSE_SYSCTL,
-                        "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
-                        "spec.instance.sysctl",
-                        want, is);
-        }
-        task_end(t, OUTCOME_DONE);
-        return 0;
+                return fail_to_set(w, r, path);
+        if (r > 0 || !have)
+                return 1;
+        _cleanup_(freep) char *want = shown(w->action->with ?: ""), *is = shown(have);
+        return work_fail(w, -EINVAL, CAUSE_SYSCTL,
+                         "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
+                         "spec.instance.sysctl",
+                         want, is);
+}
+
+int sysctl_work(Work *w) {
+        _cleanup_(freep) char *path = path_of(w->action->target), *have = NULL;
+        int r = has_value(w, path, &have);
+        if (r < 0)
+                return fail_to_set(w, r, path);
+        return r > 0 ? 0 : set(w, path);
 }

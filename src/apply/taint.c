@@ -31,18 +31,24 @@ static const Result *first_failure(const Task *t) {
         return first;
 }
 
+static int taint_fail(Work *w, int r, const char *verb, const char *path) {
+        _cleanup_(freep) char *text = file_failure(w->action, r, verb, path);
+        return work_fail(w, r, CAUSE_FILE, "%s", text);
+}
+
 /* The file's own, or there is none yet and kubelet will say so. */
-static int arguments_read(Task *t, char ***ret_words, mode_t *ret_mode) {
+static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         _cleanup_(freep) char *text = NULL, *value = NULL;
         struct stat st = { .st_mode = 0644 };
-        int fd = root_open(t->apply->root, ENVIRONMENT_FILE, O_PATH);
-        int r = root_read(t->apply->root, ENVIRONMENT_FILE, ENVIRONMENT_MAX, &text, NULL);
+        work_at(w, ENVIRONMENT_FILE " was being read");
+        int fd = root_open(w->root, ENVIRONMENT_FILE, O_PATH);
+        int r = root_read(w->root, ENVIRONMENT_FILE, ENVIRONMENT_MAX, &text, NULL);
         if (fd >= 0) {
                 (void)!fstat(fd, &st);
                 close(fd);
         }
         if (r < 0 && r != -ENOENT)
-                return file_fail(t, r, "read", ENVIRONMENT_FILE);
+                return taint_fail(w, r, "read", ENVIRONMENT_FILE);
         value = assignment_in_environment(text ?: "", ARGUMENTS);
         *ret_words = assignment_split(value ?: "");
         *ret_mode = st.st_mode & 0777;
@@ -71,38 +77,41 @@ static char *content_make(char **words, char *const *planned, const char *code) 
         return xasprintf(ARGUMENTS "=%s\n", value);
 }
 
-static int taint_write(Task *t, const Result *failed) {
+static int taint_write(Work *w, const char *code, const char *step) {
         _cleanup_(strv_freep) char **words = NULL;
-        const char *code = cause_word(failed->cause);
         mode_t mode = 0644;
-        int r = arguments_read(t, &words, &mode);
+        int r = arguments_read(w, &words, &mode);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *content = content_make(words, t->action->taints, code);
-        r = root_replace_volatile(t->apply->root, TAINT_FILE, content, strlen(content), mode);
+        _cleanup_(freep) char *content = content_make(words, w->action->taints, code);
+        work_at(w, TAINT_FILE " was being written");
+        r = root_replace_volatile(w->root, TAINT_FILE, content, strlen(content), mode);
         if (r < 0)
-                return file_fail(t, r, "written", TAINT_FILE);
-        t->result->found = json_pack("{s:s, s:s}", "taint", code, "step", failed->action->id);
+                return taint_fail(w, r, "written", TAINT_FILE);
+        w->found = json_pack("{s:s, s:s}", "taint", code, "step", step);
         if (r > 0)
-                diag_warn_at(t->apply->diag, "node-tainted", NULL, t->action->id,
+                diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
                              "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
                              "of that name; where its Node exists already, kubectl has to taint it",
                              code);
-        task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
-        return 0;
+        return r;
 }
 
-static int taint_remove(Task *t) {
-        int r = root_remove(t->apply->root, TAINT_FILE);
+static int taint_remove(Work *w) {
+        work_at(w, TAINT_FILE " was being removed");
+        int r = root_remove(w->root, TAINT_FILE);
         if (r < 0)
-                return file_fail(t, r, "removed", TAINT_FILE);
+                return taint_fail(w, r, "removed", TAINT_FILE);
         if (r > 0)
-                diag_warn_at(t->apply->diag, "node-was-tainted", NULL, t->action->id,
+                diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
                              "what was wrong is well now, but the Node keeps what it has registered with: "
                              "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
                              "-");
-        task_end(t, r > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
-        return 0;
+        return r;
+}
+
+int taint_work(Work *w) {
+        return w->given ? taint_write(w, w->given[0], w->given[1]) : taint_remove(w);
 }
 
 /* Else the files say by themselves whether they are so already. */
@@ -111,7 +120,11 @@ int taint_check(Task *t) {
                                                                                  : CHECK_NEEDED;
 }
 
-int taint_start(Task *t) {
+char **taint_reason(const Task *t) {
         const Result *failed = first_failure(t);
-        return failed ? taint_write(t, failed) : taint_remove(t);
+        return failed ? command(cause_word(failed->cause), failed->action->id, NULL) : NULL;
+}
+
+int taint_start(Task *t) {
+        return work_start_given(t, taint_work, taint_reason(t));
 }

@@ -70,6 +70,7 @@ static void job_free(Job *j) {
         plan_free(j->plan);
         root_free(j->root);
         free(j->work.text);
+        strv_free(j->work.given);
         json_decref(j->work.found);
         diag_done(&j->work.warnings);
         free(j->at);
@@ -134,9 +135,9 @@ static int job_prepare(Job *j, Task *t) {
         return sd_event_add_io(event, &j->source, j->ended_fd, EPOLLIN, on_ended, t);
 }
 
-int work_start(Task *t, int (*function)(Work *w)) {
+int work_start_given(Task *t, int (*function)(Work *w), char **given) {
         Job *j = xcalloc(1, sizeof *j);
-        *j = (Job){ .work = { .action = t->action, .cancel_fd = -1, .job = j },
+        *j = (Job){ .work = { .action = t->action, .cancel_fd = -1, .job = j, .given = given },
                     .plan = plan_ref(t->apply->plan),
                     .function = function,
                     .ended_fd = -1 };
@@ -149,6 +150,10 @@ int work_start(Task *t, int (*function)(Work *w)) {
                 return task_fail(t, r, CAUSE_INTERNAL, "no thread for it: %s", strerror(-r));
         j->running = true;
         return 0;
+}
+
+int work_start(Task *t, int (*function)(Work *w)) {
+        return work_start_given(t, function, NULL);
 }
 
 char *work_waiting(Task *t) {

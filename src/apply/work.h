@@ -11,6 +11,7 @@ struct Work {                           /* all of it the thread's own: a thread 
         const Action *action;           /* of the plan, which stays as long as the thread */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
         int cancel_fd;                  /* becomes readable when the task was given up */
+        char **given;                   /* what the loop told it when it began; or NULL */
         struct Job *job;                /* work.c's; NULL where a function is called without a task */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
@@ -23,6 +24,8 @@ struct Work {                           /* all of it the thread's own: a thread 
  * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
  * 0, or the task has failed. */
 _must_check_ _nonnull_ int work_start(Task *t, int (*function)(Work *w));
+/* The same, with words for Work.given that only the loop knows; it keeps the vector. */
+_must_check_ _nonnull(1, 2) int work_start_given(Task *t, int (*function)(Work *w), char **given);
 /* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
  * been. */
 _malloc_ _nonnull_ char *work_waiting(Task *t);

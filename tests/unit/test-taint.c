@@ -8,17 +8,16 @@
 
 typedef struct Turn {
         Box box;
-        Action action, steps[2];
-        Result result, results[2];
+        Action steps[2];
+        Result results[2];
         Task task, tasks[2], *after[2];
         Apply apply;
-        Diag diag;
 } Turn;
 
 static void turn_init(Turn *n) {
-        *n = (Turn){ .action = { .id = (char *)"taint-node:test", .type = ACTION_TAINT_NODE, .target = (char *)TAINT_FILE },
-                     .steps = { { .id = (char *)"await-fabric:fabric" }, { .id = (char *)"check-efa:efa" } } };
+        *n = (Turn){ .steps = { { .id = (char *)"await-fabric:fabric" }, { .id = (char *)"check-efa:efa" } } };
         box_init(&n->box);
+        n->box.action = (Action){ .id = (char *)"taint-node:test", .type = ACTION_TAINT_NODE, .target = (char *)TAINT_FILE };
         for (size_t i = 0; i < 2; i++) {
                 n->results[i] = (Result){ .action = &n->steps[i], .outcome = OUTCOME_DONE, .end_usec = 10 };
                 n->tasks[i] = (Task){ .result = &n->results[i] };
@@ -27,9 +26,6 @@ static void turn_init(Turn *n) {
 }
 
 static void turn_done(Turn *n) {
-        json_decref(n->result.found);
-        free(n->result.text);
-        diag_done(&n->diag);
         box_done(&n->box);
 }
 #define TURN(name) _cleanup_(turn_done) Turn name; turn_init(&name)
@@ -41,24 +37,23 @@ static void fails(Turn *n, size_t i, Cause cause, uint64_t end_usec) {
 }
 
 static const char *run(Turn *n) {
-        json_decref(n->result.found);
-        free(n->result.text);
-        diag_done(&n->diag);
-        n->result = (Result){};
-        n->apply = (Apply){ .root = n->box.root, .diag = &n->diag, .in_flight = 1 };
-        n->task = (Task){ .apply = &n->apply, .action = &n->action, .result = &n->result, .state = TASK_RUNNING, .after_any = n->after, .n_after_any = 2,
-                          .tmp = { .dir_fd = -1, .fd = -1 } };
-        int r = taint_check(&n->task);
-        if (r == CHECK_DONE_ALREADY)
-                task_end(&n->task, OUTCOME_UNCHANGED);
-        else
-                ASSERT_OK(taint_start(&n->task));
-        return outcome_to_string(n->result.outcome);
+        Work *w = &n->box.work;
+        json_decref(w->found);
+        w->found = NULL;
+        diag_done(&w->warnings);
+        n->apply = (Apply){ .root = n->box.root };
+        n->task = (Task){ .apply = &n->apply, .action = &n->box.action, .after_any = n->after, .n_after_any = 2 };
+        if (taint_check(&n->task) == CHECK_DONE_ALREADY)
+                return "unchanged";
+        w->given = taint_reason(&n->task);
+        int r = ASSERT_OK(taint_work(w));
+        w->given = strv_free(w->given);
+        return r > 0 ? "done" : "unchanged";
 }
 
 static void assert_warns(const Turn *n, const char *code) {
-        ASSERT_EQ(n->diag.n, 1);
-        ASSERT_STREQ(n->diag.items[0].code, code);
+        ASSERT_EQ(n->box.work.warnings.n, 1);
+        ASSERT_STREQ(n->box.work.warnings.items[0].code, code);
 }
 
 TEST(nothing_failed) {
@@ -72,15 +67,15 @@ TEST(the_taint_comes_once_and_goes) {
         fails(&n, 0, CAUSE_FABRIC, 10);
         ASSERT_STREQ(run(&n), "done");
         assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=" OURS "--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule\n");
-        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "taint")), "EFABRIC");
-        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "step")), "await-fabric:fabric");
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "taint")), "EFABRIC");
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "step")), "await-fabric:fabric");
         assert_warns(&n, "node-tainted");
         ASSERT_STREQ(run(&n), "unchanged");
-        ASSERT_TRUE(n.result.found);            /* by which the report knows that the node is tainted */
-        ASSERT_EQ(n.diag.n, 0);
+        ASSERT_TRUE(n.box.work.found);            /* by which the report knows that the node is tainted */
+        ASSERT_EQ(n.box.work.warnings.n, 0);
         n.results[0].outcome = OUTCOME_DONE;
         ASSERT_STREQ(run(&n), "done");
-        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.result.found);
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.box.work.found);
         assert_warns(&n, "node-was-tainted");
 }
 
@@ -89,8 +84,8 @@ TEST(the_first_failure_by_time_names_it) {
         fails(&n, 0, CAUSE_EFA, 20);
         fails(&n, 1, CAUSE_FABRIC, 10);
         ASSERT_STREQ(run(&n), "done");
-        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "taint")), "EFABRIC");
-        ASSERT_STREQ(json_string_value(json_object_get(n.result.found, "step")), "check-efa:efa");
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "taint")), "EFABRIC");
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "step")), "check-efa:efa");
 }
 
 /* Of several flags kubelet takes the last, so ours repeats what counted before; the file has the mode of the one that it replaces. */
@@ -106,7 +101,7 @@ TEST(arguments_and_taints_of_others_stay) {
                 TURN(n);
                 _cleanup_(freep) char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
                 _cleanup_(freep) char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
-                n.action.taints = planned;
+                n.box.action.taints = planned;
                 put(&n.box, ENVIRONMENT, text);
                 ASSERT_EQ(chmod(path, 0600), 0);
                 fails(&n, 0, CAUSE_FABRIC, 10);
