@@ -115,7 +115,7 @@ lint:                                    # clang-tidy, cppcheck, shellcheck
 package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
 	$(Q)tests/run.sh tests/package.sh
 # Of the machines check-boot runs those that take a minute or two; the others, with instance stores in every state, take half an hour.
-VMS_SHORT    := $(patsubst %,tests/vm/%.sh,hugepages hugepages-node late-disks modules move-steps power-on-bookworm power-on-trixie raid-steps storage-short)
+VMS_SHORT    := $(patsubst %,tests/vm/%.sh,frozen-disk hugepages hugepages-node late-disks modules move-steps power-on-bookworm power-on-trixie raid-steps storage-short)
 VMS          := $(filter-out $(VMS_SHORT),$(sort $(wildcard tests/vm/*.sh)))
 check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and the short ones of the machines; two at a time, the one that only waits first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) \

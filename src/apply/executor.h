@@ -81,8 +81,8 @@ typedef struct Executor {
 _must_check_ _nonnull_ const Executor *task_executor(const Task *t);
 /* How long it may take, in µs. */
 _must_check_ _nonnull_ uint64_t task_limit(const Task *t);
-/* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it comes
- * after, since publishing keeps the order. */
+/* Has all that it comes after ended as it must? taken_too: a file may be prepared together with those it
+ * comes after, since publishing keeps the order. */
 _must_check_ _nonnull_ bool task_ready(const Task *t, bool taken_too);
 /* Ends it where something that it comes after did not end well: true. */
 _nonnull_ bool task_skip_if_broken(Task *t);
