@@ -9,6 +9,7 @@
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
+#   # kernel: ARGUMENT…             on the command line of the guest's kernel (vmboot.sh)
 #   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
 # The program is installed by `make install`, or is $NODESTRAP; $KEEP is a directory that gets all results. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
 set -u; here=$(dirname "$(realpath "$0")"); top=$(dirname "$here"); script=$(realpath "$1"); name=${script#"$here"/}
@@ -142,7 +143,7 @@ if [ -n "$imds" ]; then
         options+=" -i $W/imds"
 fi
 # shellcheck disable=SC2086,SC2046 # options and variables are words
-env $(head_of environment) "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
+env $(head_of environment) NODESTRAP_TEST_APPEND="${NODESTRAP_TEST_APPEND-} $(head_of kernel)" "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
 [ -z "${KEEP-}" ] || { mkdir -p "$KEEP/$name" && cp -a "$out/." "$KEEP/$name/"; }
 
 reason=$(sed -n 's/.*skip: //p' "$W/stderr" | tail -1)

@@ -3,7 +3,7 @@
 # run: vmboot.sh -d 0 -n 2 -m 6G -t 600
 # imds: imds-m5
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 100, numaNode: 0}, {size: 2Mi, count: 50, numaNode: 1}]}}}
-# environment: NODESTRAP_TEST_APPEND=init_on_alloc=0
+# kernel: init_on_alloc=0
 # tree: enabled counting_kubelet
 # console: NODESTRAP verdict=ok
 # Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB: kubelet, which counts them once, starts when they are
