@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reserve-pages → nr_hugepages of one size, of one NUMA node or of all together. The kernel takes any number
- * without a word, however many pages it finds memory for (Documentation/admin-guide/mm/hugetlbpage.rst): what
- * counts is what is read back. Where it is less, what only caches is dropped and the memory compacted, and it
- * is asked again as long as that helps. */
+ * reserve-pages → nr_hugepages of one size, of one NUMA node or of all together. Writing a number succeeds
+ * even where the kernel finds memory for fewer pages, so it is read back. While pages are missing, caches are
+ * dropped, memory is compacted, and the kernel is asked again.
+ * https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -14,10 +14,15 @@
 
 #define POOLS     "/sys/kernel/mm/hugepages"
 #define NODES     "/sys/devices/system/node"
-#define TRIES_MAX 5U
+#define TRIES_MAX 8U
+/* For all tries after the first. */
 #define TRIES_USEC (10 * USEC_PER_SEC)
+/* This many tries in a row may bring nothing, with a pause between them: memory of a program that has just
+ * ended, or of a file that has just been written, comes back a moment later. */
+#define FUTILE_MAX  2U
+#define FUTILE_USEC (200 * USEC_PER_MSEC)
 
-/* What nr_hugepages counts is both: a page in use that is no longer reserved goes when it is given back. */
+/* nr_hugepages counts both. A surplus page is in use, but no longer reserved; it goes when its user ends. */
 typedef struct Pool { uint64_t reserved, surplus; } Pool;
 
 static char *directory_of(const Action *a) {
@@ -44,16 +49,40 @@ static int pool_read(const Root *root, const char *directory, Pool *ret) {
 
 /* ---- asking ---- */
 
-/* Best effort: each of it may be missing in this kernel, and only the pages tell whether it helped. */
-static void make_room(Work *w) {
-        _cleanup_(freep) char *compact = w->action->pages.node < 0
-                                                 ? xstrdup("/proc/sys/vm/compact_memory")
-                                                 : xasprintf(NODES "/node%d/compact", w->action->pages.node);
-        work_at(w, "writing down what only memory holds, so that it can be dropped");
+/* "node0", "node1", …; NULL: this kernel knows of none */
+static char **list_nodes(const Root *root) {
+        _cleanup_(strv_freep) char **names = NULL;
+        char **nodes = NULL;
+        (void)!root_list(root, NODES, &names);
+        for (char **name = names; name && *name; name++)
+                if (startswith(*name, "node"))
+                        strv_add(&nodes, *name);
+        return nodes;
+}
+
+static void compact(const Root *root, const char *node) {
+        _cleanup_(freep) char *path = xasprintf(NODES "/%s/compact", node);
+        (void)!root_write_value(root, path, "1");
+}
+
+/* Best effort: a kernel may lack any of these files, and only the pages tell whether it helped. The first
+ * round drops what is cached of files ("1"), and a round after a futile one also what the kernel caches for
+ * itself ("3"), which it cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches */
+static void make_room(Work *w, bool futile) {
+        work_at(w, "writing changed files to their disks, so that the memory that caches them can be freed");
         sync();
         work_at(w, "compacting memory");
-        (void)!root_write_value(w->root, "/proc/sys/vm/drop_caches", "1");
-        (void)!root_write_value(w->root, compact, "1");
+        (void)!root_write_value(w->root, "/proc/sys/vm/drop_caches", futile ? "3" : "1");
+        if (w->action->pages.node >= 0) {
+                _cleanup_(freep) char *node = xasprintf("node%d", w->action->pages.node);
+                compact(w->root, node);
+                return;
+        }
+        _cleanup_(strv_freep) char **nodes = list_nodes(w->root);
+        if (!nodes)
+                (void)!root_write_value(w->root, "/proc/sys/vm/compact_memory", "1");
+        for (char **node = nodes; node && *node && work_pause(w, 0); node++)
+                compact(w->root, *node);
 }
 
 static int fail_to_reserve(Work *w, int r, const char *directory) {
@@ -68,34 +97,38 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
                          strerror(-r));
 }
 
-/* Ends with what could be had, which may be less. */
-static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
+/* Asks once, and reads what came. -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is
+ * the one reason for its EINVAL (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
+static int ask(Work *w, const char *directory, Pool *pool) {
         _cleanup_(freep) char *path = xasprintf("%s/nr_hugepages", directory),
                               *count = xasprintf("%llu", (unsigned long long)w->action->pages.count);
-        /* set when the first answer is there: the kernel may have looked for a minute */
-        uint64_t end = UINT64_MAX;
-        for (*ret_tries = 1;; ++*ret_tries) {
+        work_at(w, "the kernel was looking for memory for them");
+        int r = root_write_value(w->root, path, count);
+        if (r < 0)
+                return r == -EINVAL ? -EOPNOTSUPP : r;
+        return pool_read(w->root, directory, pool);
+}
+
+/* Ends with what could be had, which may be less: what one try brought stays when the next brings nothing. */
+static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
+        unsigned tries = 1, futile = 0;
+        int r = ask(w, directory, pool);
+        uint64_t end = now_usec() + TRIES_USEC; /* from here on: that answer may have taken a minute */
+        for (; r >= 0 && pool->reserved != w->action->pages.count && tries < TRIES_MAX; tries++) {
                 uint64_t before = pool->reserved;
-                work_at(w, "the kernel was looking for memory for them");
-                int r = root_write_value(w->root, path, count);
-                /* of a size that this kernel can only make at boot: the one reason it has (mm/hugetlb.c) */
-                if (r == -EINVAL)
-                        return -EOPNOTSUPP;
-                if (r >= 0)
-                        r = pool_read(w->root, directory, pool);
-                if (r < 0 || pool->reserved == w->action->pages.count)
-                        return r;
-                if (*ret_tries == TRIES_MAX || (*ret_tries > 1 && pool->reserved <= before) ||
-                    now_usec() >= end || !work_pause(w, 0))
-                        return 0;
-                end = MIN(end, now_usec() + TRIES_USEC);
-                make_room(w);
+                if (futile == FUTILE_MAX || now_usec() >= end || !work_pause(w, futile * FUTILE_USEC))
+                        break;
+                make_room(w, futile > 0);
+                r = ask(w, directory, pool);
+                futile = pool->reserved > before ? 0 : futile + 1;
         }
+        *ret_tries = tries;
+        return r;
 }
 
 /* ---- telling ---- */
 
-/* "Node 0 MemFree:  123 kB" of a node, "MemFree:  123 kB" of the machine; 0: not there. */
+/* From "Node 0 MemFree:  123 kB" of a node or "MemFree:  123 kB" of the machine; 0: no such key. */
 static unsigned long long memory_mib(const char *meminfo, const char *key) {
         const char *p = strstr(meminfo, key);
         return p ? strtoull(p + strlen(key), NULL, 10) / 1024 : 0;
@@ -108,28 +141,26 @@ static void add_memory(Work *w, const Pool *pool, Text *t) {
                               *text = NULL;
         if (root_read(w->root, path, 64 << 10, &text, NULL) < 0)
                 return;
-        unsigned long long available = memory_mib(text, "MemFree:");
+        unsigned long long free_mib = memory_mib(text, "MemFree:");
         unsigned long long missing =
                 (w->action->pages.count - pool->reserved) * (w->action->pages.size >> 10) >> 10;
-        text_add(t, "; %llu of its %llu MiB are free%s", available, memory_mib(text, "MemTotal:"),
-                 available >= missing ? ", in pieces that are too small or cannot be moved together" : "");
+        text_add(t, "; %llu of its %llu MiB are free%s", free_mib, memory_mib(text, "MemTotal:"),
+                 free_mib >= missing ? ", in pieces that are too small or cannot be moved together" : "");
 }
 
-/* How a number for all nodes was spread over them; nothing where there is one node. */
+/* How a number for all nodes was spread over them. */
 static void add_shares(Work *w, Text *t) {
         unsigned long long kilobytes = w->action->pages.size / 1024;
-        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(strv_freep) char **nodes = w->action->pages.node < 0 ? list_nodes(w->root) : NULL;
         const char *between = " (";
         size_t before = t->size;
-        if (w->action->pages.node >= 0 || root_list(w->root, NODES, &names) < 0)
-                return;
-        for (char **name = names; name && *name; name++) {
+        for (char **node = nodes; node && *node; node++) {
                 _cleanup_(freep) char *directory =
-                        xasprintf(NODES "/%s/hugepages/hugepages-%llukB", *name, kilobytes);
+                        xasprintf(NODES "/%s/hugepages/hugepages-%llukB", *node, kilobytes);
                 Pool share;
-                if (!startswith(*name, "node") || pool_read(w->root, directory, &share) < 0)
+                if (pool_read(w->root, directory, &share) < 0)
                         continue;
-                text_add(t, "%s%s: %llu", between, *name, (unsigned long long)share.reserved);
+                text_add(t, "%s%s: %llu", between, *node, (unsigned long long)share.reserved);
                 between = ", ";
         }
         text_add(t, "%s", t->size > before ? ")" : "");
@@ -159,12 +190,10 @@ static int fall_short(Work *w, const Pool *pool, unsigned tries) {
 }
 
 static int no_such_node(Work *w) {
-        _cleanup_(strv_freep) char **names = NULL, **nodes = NULL;
-        (void)!root_list(w->root, NODES, &names);
-        for (char **name = names; name && *name; name++)
-                if (startswith(*name, "node"))
-                        strv_add(&nodes, *name + strlen("node"));
-        _cleanup_(freep) char *list = strv_join(nodes, ", ");
+        _cleanup_(strv_freep) char **nodes = list_nodes(w->root), **numbers = NULL;
+        for (char **node = nodes; node && *node; node++)
+                strv_add(&numbers, *node + strlen("node"));
+        _cleanup_(freep) char *list = strv_join(numbers, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
                          "there is no NUMA node %d on this machine; those of "
                          "spec.instance.hugePages can be %s",
@@ -184,6 +213,7 @@ static int no_such_size(Work *w) {
                          *list ? list : "no size at all");
 }
 
+/* To have none of a size that is not there is no failure. */
 static int no_such_pool(Work *w) {
         _cleanup_(freep) char *node = xasprintf(NODES "/node%d", w->action->pages.node);
         if (w->action->pages.count == 0)

@@ -3,6 +3,8 @@
 #include "apply/device.h"
 #include "../programs.h"
 
+#include <unistd.h>
+
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define ALL   "/sys/kernel/mm/hugepages"
@@ -29,6 +31,42 @@ static void assert_found(const Box *b, const char *text) {
         ASSERT_STREQ(found, text);
         free(found);
 }
+
+/* ---- a kernel with too little memory ----
+ * The fixture's nr_hugepages takes every number, so the pages that are missing are those of surplus_hugepages.
+ * Before each further try the executor calls sync(): this one replaces libc's, and puts the next number of
+ * `missing` there; the last one stays. */
+static struct {
+        const Box *box;
+        const char *missing[10];
+        unsigned rounds;
+        char *surplus, *caches;         /* a path; what went to drop_caches, all rounds but the last */
+} kernel;
+
+void sync(void) {
+        _cleanup_(freep) char *dropped = NULL, *before = kernel.caches;
+        if (root_read_line(kernel.box->root, "/proc/sys/vm/drop_caches", &dropped) < 0)
+                dropped = NULL;
+        kernel.caches = xasprintf("%s%s", before ?: "", dropped ?: "");
+        if (kernel.missing[kernel.rounds + 1])
+                put(kernel.box, kernel.surplus, kernel.missing[kernel.rounds + 1]);
+        kernel.rounds++;
+}
+
+static void kernel_misses(Box *b, const char *directory, const char *const *missing) {
+        free(kernel.surplus);
+        free(kernel.caches);
+        kernel = (typeof(kernel)){ .box = b, .surplus = xasprintf("%s/surplus_hugepages", directory) };
+        for (unsigned i = 0; missing[i]; i++)
+                kernel.missing[i] = missing[i];
+        put(b, kernel.surplus, missing[0]);
+        put(b, "/proc/sys/vm/drop_caches", "");
+        put(b, "/proc/sys/vm/compact_memory", "");
+        put(b, "/sys/devices/system/node/node0/compact", "");
+        put(b, "/sys/devices/system/node/node1/compact", "");
+}
+#define KERNEL_MISSES(b, directory, ...) \
+        kernel_misses(b, directory, (const char *const[]){ __VA_ARGS__, NULL })
 
 TEST(over_all_nodes_and_nothing_the_second_time) {
         PAGES(b, 2 * MIB, 4096, -1);
@@ -90,6 +128,55 @@ TEST(what_cannot_be_read_is_named) {
         PAGES(b, 2 * MIB, 4, 1);
         put(&b, NODE1 "/nr_hugepages", "many");
         assert_fails(&b, pages_work, CAUSE_HUGEPAGES, NODE1 "/nr_hugepages cannot be read or written");
+}
+
+TEST(one_try_that_brings_nothing_is_not_the_last) {
+        PAGES(b, 2 * MIB, 40, -1);
+        KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "30", "0");
+        assert_works(&b, pages_work, 1);
+        ASSERT_EQ(kernel.rounds, 2);
+        assert_found(&b, "{\"got\": 40, \"node\": null, \"requested\": 40, \"size\": 2097152}");
+}
+
+TEST(it_is_asked_as_long_as_that_helps) {
+        PAGES(b, 2 * MIB, 40, -1);
+        KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "29", "28", "28", "20", "1", "0");
+        assert_works(&b, pages_work, 1);
+        ASSERT_EQ(kernel.rounds, 6);
+        KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "29", "28", "27", "26", "25", "24", "23", "22");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES,
+                     "this machine has 17 of 40 huge pages of 2Mi (node0: 6, node1: 4) after 8 tries");
+}
+
+TEST(what_cannot_be_had_is_given_up) {
+        PAGES(b, 2 * MIB, 40, 1);
+        KERNEL_MISSES(&b, NODE1, "30");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES,
+                     "NUMA node 1 has 10 of 40 huge pages of 2Mi after 3 tries with memory compacted");
+        assert_found(&b, "{\"got\": 10, \"node\": 1, \"requested\": 40, \"size\": 2097152}");
+        assert_file(&b, NODE1 "/nr_hugepages", "40");
+}
+
+TEST(first_files_are_dropped_then_all_that_is_cached) {
+        PAGES(b, 2 * MIB, 40, 1);
+        KERNEL_MISSES(&b, NODE1, "30");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "after 3 tries");
+        ASSERT_STREQ(kernel.caches, "1");
+        assert_file(&b, "/proc/sys/vm/drop_caches", "3");
+}
+
+TEST(memory_is_compacted_where_pages_are_missing) {
+        PAGES(b, 2 * MIB, 40, 1);
+        KERNEL_MISSES(&b, NODE1, "30", "0");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, "/sys/devices/system/node/node0/compact", "");
+        assert_file(&b, "/sys/devices/system/node/node1/compact", "1");
+        b.action.pages.node = -1;
+        KERNEL_MISSES(&b, ALL "/hugepages-2048kB", "30", "0");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, "/sys/devices/system/node/node0/compact", "1");
+        assert_file(&b, "/sys/devices/system/node/node1/compact", "1");
+        assert_file(&b, "/proc/sys/vm/compact_memory", "");
 }
 
 TEST_MAIN
