@@ -37,7 +37,7 @@ HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
-INCLUDES      = $(eval INCLUDES := -Isrc -Itests $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
+INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SECTIONS) $(SANFLAGS) \
                 -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
@@ -77,7 +77,7 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
 check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
+	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run/tap.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
 test-programs: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
@@ -111,20 +111,20 @@ deps-test: deps                          # what the tests, the package and the b
 	tests/tools/vmboot.sh --deps
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
-	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run.sh tests/lint.sh
+	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
 package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
-	$(Q)tests/run.sh tests/package.sh
+	$(Q)tests/run/tap.sh tests/run/package.sh
 # Of the machines check-boot runs those that take a minute or two; the others, with instance stores in every state, take half an hour.
 VMS_SHORT    := $(patsubst %,tests/vm/%.sh,frozen-disk hugepages hugepages-node late-disks modules move-steps power-on-bookworm power-on-trixie raid-steps storage-short)
 VMS          := $(filter-out $(VMS_SHORT),$(sort $(wildcard tests/vm/*.sh)))
 check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and the short ones of the machines; two at a time, the one that only waits first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) \
-	  tests/run.sh -j 2 tests/boot/gpu-hangs.sh $(filter-out %/gpu-hangs.sh,$(sort $(wildcard tests/boot/*.sh))) $(VMS_SHORT)
+	  tests/run/tap.sh -j 2 tests/boot/gpu-hangs.sh $(filter-out %/gpu-hangs.sh,$(sort $(wildcard tests/boot/*.sh))) $(VMS_SHORT)
 check-vm: $(O)/nodestrap $(HELPERS)      # machines with instance stores: from power-on, with the power cut; two at a time, the long ones first
 	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \
-	  tests/run.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))
+	  tests/run/tap.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))
 check-all:
-	$(Q)tests/all.sh
+	$(Q)tests/run/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: $(O)/nodestrap $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench

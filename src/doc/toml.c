@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * TOML 1.0 (https://toml.io/en/v1.0.0) → JSON, by recursive descent in one pass: time grows with the text
  * alone. JSON cannot hold dates, NaN and infinity: they are refused with their line. What is accepted and
- * what it means agrees with Python's tomllib, which tests/toml-oracle.py checks; so does the one thing that
+ * what it means agrees with Python's tomllib, which tests/oracles/toml.py checks; so does the one thing that
  * the specification leaves open: a line end in a string is "\n". */
 #include "base/str.h"
 #include "doc/doc.h"

@@ -6,7 +6,7 @@
 # tree: enabled
 # console: NODESTRAP verdict=ok
 # Real cloud-init of Debian 12, whose network stage has another name, and containerd 1.6.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 check_node

@@ -6,7 +6,7 @@
 # tree: enabled
 # console: NODESTRAP verdict=ok
 # Real cloud-init of Debian 13, its Ec2 data source at the same metadata service.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 check_node

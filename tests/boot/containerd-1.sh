@@ -5,7 +5,7 @@
 # tree: enabled
 # console: NODESTRAP verdict=ok
 # A node without cloud-init, with the containerd 1.7 of Debian 13.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "this is containerd 1.x" sh -c "containerd --version | grep -E ' v?1\\.[0-9]'"

@@ -5,7 +5,7 @@
 # tree: enabled containerd2
 # console: NODESTRAP verdict=ok
 # A containerd 2.x and user TOML that was written for 1.x: no setting is lost in containerd's own translation.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "this is containerd 2.x" sh -c "containerd --version | grep -E ' v?2\\.[0-9]'"

@@ -5,7 +5,7 @@
 # tree: enabled kubelet_enabled containerd_fails
 # console: NODESTRAP verdict=failed code=EUNIT
 # A containerd that does not start keeps kubelet from starting, even one that is enabled by itself.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the run phase exits with 50" exited nodestrap-run 50

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled containerd_enabled edits
 # User data's shell scripts change files of the first phase and restart daemons: what they wrote is what kubelet starts with, once.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 init() { sh -c "nodestrap init $1 $(sources) --config-cache /run/eks/nodeadm/config.json"; }

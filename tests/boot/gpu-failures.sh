@@ -10,7 +10,7 @@
 # console: nodestrap: failed \(33 EGPUMISSING\)
 # What can be wrong with a GPU machine, one after the other, each on a machine that was just powered on: each has a code of its own and a
 # sentence that names the thing; kubelet does not start, unless the configuration says that it shall.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A g4dn.12xlarge from power-on: the image has fabric manager enabled on every type, and here it would fail.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

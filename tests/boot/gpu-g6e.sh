@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A g6e.24xlarge from power-on.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

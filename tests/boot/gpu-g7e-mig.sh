@@ -7,7 +7,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A g7e.24xlarge from power-on whose GPUs are to be divided: instances, then their device nodes, then CDI.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

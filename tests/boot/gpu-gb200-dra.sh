@@ -7,7 +7,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A tray of a GB200 rack from power-on: the fabric is the rack's; IMEX, which the image has enabled, is left to DRA.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

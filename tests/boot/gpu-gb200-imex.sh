@@ -8,7 +8,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # The same with IMEX on the host: node list, channel, daemon, and READY before kubelet.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -7,7 +7,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A tray of a GB300 rack from power-on, whose rack takes long.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -7,7 +7,7 @@
 # console: nodestrap: failed \(33 ENVIDIASMI\) at list-gpus:nvidia-smi: .*nvidia-smi
 # An nvidia-smi that never ends, as behind a GPU that has fallen off the bus: two minutes, and not for ever. In a guest of its own, for it
 # is only waited for.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

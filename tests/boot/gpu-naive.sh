@@ -6,7 +6,7 @@
 # tree: gpu
 # What breaks when the order is wrong (facts: nvidia 8.2), each on a machine that was just powered on: first as it was done where it broke,
 # then by nodestrap on the same machine.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

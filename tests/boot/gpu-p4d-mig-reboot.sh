@@ -9,7 +9,7 @@
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (facts: nvidia 5.1), which nodestrap
 # asks for; the second boot divides them.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge from power-on: A100 behind NVSwitches; there an active fabric manager is all that tells of the fabric.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p5.4xlarge from power-on: one H100 that no switch connects, so that neither fabric manager nor the fabric is waited for.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A p6-b300.48xlarge from power-on, with the first generation's units: fabric manager is enabled, and the driver waits for the network.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 

@@ -4,7 +4,7 @@
 # tree: enabled
 # console: NODESTRAP verdict=failed code=EIMDS
 # No metadata service: the whole budget of 60 s is spent, then the boot fails with 12.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the configuration phase exits with 12" exited nodestrap-config 12

@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # tree: apply_tool
 # The sandbox image is in containerd's store when the step has ended, wherever it was before; ctr and containerd are the real ones.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 image=localhost/kubernetes/pause

@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # tree: kubelet_enabled kubelet_environment
 # The package is installed and not enabled: containerd and kubelet start as if it were not there.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "containerd is active" active containerd

@@ -5,7 +5,7 @@
 # tree: enabled joined
 # console: NODESTRAP verdict=ok code=OK step=join t=[0-9.]+s plan=sha256:[0-9a-f]+ registered=[0-9.]+s ready=[0-9.]+s
 # The same with systemd 252, whose sandboxes differ.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 check_join

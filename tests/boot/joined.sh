@@ -6,7 +6,7 @@
 # console: NODESTRAP verdict=ok code=OK step=join t=[0-9.]+s plan=sha256:[0-9a-f]+ registered=[0-9.]+s ready=[0-9.]+s
 # A whole boot that ends with a node that is Ready: a kubelet registers with an API server by our token, and nodestrap-joined, for which
 # nothing waits, says so.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 check_join

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled kubelet_enabled
 # A kubelet that the image enables by itself waits for the run phase all the same.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "kubelet is active" active kubelet

@@ -5,7 +5,7 @@
 # tree: enabled joined_enabled kubelet_exits
 # console: NODESTRAP verdict=failed code=EUNIT
 # A kubelet that exits at once is a failed boot, not a success that restarts for ever.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the run phase exits with 50" exited nodestrap-run 50

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled
 # A kubelet that systemd is about to restart when another run comes, as after a mistake that somebody has mended: it is up, and that is a success.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 init() { sh -c "nodestrap init $1 $(sources) --config-cache /run/eks/nodeadm/config.json"; }

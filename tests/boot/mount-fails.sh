@@ -5,7 +5,7 @@
 # tree: enabled containerd_mount_fails
 # console: NODESTRAP verdict=failed code=EUNIT
 # containerd does not start on the root disk when the disk below its path does not come.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "containerd is not active" no active containerd

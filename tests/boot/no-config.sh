@@ -5,7 +5,7 @@
 # tree: enabled kubelet_enabled
 # console: NODESTRAP verdict=failed code=ENOCONFIG
 # User data without a NodeConfig.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the configuration phase exits with 10" exited nodestrap-config 10

@@ -4,7 +4,7 @@
 # imds: imds-m5 private-dns-name
 # tree: enabled ec2
 # Without the gate InstanceIdNodeName the node has the name that EC2 says.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 export AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101

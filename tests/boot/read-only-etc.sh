@@ -5,7 +5,7 @@
 # tree: enabled containerd_enabled read_only_etc
 # console: NODESTRAP verdict=failed code=EFILE
 # Files that cannot be written end the boot with 40; nothing is started.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 try "the configuration phase exits with 40" exited nodestrap-config 40

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # tree: enabled containerd_enabled kubelet_enabled stores_if_any kept_results
 # A soft reboot keeps /run, and what it says of the disks: daemons that the image enables by themselves wait for them all the same.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 skipped() { is "$(journalctl -b -o cat -u "$1" | grep -c 'skipped, no trigger condition')" "$2"; }

@@ -8,7 +8,7 @@
 # console: NODESTRAP verdict=tainted code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
 # A step of the devices fails and the policy says join-tainted: the node joins with a label and a taint that say so, also where the image
 # enables kubelet by itself and somebody has patched its arguments. When all is well again, kubelet gets its own arguments back.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 argv() { tr '\0' '\n' </run/recording-kubelet/argv; }

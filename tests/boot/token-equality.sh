@@ -5,7 +5,7 @@
 # tree: cluster
 # The token beside the AWS CLI's of Debian 13, at the same second with the same credentials: byte for byte the same output. Then kubectl
 # with the kubeconfig that nodestrap wrote, and an API server that verifies who asks.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 now=$(date -u '+%F %T') clock=$now

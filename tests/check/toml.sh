@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Our TOML against Python's tomllib: made documents (tests/toml-oracle.py) and the configuration that containerd itself prints.
+# Our TOML against Python's tomllib: made documents (tests/oracles/toml.py) and the configuration that containerd itself prints.
 here=$(dirname "$(readlink -f "$0")")
 tool=$(dirname "$NODESTRAP")/tests/helpers/toml-tool
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
@@ -16,7 +16,7 @@ for containerd in "${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}"/image-*/r
         [[ " ${files[*]} " == *" $name "* ]] || files+=("$name")
 done
 [ "${#files[@]}" -gt 0 ] || skips=("containerd's own configuration # SKIP no containerd in the test image or in /usr/bin")
-out=$(python3 "$here/../toml-oracle.py" "$tool" "${files[@]}")
+out=$(python3 "$here/../oracles/toml.py" "$tool" "${files[@]}")
 rc=$?
 n=$(grep -cE '^(not )?ok ' <<<"$out")
 grep -v '^1\.\.' <<<"$out"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every user-data case of tests/userdata, one TAP line each (tests/check_cases.py).
+# Every user-data case of tests/userdata, one TAP line each (tests/oracles/userdata.py).
 here=$(cd "$(dirname "$0")/.." && pwd)
-out=$(python3 "$here/check_cases.py" --dir "$here/userdata" --nodestrap "${NODESTRAP:-build/nodestrap}" 2>&1); rc=$?
+out=$(python3 "$here/oracles/userdata.py" --dir "$here/userdata" --nodestrap "${NODESTRAP:-build/nodestrap}" 2>&1); rc=$?
 n=0
 for case in "$here"/userdata/cases/*/; do
         name=$(basename "$case"); n=$((n + 1))

@@ -3,7 +3,7 @@
  * the start, at 4 KiB or at the end, and whether it is sealed as an md superblock there. */
 #include "host/content.h"
 
-#include "../superblock.h"
+#include "superblock.h"
 #include "base/str.h"
 
 #include <fcntl.h>

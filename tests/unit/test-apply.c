@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "../test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

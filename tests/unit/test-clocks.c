@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a GPU's clocks become, and what is said where they cannot. */
-#include "../fake-nvml.h"
+#include "fake-nvml.h"
 
 #define CLOCKS(name, gpus, wish, script)                                                       \
         MACHINE(name, script);                                                                 \

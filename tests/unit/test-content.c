@@ -2,8 +2,8 @@
  * What lies on a disk, told from images: made by mkfs where it is there, by hand where a device would be needed. */
 #include "host/content.h"
 
-#include "../superblock.h"
-#include "../test.h"
+#include "superblock.h"
+#include "test.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"

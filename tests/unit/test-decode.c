@@ -2,7 +2,7 @@
  * source_decode(): what becomes of whole user data, and what is an error. Rules N1, N2, M7, M10, E1 to E4, L1 to L4. */
 #include "base/str.h"
 #include "source/source.h"
-#include "../test.h"
+#include "test.h"
 
 #define OURS "Content-Type: application/node.eks.aws\n"
 #define HEAD "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n"

@@ -3,7 +3,7 @@
 #include "apply/storage.h"
 
 #include "base/str.h"
-#include "../test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

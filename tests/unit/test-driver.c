@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * check-driver and check-versions over fixtures of what NVIDIA's driver shows. */
 #include "apply/device.h"
-#include "../programs.h"
+#include "programs.h"
 
 #define GPU0 "0000:53:00.0"
 #define GPU1 "0000:64:00.0"

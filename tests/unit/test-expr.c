@@ -2,7 +2,7 @@
  * Expressions: values and errors as CEL and cel-go have them, case by case. */
 #include "base/str.h"
 #include "doc/doc.h"
-#include "../test.h"
+#include "test.h"
 
 static const ExprVariable variables[] = {
         { "default_enis", 3 }, { "ips_per_eni", 6 }, { "max_pods", 17 }, { "vcpus", 2 }, { "physical_memory_mib", 65536 },

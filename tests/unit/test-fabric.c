@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The gate that kubelet waits behind: scripted fabrics → outcome, words, and what status.json gets. */
-#include "../fake-nvml.h"
+#include "fake-nvml.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>

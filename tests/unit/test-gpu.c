@@ -4,7 +4,7 @@
 #include "host/detect.h"
 #include "host/tables.h"
 
-#include "../test.h"
+#include "test.h"
 #include "base/str.h"
 #include "base/time.h"
 

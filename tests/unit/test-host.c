@@ -2,7 +2,7 @@
  * Detection on fixture roots (tests/fixtures/NAME.txt), with a metadata service and an EC2 that answer from tables. */
 #include "host/detect.h"
 
-#include "../test.h"
+#include "test.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -676,7 +676,7 @@ TEST(programs_of_the_running_system_are_asked) {
         };
         RUN(r, "none");
         _cleanup_(freep) char *path = xasprintf("%s/bin:%s", r.dir, getenv("PATH")), *old = xstrdup(getenv("PATH"));
-        size_t n = ARRAY_SIZE(programs) - (getenv("NODESTRAP_VALGRIND") ? 1 : 0);       /* tests/valgrind.sh says why */
+        size_t n = ARRAY_SIZE(programs) - (getenv("NODESTRAP_VALGRIND") ? 1 : 0);       /* tests/run/valgrind.sh says why */
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(root_freep) Root *fixture = r.root;
                 if (programs[i].script) {

@@ -2,7 +2,7 @@
  * The lock that one init holds against another. */
 #include "commands/lock.h"
 
-#include "../test.h"
+#include "test.h"
 #include "apply/apply.h"
 #include "base/str.h"
 #include "base/time.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * check-machine, check-efa, await-devices and load-module over fixtures; real modules and a real devtmpfs: tests/vm/modules.sh. */
 #include "apply/device.h"
-#include "../programs.h"
+#include "programs.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>

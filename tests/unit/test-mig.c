@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * GPUs that are divided: what is there → what is wanted, all or nothing, and a reboot at most once. */
-#include "../fake-nvml.h"
+#include "fake-nvml.h"
 
 #include <sys/eventfd.h>
 

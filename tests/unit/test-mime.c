@@ -2,7 +2,7 @@
  * mime_split(): rules M1 to M12, E2, L4, N2. */
 #include "base/str.h"
 #include "doc/doc.h"
-#include "../test.h"
+#include "test.h"
 
 #define TYPE "application/node.eks.aws"
 #define OURS "Content-Type: " TYPE "\n"

@@ -5,7 +5,7 @@
 #include "apply/storage.h"
 #include "base/run.h"
 #include "host/content.h"
-#include "../mounts.h"
+#include "mounts.h"
 
 #include <linux/fs.h>
 #include <linux/loop.h>

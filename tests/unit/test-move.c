@@ -4,7 +4,7 @@
 #include "apply/storage.h"
 #include "apply/mounts.h"
 #include "base/run.h"
-#include "../mounts.h"
+#include "mounts.h"
 
 #include <ftw.h>
 #include <signal.h>
@@ -375,7 +375,7 @@ TEST(no_room_leaves_the_originals_and_no_remains) {
 }
 
 TEST(without_cp_nothing_is_touched) {
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
+        if (getenv("NODESTRAP_VALGRIND"))       /* tests/run/valgrind.sh says why */
                 return;
         DISKS(b);
         _cleanup_(freep) char *before = xstrdup(getenv("PATH") ?: "/usr/bin:/bin");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * list-gpus, generate-cdi, make-channel and await-imex with programs that answer as NVIDIA's do. */
 #include "apply/device.h"
-#include "../programs.h"
+#include "programs.h"
 
 #include <sys/sysmacros.h>
 

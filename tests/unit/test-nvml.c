@@ -2,7 +2,7 @@
  * What the library's answers become, one by one; its versions and its errors. */
 #include "nvidia/nvml.h"
 
-#include "../fake-nvml.h"
+#include "fake-nvml.h"
 
 static NvmlTrouble without;             /* before the fake is there */
 __attribute__((constructor)) static void open_without(void) {

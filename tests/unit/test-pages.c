@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * reserve-pages over a fixture of /sys, where every number is taken; what a kernel with too little memory does is tests/vm/hugepages.sh. */
 #include "apply/device.h"
-#include "../programs.h"
+#include "programs.h"
 
 #include <unistd.h>
 

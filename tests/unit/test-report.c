@@ -6,7 +6,7 @@
 #include "report/show.h"
 #include "report/status.h"
 
-#include "../test.h"
+#include "test.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"

@@ -2,7 +2,7 @@
  * Children by argument vector: how they end, what is kept of their output, and that none outlives its deadline. */
 #include "base/run.h"
 
-#include "../test.h"
+#include "test.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -38,7 +38,7 @@ TEST(program_is_found_in_path) {
 
 TEST(missing_program) {
         ChildResult c = { .status = 77 };
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
+        if (getenv("NODESTRAP_VALGRIND"))       /* tests/run/valgrind.sh says why */
                 return;
         ASSERT_ERROR(child_run(ARGV((char *)"/nonexistent/program"), USEC_PER_SEC, 100, &c), ENOENT);
         ASSERT_ERROR(child_run(ARGV((char *)"no-such-program-anywhere"), USEC_PER_SEC, 100, &c), ENOENT);

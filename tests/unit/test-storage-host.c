@@ -2,8 +2,8 @@
  * Storage as host_detect() sees it, on the fixture root "stores": arrays, mounts, directories and what the facts say of them. */
 #include "host/detect.h"
 
-#include "../superblock.h"
-#include "../test.h"
+#include "superblock.h"
+#include "test.h"
 #include "base/run.h"
 #include "base/stop.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * set-sysctl over a fixture of /proc/sys; against a kernel: tests/vm/modules.sh. */
 #include "apply/device.h"
-#include "../mounts.h"
+#include "mounts.h"
 
 static void setting_init(Box *s, const char *name, const char *value) {
         box_init(s);

@@ -2,7 +2,7 @@
  * The tables of conf/: known rows, order, and names that nobody knows. */
 #include "host/tables.h"
 
-#include "../test.h"
+#include "test.h"
 
 static unsigned max_pods(const char *type) {
         unsigned enis = 0, addresses = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * TOML in and out, and the deep merge, on literal cases; tests/toml-oracle.py compares many more with tomllib. */
+ * TOML in and out, and the deep merge, on literal cases; tests/oracles/toml.py compares many more with tomllib. */
 #include "base/str.h"
 #include "doc/doc.h"
-#include "../test.h"
+#include "test.h"
 
 static void check(const char *toml, const char *json) {
         json_auto_t *value = NULL;

@@ -4,7 +4,7 @@
 
 #include "base/root.h"
 #include "base/str.h"
-#include "../test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -2,7 +2,7 @@
  * doc_unpack() and base64: rules E1, E3, E4, L3. */
 #include "base/str.h"
 #include "doc/doc.h"
-#include "../test.h"
+#include "test.h"
 
 #include <zlib.h>
 

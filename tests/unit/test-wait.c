@@ -2,7 +2,7 @@
  * What wait_for_disks() counts, on trees of sysfs, where it never waits; tests/vm/late-disks.sh has the waiting. */
 #include "host/wait.h"
 
-#include "../test.h"
+#include "test.h"
 #include "base/run.h"
 #include "base/stop.h"
 #include "base/str.h"

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "base/time.h"
-#include "../test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -307,7 +307,7 @@ TEST(a_program_that_is_killed) {
 
 TEST(a_program_that_is_not_there) {
         BOX(b, runs_nothing);
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/valgrind.sh says why */
+        if (getenv("NODESTRAP_VALGRIND"))       /* tests/run/valgrind.sh says why */
                 return;
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "no file system: mkfs.xfs is not there; the image needs the package xfsprogs");

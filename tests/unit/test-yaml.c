@@ -2,7 +2,7 @@
  * yaml_parse(), yaml_resolve(), yaml_to_json(): rules D1, D3 to D5, T1, T2, T5, T7, L1, L2, N2. */
 #include "base/str.h"
 #include "doc/doc.h"
-#include "../test.h"
+#include "test.h"
 
 /* One parse: what came of it, as JSON text of all documents, or the first error as a line of text. */
 typedef struct Parsed { Documents documents; Diag diag; int r; } Parsed;

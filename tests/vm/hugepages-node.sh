@@ -8,7 +8,7 @@
 # console: NODESTRAP verdict=ok
 # Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB: kubelet, which counts them once, starts when they are
 # there; and where the kernel cannot give them all, the configuration decides whether it starts.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {hugePages: {mode: explicit, onShortfall: %s, pages: [{size: 2Mi, count: %s, numaNode: 1}]}}}\n' "$1" "$2" >/etc/eks/nodeadm.d/50-spec.yaml; }

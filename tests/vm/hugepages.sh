@@ -7,7 +7,7 @@
 # Memory that is not cleared when it is moved (init_on_alloc) spares this emulated machine minutes. A page of 1 GiB takes one of the
 # few ranges of a node that begin at a multiple of 1 GiB; the kernel keeps the start of a node for what cannot be moved, and the end
 # for struct page, and without nokaslr its own image is anywhere. Node 1 (4.5 to 8 GiB) has two ranges that nothing of that is in.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 applies() {     # EXIT PATTERN... <plan

@@ -4,7 +4,7 @@
 # tree: helpers
 # Instance stores that come while nodestrap waits for them: NVMe over TCP within the guest, so that they appear when the test says.
 # Every step waits for the line in which the wait tells what it sees; nothing here depends on how fast anything is.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 NQN=nqn.2020-01.com.example:store TARGET=/sys/kernel/config/nvmet

@@ -3,7 +3,7 @@
 # run: vmboot.sh -s -d 0 -t 600
 # tree: apply_tool
 # load-module, await-devices and set-sysctl on a kernel.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 

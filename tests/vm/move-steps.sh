@@ -4,7 +4,7 @@
 # tree: apply_tool
 # mount, move-files and bind on real xfs and ext4 on NVMe, by tests/helpers/apply-tool: the label that tells a finished file system,
 # what is refused, every kind of file from the root disk to the disks, and what systemd makes of it.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 

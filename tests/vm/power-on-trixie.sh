@@ -6,7 +6,7 @@
 # tree: enabled networkd
 # console: NODESTRAP verdict=ok
 # From power-on, with trixie's kernel, systemd, cloud-init and containerd, over a network that networkd brings up; then a reboot.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 
 check_two_boots

@@ -4,7 +4,7 @@
 # tree: apply_tool
 # create-raid and make-filesystem on real md and NVMe, in each state that a step can have, by tests/helpers/apply-tool: a plan is
 # taken as given here, also one that the disks no longer agree with.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 

@@ -6,5 +6,5 @@
 # console: NODESTRAP verdict=ok
 # console: NODESTRAP verdict=failed code=EDISKUSED
 # From power-on, with real reboots and a real containerd: first boot, reboot, stop and start, a disk that is not ours.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 exec python3 /vmtest/boots.py RAID10 4 ext4

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: toml-oracle.py TOOL [FILE...]
+"""usage: toml.py TOOL [FILE...]
 Compares the TOML parser and writer with Python's tomllib: on documents made here (valid, damaged, and hand-written ones), and on
 each FILE. The same value or a failure of both is wanted; only where tomllib gives what JSON cannot hold must ours fail alone.
 Prints TAP. SEED and COUNT in the environment change which documents are made, and how many."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package from a copy of this tree, then installs, removes and purges it in a root of Debian 12 that has all it
 # depends on, once bare and once with a nodeadm of the image's own. The package is left in build/package.
-set -u; top=$(realpath "$(dirname "$0")/.."); count=0 bad=0
+set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
 finish() { echo "1..$count"; exit $bad; }

@@ -3,12 +3,12 @@
 # Everything that CI runs, one suite after the other; each ends with a line of counts, and the last line is their sum. A suite that
 # ends without such a line counts as one failure. SUITES="gcc lint" runs only those.
 export NODESTRAP_LONG=1   # also what takes a minute to fail
-set -u; cd "$(dirname "$0")/.." || exit 1; passed=0 failed=0 skipped=0
+set -u; cd "$(dirname "$0")/../.." || exit 1; passed=0 failed=0 skipped=0
 suite_gcc()      { make --no-print-directory -j"$(nproc)" CC=gcc WERROR=1 check; }
 suite_clang()    { make --no-print-directory -j"$(nproc)" CC=clang WERROR=1 O=build-clang check; }
 suite_san()      { make --no-print-directory -j"$(nproc)" SAN=1 check; }
-suite_valgrind() { tests/run.sh tests/valgrind.sh; }
-suite_lint()     { tests/run.sh tests/lint.sh; }
+suite_valgrind() { tests/run/tap.sh tests/run/valgrind.sh; }
+suite_lint()     { tests/run/tap.sh tests/run/lint.sh; }
 suite_package()  { make --no-print-directory package; }
 suite_boot()     { make --no-print-directory check-boot; }
 suite_vm()       { make --no-print-directory check-vm; }

@@ -21,7 +21,7 @@ static inline void path_show(char **before) {
         free(*before);
 }
 
-/* From here to the end of a test no program is there; under valgrind the test ends here (tests/valgrind.sh says why). */
+/* From here to the end of a test no program is there; under valgrind the test ends here (tests/run/valgrind.sh says why). */
 #define NO_PROGRAMS()                           \
         if (getenv("NODESTRAP_VALGRIND"))       \
                 return;                         \

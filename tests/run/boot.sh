@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tests/run-boot.sh SCRIPT
+# usage: tests/run/boot.sh SCRIPT
 # Boots a guest for one script of tests/boot or tests/vm and prints the TAP that the script prints inside it. Such a script calls
-# this by itself when it is started outside of a guest, so it can be given to tests/run.sh. Its head says what it wants:
+# this by itself when it is started outside of a guest, so it can be given to tests/run/tap.sh. Its head says what it wants:
 #   # run: nsboot.sh OPTION…        the tool of tests/tools and its options
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
 #   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
@@ -12,7 +12,7 @@
 #   # kernel: ARGUMENT…             on the command line of the guest's kernel (vmboot.sh)
 #   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
 # The program is installed by `make install`, or is $NODESTRAP; $KEEP is a directory that gets all results. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
-set -u; here=$(dirname "$(realpath "$0")"); top=$(dirname "$here"); script=$(realpath "$1"); name=${script#"$here"/}
+set -u; top=$(realpath "$(dirname "$0")/../.."); here=$top/tests; script=$(realpath "$1"); name=${script#"$here"/}
 head_of() { sed -n "s/^# $1: //p" "$script"; }
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 tree=$W/tree out=$W/out type='' units=/usr/lib/systemd/system; mkdir -p "$out"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tests/run.sh [-v] [-j N] TEST...
+# usage: tests/run/tap.sh [-v] [-j N] TEST...
 # Runs each test program (its output is TAP), shows what failed and what was skipped and why, and ends with one line of counts.
 # A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all; -j runs N at a time and
 # tells of each as it ends.

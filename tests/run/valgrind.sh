@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The unit tests and the replay of every fuzzer's corpus under valgrind: one TAP line each. Uninitialised reads and leaks that the
 # sanitizers do not see are failures.
-set -u; cd "$(dirname "$0")/.." || exit 1; count=0 bad=0; O=${O:-build}
+set -u; cd "$(dirname "$0")/../.." || exit 1; count=0 bad=0; O=${O:-build}
 # Debian 12's valgrind does not know openat2(2), by which every file is opened; the next release's does and runs here as it is.
 . tests/tools/lib.sh; new=$BASE/valgrind
 [ -x "$new/usr/bin/valgrind" ] || why=$(tests/tools/peers.sh trixie "$new" valgrind 2>&1) || {
