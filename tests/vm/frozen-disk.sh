@@ -4,7 +4,7 @@
 # imds: imds-m5
 # A disk that takes no write and answers nobody who tries: init says so at the deadline of files and ends, as far as it can. The kernel
 # keeps a thread of it until the disk answers, and with that the process, so what it leaves behind is looked at before that.
-[ -d /vmtest ] || exec "$(dirname "$0")/../run-boot.sh" "$0"
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
