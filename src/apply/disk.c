@@ -5,7 +5,6 @@
 #include "apply/storage.h"
 
 #include "base/str.h"
-#include "host/detect.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * looks again, right before it writes, whether the disk is what the plan says. And that of what a store lacks
  * when the disks came back blank (image.c). */
 #include "apply/work.h"
-#include "host/content.h"
+#include "disk/disk.h"
 
 /* One block device is ours for a moment: flock(LOCK_EX), which udev respects, so that no rule probes or
  * assembles it meanwhile (systemd.io/BLOCK_DEVICE_LOCKING). Waits for udev where that has it. Close the

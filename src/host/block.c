@@ -8,19 +8,6 @@
 
 #include <errno.h>
 
-static const struct { const char *model; DiskKind kind; } models[] = {
-        /* https://github.com/amazonlinux/amazon-ec2-utils, 70-ec2-nvme-devices.rules */
-        { "Amazon EC2 NVMe Instance Storage", DISK_INSTANCE_STORE },
-        { "Amazon Elastic Block Store",       DISK_EBS },
-};
-
-DiskKind disk_kind(const char *model) {
-        for (size_t i = 0; model && i < ARRAY_SIZE(models); i++)
-                if (startswith(model, models[i].model))
-                        return models[i].kind;
-        return DISK_OTHER;
-}
-
 /* An attribute that not every disk has; *ret stays NULL then, and also where it is blank. */
 static int read_optional(const Root *root, const char *path, char **ret, Diag *diag) {
         int r = root_read_line(root, path, ret);

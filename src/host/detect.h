@@ -36,8 +36,6 @@ _must_check_ _nonnull_ int disks_look_closer(const Root *root, Host *h, Diag *di
 _must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions,
                                      char ***ret_holders, Diag *diag);
 _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag);
-/* what its controller calls itself; NULL: DISK_OTHER */
-DiskKind disk_kind(const char *model);
 /* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and
  * reads the disks anew then). Fewer than expected is no error here: the planner says which. Wants h->type. */
 _must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options,

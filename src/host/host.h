@@ -6,6 +6,7 @@
 #include "aws/aws.h"
 #include "base/root.h"
 #include "config/config.h"
+#include "disk/disk.h"
 
 typedef struct PciDevice {
         char *address;                  /* "0000:53:00.0"; devices are sorted by it */
@@ -17,39 +18,6 @@ typedef struct PciDevice {
         bool switch_management;         /* its vital product data says SW_MNG: a way to
                                          * an NVLink 5 switch (facts: nvidia 1.2) */
 } PciDevice;
-typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
-
-/* What lies on a block device, by libblkid's signatures. */
-typedef enum ContentKind {
-        CONTENT_UNKNOWN,                /* nobody looked: a model, the config phase, not root */
-        CONTENT_BLANK,
-        CONTENT_FILESYSTEM,
-        CONTENT_RAID_MEMBER,            /* md, any version of its metadata */
-        CONTENT_OTHER,                  /* swap, LVM, LUKS, a partition table, two
-                                         * signatures that contradict each other … */
-        CONTENT_UNREADABLE,             /* reading failed: error says how */
-} ContentKind;
-/* The superblock of an md member with metadata 1.x (linux/raid/md_p.h); anything else leaves uuid NULL. */
-typedef struct RaidMember {
-        char *uuid;                     /* of the array, as md prints it:
-                                         * "3aaa0122:29827cfa:5331ad66:ca767371" */
-        char *name;                     /* as stored: "kubernetes", "ip-10-0-0-1:kubernetes" */
-        int level;                      /* 0, 1, 10, … */
-        unsigned layout;                /* of raid10: how many copies, and where (md(4)) */
-        unsigned disks;                 /* of the whole array */
-        int role;                       /* 0 … disks - 1; -1: spare or faulty */
-        uint64_t events;                /* the highest among members is the latest */
-        uint64_t super_offset, data_offset;     /* bytes from the start of the device */
-} RaidMember;
-typedef struct Content {
-        ContentKind kind;
-        char *type;                     /* libblkid's: "xfs", "linux_raid_member",
-                                         * "LVM2_member", "gpt"; NULL where blank */
-        char *label, *uuid;             /* of a file system; or NULL */
-        RaidMember raid;
-        char *error;                    /* why it cannot be read, what is damaged, or which
-                                         * signatures contradict each other; or NULL */
-} Content;
 
 typedef struct Disk {
         char *name, *model, *serial;    /* model and serial without padding, or NULL */
@@ -248,7 +216,6 @@ typedef struct Host {
 } Host;
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
-void content_done(Content *c);
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX (facts: E1) */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "host/content.h"
+#include "disk/disk.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 /* content_probe() of several devices at once, in a process of its own: a disk that does not answer may keep
  * who reads it for ever (nvme_core.io_timeout is set so on EC2), and must neither hold up the boot nor hide
  * what the others carry. */
-#include "host/content.h"
+#include "disk/disk.h"
 
 typedef struct Probed {
         char *path;                     /* the caller's */

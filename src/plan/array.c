@@ -4,7 +4,7 @@
  * S12). */
 #include "plan/storage.h"
 #include "base/str.h"
-#include "host/content.h"
+#include "disk/disk.h"
 
 #define ROLES_MAX 1024  /* that a message lists; a superblock may say any number */
 

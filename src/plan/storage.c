@@ -6,7 +6,7 @@
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "host/content.h"
+#include "disk/disk.h"
 #include <errno.h>
 
 #define GROUP "storage"

@@ -3,7 +3,7 @@
  * used. */
 #include "plan/storage.h"
 #include "base/str.h"
-#include "host/content.h"
+#include "disk/disk.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What lies on a disk, told from images: made by mkfs where it is there, by hand where a device would be needed. */
-#include "host/content.h"
+#include "disk/disk.h"
 
 #include "superblock.h"
 #include "test.h"

@@ -4,7 +4,7 @@
 #include "apply/mounts.h"
 #include "apply/storage.h"
 #include "base/run.h"
-#include "host/content.h"
+#include "disk/disk.h"
 #include "mounts.h"
 
 #include <linux/fs.h>

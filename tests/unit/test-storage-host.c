@@ -8,7 +8,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "host/content.h"
+#include "disk/disk.h"
 #include "host/wait.h"
 
 #include <errno.h>

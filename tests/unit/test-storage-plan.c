@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is decided for every situation that instance stores can be found in. A machine is written as one letter a disk. */
-#include "host/content.h"
+#include "disk/disk.h"
 #include "sample.h"
 
 #define UUID_OURS  "3aaa0122:29827cfa:5331ad66:ca767371"

@@ -2,7 +2,7 @@
  * An md superblock of metadata 1.x → RaidMember. The layout is the kernel's (linux/raid/md_p.h),
  * little-endian; the checksum is the sum of its 32-bit words, carried in (drivers/md/md.c,
  * calc_sb_1_csum). */
-#include "host/content.h"
+#include "disk/disk.h"
 
 #include "base/str.h"
 
