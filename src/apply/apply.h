@@ -5,7 +5,6 @@
  * its deadline. */
 #include "plan/plan.h"
 
-#define APPLY_RUN_DIR "/run/nodestrap"
 
 typedef enum Outcome {
         OUTCOME_PENDING,

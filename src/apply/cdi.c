@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define DRAFT     APPLY_RUN_DIR "/nvidia-cdi.yaml"
+#define DRAFT     RUN_DIR "/nvidia-cdi.yaml"
 #define DRAFT_MAX (16U << 20)
 
 static int publish(Work *w) {
@@ -82,9 +82,9 @@ int cdi_work(Work *w) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
         _cleanup_(freep) char *output = xasprintf("--output=%s" DRAFT, root);
         _cleanup_(strv_freep) char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
-        int r = root_make_dirs(w->root, APPLY_RUN_DIR, 0755);
+        int r = root_make_dirs(w->root, RUN_DIR, 0755);
         if (r < 0)
-                return work_fail(w, r, CAUSE_CDI, APPLY_RUN_DIR " cannot be made: %s", strerror(-r));
+                return work_fail(w, r, CAUSE_CDI, RUN_DIR " cannot be made: %s", strerror(-r));
         r = work_run(w, CAUSE_CDI, "containers get no GPU", argv);
         r = r == -ENOENT ? generator_missing(w) : r < 0 ? generator_failed(w, r) : publish(w);
         (void)!root_remove(w->root, DRAFT);

@@ -136,10 +136,10 @@ _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
 
 /* What a unit was last started with stands in a file of its name. */
-#define STARTED_DIR APPLY_RUN_DIR "/started"
+#define STARTED_DIR RUN_DIR "/started"
 /* There from before a file that systemd reads is changed until it has read it: a run that ends in between
  * leaves it to the next. */
-#define RELOAD_WANTED APPLY_RUN_DIR "/reload-wanted"
+#define RELOAD_WANTED RUN_DIR "/reload-wanted"
 
 /* unit.c */
 _must_check_ _nonnull_ int unit_check(Task *t);

@@ -55,7 +55,7 @@ int file_stage(Task *t, RootTmp *ret) {
 }
 
 int manager_expect(const Root *root, const char *path) {
-        static const char *const read[] = { "/etc/systemd/system/", "/run/systemd/system/",
+        static const char *const read[] = { UNIT_DIR "/", "/run/systemd/system/",
                                             "/etc/systemd/system.conf.d/" };
         for (size_t i = 0; root_is_host(root) && i < ARRAY_SIZE(read); i++)
                 if (startswith(path, read[i]))

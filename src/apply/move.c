@@ -63,7 +63,7 @@ typedef struct Kind { const char *path; mode_t mode; bool store; } Kind;
 
 static Kind source_kind(const char *path) {
         static const Kind kinds[] = {
-                { "/var/lib/containerd", 0711, true }, { "/var/lib/kubelet", 0750, false }, { "/var/lib/soci-snapshotter-grpc", 0700, true },
+                { CONTAINERD_DIR, 0711, true }, { KUBELET_DIR, 0750, false }, { SOCI_DIR, 0700, true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 if (streq(path, kinds[i].path))

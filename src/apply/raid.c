@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#define CHUNK_KIB 256U  /* the largest chunk that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
+
 #define WIPED_AT_START (1U << 20)       /* of the data: where superblocks of file systems lie */
 #define SUPERBLOCK_SIZE 4096U           /* md's, version 1 (linux/raid/md_p.h) */
 
@@ -247,7 +249,7 @@ static int array_create(Work *w) {
                 command("mdadm", "--create", a->target, "--run", "--force", "--homehost=any",
                         "--name=" RAID_NAME, "--metadata=1.2", NULL);
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
-        strv_push(&argv, xasprintf("--chunk=%u", RAID_CHUNK_KIB));
+        strv_push(&argv, xasprintf("--chunk=%u", CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
         if (!streq(a->storage.level, "raid0"))          /* which has none, and mdadm says so */
                 strv_add(&argv, "--bitmap=none");

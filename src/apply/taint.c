@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ENVIRONMENT_FILE "/etc/eks/kubelet/environment"
 #define ENVIRONMENT_MAX  (1 << 20)
 #define ARGUMENTS        "NODEADM_KUBELET_ARGS"
 #define TAINTS_FLAG      "--register-with-taints"
@@ -40,15 +39,15 @@ static int taint_fail(Work *w, int r, const char *verb, const char *path) {
 static int arguments_read(Work *w, char ***ret_words, mode_t *ret_mode) {
         _cleanup_(freep) char *text = NULL, *value = NULL;
         struct stat st = { .st_mode = 0644 };
-        work_at(w, ENVIRONMENT_FILE " was being read");
-        int fd = root_open(w->root, ENVIRONMENT_FILE, O_PATH);
-        int r = root_read(w->root, ENVIRONMENT_FILE, ENVIRONMENT_MAX, &text, NULL);
+        work_at(w, KUBELET_ENVIRONMENT " was being read");
+        int fd = root_open(w->root, KUBELET_ENVIRONMENT, O_PATH);
+        int r = root_read(w->root, KUBELET_ENVIRONMENT, ENVIRONMENT_MAX, &text, NULL);
         if (fd >= 0) {
                 (void)!fstat(fd, &st);
                 close(fd);
         }
         if (r < 0 && r != -ENOENT)
-                return taint_fail(w, r, "read", ENVIRONMENT_FILE);
+                return taint_fail(w, r, "read", KUBELET_ENVIRONMENT);
         value = assignment_in_environment(text ?: "", ARGUMENTS);
         *ret_words = assignment_split(value ?: "");
         *ret_mode = st.st_mode & 0777;

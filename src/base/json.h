@@ -11,3 +11,8 @@ _nonnull(1, 2) void json_set_text(json_t *object, const char *key, const char *t
 _nonnull(1, 2) void json_set_list(json_t *object, const char *key, char *const *texts);
 /* A new reference; an empty list for NULL. */
 json_t *json_list(char *const *texts);
+/* indented, a line end behind it; the shortest numbers that are exact */
+_malloc_ char *json_text(const json_t *json);
+/* Sets what stands at a path like "authentication/webhook/enabled"; makes the objects between. Takes the
+ * value. */
+_nonnull_ void json_put(json_t *object, const char *path, json_t *value);

@@ -2,10 +2,11 @@
 #pragma once
 /* What one phase learned, kept for the next one of the same boot in /run (0600): so the run phase asks nobody
  * again. */
+#include "base/paths.h"
 #include "base/root.h"
 #include <jansson.h>
 
-#define KEPT_FILE "/run/nodestrap/facts.json"
+#define KEPT_FILE RUN_DIR "/facts.json"
 
 typedef struct Kept {
         json_t *answers;        /* of the metadata service; user data, type and

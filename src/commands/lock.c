@@ -3,7 +3,7 @@
  * flock(2) itself: a signal that came a moment before would not end that, and it has no deadline. */
 #include "commands/lock.h"
 
-#include "apply/apply.h"
+#include "base/paths.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/time.h"
@@ -12,11 +12,11 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#define LOCK_FILE  APPLY_RUN_DIR "/lock"
+#define LOCK_FILE  RUN_DIR "/lock"
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 
 static int lock_open(const Root *root, Diag *diag) {
-        int fd = root_make_dirs(root, APPLY_RUN_DIR, 0755);
+        int fd = root_make_dirs(root, RUN_DIR, 0755);
         if (fd >= 0)
                 fd = root_open(root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)

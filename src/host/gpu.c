@@ -6,6 +6,7 @@
 #include "host/detect.h"
 #include "host/tables.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "doc/assignment.h"
@@ -13,7 +14,6 @@
 #include <errno.h>
 
 #define VPD_TIMEOUT (5 * USEC_PER_SEC)  /* for all of them: answering takes milliseconds */
-#define MIG_FILE "/etc/default/mig"
 
 DEFINE_STRING_TABLE(gpu_class, GpuClass, "none", "tray", "nvswitch", "nvlink5", "single")
 
@@ -161,9 +161,9 @@ static bool image_has_driver(const Root *root, const char *kernel) {
         static const char *const signs[] = {
                 "/usr/bin/nvidia-smi",
                 "/usr/lib/systemd/system/nvidia-setup.service",
-                "/etc/systemd/system/nvidia-setup.service",
+                UNIT_DIR "/nvidia-setup.service",
                 "/usr/lib/systemd/system/nvidia-kmod-load.service",
-                "/etc/systemd/system/nvidia-kmod-load.service",
+                UNIT_DIR "/nvidia-kmod-load.service",
         };
         for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
                 if (root_exists(root, signs[i]) > 0)
@@ -179,15 +179,15 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
         if (config->nvidia.n_mig > 0 || config->nvidia.mode == NVIDIA_OFF || g->class == GPU_CLASS_NONE ||
             (g->model && !g->model->mig))
                 return 0;
-        int r = root_read(root, MIG_FILE, 64 << 10, &text, NULL);
+        int r = root_read(root, MIG_DEFAULTS, 64 << 10, &text, NULL);
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return fact_error(diag, r, MIG_FILE, "how the GPUs are to be divided is not known");
+                return fact_error(diag, r, MIG_DEFAULTS, "how the GPUs are to be divided is not known");
         r = assignment_in_shell(text, "MIG_PARTITION", &g->mig_default);
         if (r < 0)
                 return fact_error(
-                        diag, r, MIG_FILE,
+                        diag, r, MIG_DEFAULTS,
                         "MIG_PARTITION is more than a plain word; name it in spec.accelerator.nvidia.mig");
         return 0;
 }

@@ -4,6 +4,7 @@
  * reader must be able to tell. */
 #include "host/tables.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "host/detect.h"
 
@@ -198,7 +199,7 @@ static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
         /* As on EKS's own AMI for such a type. */
         h->nvidia_runtime = h->type && h->type->gpu_pci;
         h->soci_snapshotter = true;
-        h->image_credential_provider = xstrdup("/etc/eks/image-credential-provider/ecr-credential-provider");
+        h->image_credential_provider = xstrdup(ECR_PROVIDER);
         assume(h, "programs");
         return 0;
 }

@@ -4,10 +4,10 @@
  * waits with it. */
 #include "host/detect.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "doc/assignment.h"
 
-#define UNIT_DIR "/etc/systemd/system"
 #define UNIT_MAX (1 << 20)
 
 /* The device's node, as far as it can be told; NULL for what is none, such as the source of a bind. */

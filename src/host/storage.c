@@ -4,6 +4,7 @@
  * believed. */
 #include "host/detect.h"
 
+#include "base/paths.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -16,10 +17,10 @@
 
 /* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
 const StorageBind storage_binds[4] = {
-        { "/var/lib/kubelet",               "kubelet",               "kubelet.service",          "Kubelet"    },
-        { "/var/lib/containerd",            "containerd",            "containerd.service",       "Containerd" },
-        { "/var/log/pods",                  "pods",                  "kubelet.service",          "PodLogs"    },
-        { "/var/lib/soci-snapshotter-grpc", "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI"       },
+        { KUBELET_DIR,     "kubelet",               "kubelet.service",          "Kubelet"    },
+        { CONTAINERD_DIR,  "containerd",            "containerd.service",       "Containerd" },
+        { "/var/log/pods", "pods",                  "kubelet.service",          "PodLogs"    },
+        { SOCI_DIR,        "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI"       },
 };
 
 unsigned host_expected_stores(const Config *config, const Host *host) {

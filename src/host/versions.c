@@ -4,6 +4,7 @@
  * nodeadm/internal/{kubelet,containerd}/version.go */
 #include "host/detect.h"
 
+#include "base/paths.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -120,11 +121,10 @@ static int program_exists(const Root *root, const char *path, Diag *diag) {
 
 static int detect_programs(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
-        const char *provider =
-                given && *given ? given : "/etc/eks/image-credential-provider/ecr-credential-provider";
+        const char *provider = given && *given ? given : ECR_PROVIDER;
         static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc",
                                             "/usr/bin/soci-snapshotter-grpc" };
-        int r = program_exists(root, "/usr/bin/nvidia-container-runtime", diag);
+        int r = program_exists(root, NVIDIA_RUNTIME, diag);
 
         if (r < 0)
                 return r;

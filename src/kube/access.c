@@ -2,6 +2,7 @@
  * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file
  * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed that
  * since init wrote it. */
+#include "base/paths.h"
 #include "base/str.h"
 #include "doc/assignment.h"
 #include "doc/doc.h"
@@ -10,14 +11,12 @@
 #include <errno.h>
 #include <jansson.h>
 
-#define ENVIRONMENT "/etc/eks/kubelet/environment"
 #define ARGUMENTS   "NODEADM_KUBELET_ARGS"
 #define OVERRIDE    "--hostname-override"
 #define FILE_MAX    (1u << 20)
 
 /* On Outposts kubelet makes the first one itself, with a certificate in it; the other one has the plugin. */
-static const char *const kubeconfigs[] = { "/var/lib/kubelet/kubeconfig",
-                                           "/var/lib/kubelet/bootstrap-kubeconfig" };
+static const char *const kubeconfigs[] = { KUBECONFIG, KUBECONFIG_FIRST };
 
 void kube_access_done(KubeAccess *a) {
         char *all[] = { a->server, a->host, a->ca,   a->ca_path, a->cluster,
@@ -170,18 +169,18 @@ static char *find_override(const char *text) {
  * staging/src/k8s.io/component-helpers/node/util/hostname.go: GetHostname()). */
 static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
         _cleanup_(freep) char *text = NULL, *name = NULL;
-        if (root_read(root, ENVIRONMENT, FILE_MAX, &text, NULL) >= 0)
+        if (root_read(root, KUBELET_ENVIRONMENT, FILE_MAX, &text, NULL) >= 0)
                 name = find_override(text);
         bool given = name;
         if (!name && root_read_line(root, "/proc/sys/kernel/hostname", &name) < 0)
                 return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
-                                  ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
+                                  KUBELET_ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
                                               "machine has no host name; run nodestrap init");
         if (name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")])
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  given ? ENVIRONMENT " names this node (" OVERRIDE ") with characters that "
+                                  given ? KUBELET_ENVIRONMENT " names this node (" OVERRIDE ") with characters that "
                                                       "no name of a Node can have: correct it"
-                                        : "this machine's host name cannot be the name of a Node; " ENVIRONMENT
+                                        : "this machine's host name cannot be the name of a Node; " KUBELET_ENVIRONMENT
                                           " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;

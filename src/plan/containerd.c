@@ -3,14 +3,13 @@
  * snapshotter where FastImagePull asks for it and the machine is large enough. Settings as nodeadm's
  * (internal/containerd); names as in containerd's docs/cri/config.md. The files' effect is checked against
  * `containerd config dump`, since containerd ignores what it does not know. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include <errno.h>
 
 #define CONFIG_FILE      "/etc/containerd/config.toml"
-#define SOCI_CONFIG_FILE "/etc/soci-snapshotter-grpc/config.toml"
-#define SOCI_DROP_IN     "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf"
-#define MEMLOCK_DROP_IN  "/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf"
+#define SOCI_DROP_IN     UNIT_DIR "/containerd.service.d/10-soci-snapshotter.conf"
+#define MEMLOCK_DROP_IN  UNIT_DIR "/containerd.service.d/40-nodestrap-memlock.conf"
 #define GIBIBYTE         (1ULL << 30)
 
 #define CRI_2     "plugins/io.containerd.grpc.v1.cri"
@@ -23,12 +22,12 @@
 typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;
 typedef struct Row { const char *path, *value; Need need; } Row;
 static const Row both[] = {
-        { "root",                         "\"/var/lib/containerd\"" },
+        { "root",                         "\"" CONTAINERD_DIR "\"" },
         { "state",                        "\"/run/containerd\"" },
-        { "grpc/address",                 "\"/run/containerd/containerd.sock\"" },
+        { "grpc/address",                 "\"" CONTAINERD_SOCKET "\"" },
         { "proxy_plugins/soci/type",      "\"snapshot\"", NEED_SOCI },
         { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
-        { "proxy_plugins/soci/exports/root", "\"/var/lib/soci-snapshotter-grpc\"", NEED_SOCI | NEED_1_7 },
+        { "proxy_plugins/soci/exports/root", "\"" SOCI_DIR "\"", NEED_SOCI | NEED_1_7 },
         { NULL }
 };
 static const Row schema_2[] = {
@@ -68,7 +67,7 @@ static const Row soci_settings[] = {    /* of the snapshotter's own file */
         { "debug",                                                              "false" },
         { "content_store/type",                                                 "\"containerd\"" },
         { "cri_keychain/enable_keychain",                                       "true" },
-        { "cri_keychain/image_service_path",                                    "\"/run/containerd/containerd.sock\"" },
+        { "cri_keychain/image_service_path",                                    "\"" CONTAINERD_SOCKET "\"" },
         { "pull_modes/parallel_pull_unpack/enable",                             "true" },
         { "pull_modes/parallel_pull_unpack/concurrent_download_chunk_size",     "\"16mb\"" },
         { "pull_modes/parallel_pull_unpack/discard_unpacked_layers",            "true" },
@@ -86,7 +85,7 @@ typedef struct Choice { unsigned schema; Need has; const char *runtime, *binary;
 static json_t *row_value(const Row *row, const Choice *c) {
         const struct { const char *word, *text; } words[] = {
                 { "$sandbox", SANDBOX_IMAGE }, { "$runtime", c->runtime }, { "$binary", c->binary },
-                { "$spec", "/etc/containerd/base-runtime-spec.json" }, { "$certs", "/etc/containerd/certs.d:/etc/docker/certs.d" },
+                { "$spec", RUNTIME_SPEC }, { "$certs", "/etc/containerd/certs.d:/etc/docker/certs.d" },
         };
         if (streq(row->value, "$cdi"))
                 return json_boolean(c->cdi);
@@ -190,7 +189,7 @@ static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
         json_decref(all);
         if (r < 0)
                 return r;
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG_FILE,
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
                   "FastImagePull: images are fetched and unpacked in parallel", text, 0644);
         plan_soci_drop_in(plan, c);
         return 0;
@@ -203,7 +202,7 @@ static Choice choose(Plan *plan, const Config *config, const Host *host) {
         Choice c = {
                 .schema = choose_schema(config->containerd.config, host, &plan->warnings),
                 .runtime = host->nvidia_runtime ? "nvidia" : "runc",
-                .binary = host->nvidia_runtime ? "/usr/bin/nvidia-container-runtime" : "/usr/sbin/runc",
+                .binary = host->nvidia_runtime ? NVIDIA_RUNTIME : "/usr/sbin/runc",
                 .cdi = version_at_least(host->kubelet_version, 1, 32),
                 .soci = plan_uses_soci(config, host, &reason),
         };

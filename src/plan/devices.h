@@ -2,7 +2,7 @@
 #pragma once
 /* What the planners of devices share: devices.c, sysctl.c, pages.c, efa.c, census.c, and nvidia.c with mig.c
  * and imex.c. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 #define CENSUS_ID   "check-machine:devices"
 #define NVIDIA_PATH "spec.accelerator.nvidia"

@@ -2,7 +2,7 @@
 /* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods,
  * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.29 on. Values as in
  * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,14 +21,14 @@ static const Setting settings[] = {
         { "authentication/anonymous/enabled", 0, 0, "false" },
         { "authentication/webhook/enabled", 0, 0, "true" },
         { "authentication/webhook/cacheTTL", 0, 0, "\"2m0s\"" },
-        { "authentication/x509/clientCAFile", 0, 0, "\"/etc/kubernetes/pki/ca.crt\"" },
+        { "authentication/x509/clientCAFile", 0, 0, "\"" CLUSTER_CA "\"" },
         { "authorization/mode", 0, 0, "\"Webhook\"" },
         { "authorization/webhook/cacheAuthorizedTTL", 0, 0, "\"5m0s\"" },
         { "authorization/webhook/cacheUnauthorizedTTL", 0, 0, "\"30s\"" },
         { "cgroupDriver", 0, 0, "\"systemd\"" },
         { "cgroupRoot", 0, 0, "\"/\"" },
         { "clusterDomain", 0, 0, "\"cluster.local\"" },
-        { "containerRuntimeEndpoint", 0, 0, "\"unix:///run/containerd/containerd.sock\"" },
+        { "containerRuntimeEndpoint", 0, 0, "\"unix://" CONTAINERD_SOCKET "\"" },
         { "evictionHard/memory.available", 0, 0, "\"100Mi\"" },
         { "evictionHard/nodefs.available", 0, 0, "\"10%\"" },
         { "evictionHard/nodefs.inodesFree", 0, 0, "\"5%\"" },
@@ -99,7 +99,7 @@ static void put_text(json_t *object, const char *path, char *text) {
         free(text);
 }
 
-json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
+static json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
                          Diag *warnings) {
         json_t *all = json_object();
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
@@ -186,7 +186,7 @@ static void add_version_flags(char ***flags, const Host *host) {
         const char *version = host->kubelet_version;
         if (!version_at_least(version, 1, 27)) {
                 add_flag(flags, "container-runtime", "remote");
-                add_flag(flags, "container-runtime-endpoint", "unix:///run/containerd/containerd.sock");
+                add_flag(flags, "container-runtime-endpoint", "unix://" CONTAINERD_SOCKET);
         }
         /* later the image is pinned by containerd: kubernetes#118544 */
         if (!version_at_least(version, 1, 29))
@@ -216,7 +216,8 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }
         add_version_flags(&flags, host);
-        kubelet_files(plan, config, host, options, &flags);
+        kubelet_access(plan, config, host, options, &flags);
         strv_sort(flags);
-        return kubelet_environment(plan, config, host, flags, diag);
+        kubelet_arguments(plan, config, host, flags);
+        return 0;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #define PATH         NVIDIA_PATH ".mig"
-#define DEFAULT_FILE "/etc/default/mig"
 #define MOST         16                 /* instances of one GPU that are tried; NVIDIA's largest hold eight */
 
 /* profile NULL: the table does not know it */
@@ -304,7 +303,7 @@ int mig_layouts(Plan *plan, const Config *config, const Host *host, unsigned gpu
         const MigRequest *requests = file ?: want->mig;
         size_t n = file ? file->n_profiles > 0 : want->n_mig;
         Mig m = {
-                .host = host, .where = file ? DEFAULT_FILE : PATH, .warnings = &plan->warnings, .diag = diag
+                .host = host, .where = file ? MIG_DEFAULTS : PATH, .warnings = &plan->warnings, .diag = diag
         };
         _cleanup_(text_done) Text text = {};
         if (n == 0)

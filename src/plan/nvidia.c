@@ -263,7 +263,7 @@ static const char *why(const Stack *s, const Step *step) {
                                      : "again if it came too early";
         case ACTION_PARTITION_GPUS:
                 return s->want->n_mig > 0 ? "as asked for, all or nothing"
-                                          : "as /etc/default/mig asks for, all or nothing";
+                                          : "as " MIG_DEFAULTS " asks for, all or nothing";
         default:
                 return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told"
                                                       : "as asked for";

@@ -2,7 +2,7 @@
 /* The plan as a container: actions are added by the planners, put into an order that respects what each waits
  * for, and named by one digest. plan_make() is the list of planners. Nothing here or beside this file may
  * look at a machine (`make pure`). */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include <errno.h>
@@ -220,7 +220,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         size_t stores = host_instance_stores(host);
         if (gpus > 0 && !host->nvidia_runtime)
                 diag_warn(&plan->warnings, "no-nvidia-runtime",
-                          "/usr/bin/nvidia-container-runtime is missing, so containers run with runc and see "
+                          NVIDIA_RUNTIME " is missing, so containers run with runc and see "
                           "no GPU unless CDI gives it to them");
         if (stores > 0 && config->instance.storage.strategy == STORAGE_NONE)
                 diag_warn_at(&plan->warnings, "unused-instance-store", NULL,
@@ -263,17 +263,24 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan->machine = plan_describe_host(host);
         warn_of_host(plan, config, host);
 
-        if ((r = plan_system(plan, config, host, diag)) < 0 ||
-            (r = plan_containerd(plan, config, host, diag)) < 0 ||
-            (r = plan_kubelet(plan, config, host, options, diag)) < 0 ||
-            (r = plan_storage(plan, config, host, diag)) < 0 ||
-            (r = plan_devices(plan, config, host, diag)) < 0 ||
-            (r = plan_nvidia(plan, config, host, diag)) < 0)
+        r = plan_system(plan, config, host, diag);
+        if (r >= 0)
+                r = plan_containerd(plan, config, host, diag);
+        if (r >= 0)
+                r = plan_kubelet(plan, config, host, options, diag);
+        if (r >= 0)
+                r = plan_storage(plan, config, host, diag);
+        if (r >= 0)
+                r = plan_devices(plan, config, host, diag);
+        if (r >= 0)
+                r = plan_nvidia(plan, config, host, diag);
+        if (r < 0)
                 return r;
-        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", PLAN_MANIFEST,
+        plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
                  "files of an earlier plan that this one no longer writes");
-        if ((r = plan_run(plan, config, host, diag)) < 0 ||
-            (r = plan_sort(plan, diag)) < 0)
+        plan_units(plan, config, host);
+        r = plan_sort(plan, diag);
+        if (r < 0)
                 return r;
         plan_name(plan);
         *ret = TAKE_PTR(plan);

@@ -2,7 +2,7 @@
 /* How many pods: what the user says, else what the network interfaces can address, changed by an expression
  * (maxPodsExpression). As nodeadm (internal/kubelet/eni_max_pods.go, maxpods/), except that a number the user
  * gives counts for the reservations too. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include <limits.h>
 

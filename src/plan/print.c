@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret
  * file. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 
 #define WIDTH  110      /* of wrapped paragraphs; an action is one line, however long */

@@ -3,7 +3,7 @@
 /* Inside src/plan only: instance stores. stores.c: which disks, and is each of them free; array.c: what they
  * say about arrays; places.c: what lies where things are to be mounted; storage.c makes the steps. Whatever
  * is wrong is told, not only the first. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 
 typedef struct Stores {
         const Config *config;

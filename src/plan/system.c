@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What belongs to the machine and not to a daemon: environment drop-ins for systemd, the resolver's servers,
  * names in /etc/hosts. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "doc/assignment.h"
@@ -52,7 +52,7 @@ static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag)
         }
         _cleanup_(freep) char *file =
                 machine ? xstrdup(SYSTEM_ENVIRONMENT)
-                        : xasprintf("/etc/systemd/system/%s%s.d/environment.conf", e->service,
+                        : xasprintf(UNIT_DIR "/%s%s.d/environment.conf", e->service,
                                     endswith(e->service, ".service") ? "" : ".service");
         _cleanup_(freep) char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
                                                machine ? "every service" : e->service);

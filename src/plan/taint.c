@@ -2,7 +2,7 @@
 /* Which taints the node would register with anyhow: the flag --register-with-taints of a tainted node
  * replaces them, so it must name them, too. kubelet takes the last flag, and any flag before
  * registerWithTaints (kubernetes/kubernetes pkg/util/taints: taintsVar). */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "report/metrics.h"
@@ -15,8 +16,8 @@
 #include <stdio.h>
 
 #define JOINED_MAX     (1 << 20)
-#define JOINED_FILE    "/run/nodestrap/joined.json"
-#define JOINED_METRICS "/run/nodestrap/joined.prom"
+#define JOINED_FILE    RUN_DIR "/joined.json"
+#define JOINED_METRICS RUN_DIR "/joined.prom"
 
 void join_report_done(JoinReport *j) {
         kube_access_done(&j->access);

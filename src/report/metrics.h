@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What status.json says, for Prometheus: the textfile collector of node_exporter reads such files. */
+#include "base/paths.h"
 #include "base/str.h"
 #include <jansson.h>
 
-#define REPORT_METRICS "/run/nodestrap/metrics.prom"
+#define REPORT_METRICS RUN_DIR "/metrics.prom"
 
 /* The two lines above a gauge's values. */
 _nonnull_ void metric_head(Text *t, const char *name, const char *help);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* status.json: what the runs of this boot did, and what that makes of the boot. */
+#include "base/paths.h"
 #include "report/report.h"
 #include "report/verdict.h"
 
-#define REPORT_STATUS "/run/nodestrap/status.json"
+#define REPORT_STATUS RUN_DIR "/status.json"
 
 /* The keys of "runs", in the order of the phases: a boot has one run for both, or one for each. */
 extern const char *const status_phases[3];

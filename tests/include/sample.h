@@ -2,7 +2,7 @@
 #pragma once
 /* One ordinary node, as planners see it: a configuration and a machine made by hand, which a test changes where it looks. */
 #include "base/str.h"
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "test.h"
 
 static const InstanceType sample_type = { .name = "g6.4xlarge", .vcpus = 16, .gpus = 1, .gpu_model = "nvidia-l4-24gb", .network_cards = 1,

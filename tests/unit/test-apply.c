@@ -296,7 +296,7 @@ static void plan_pruned(Box *b, const char *const *paths, Phase phase) {
         plan_clear(&b->plan);
         for (; *paths; paths++)
                 add(b, ACTION_WRITE_FILE, *paths, "content\n")->phase = phase;
-        add(b, ACTION_PRUNE_FILES, PLAN_MANIFEST, NULL)->phase = phase;
+        add(b, ACTION_PRUNE_FILES, MANIFEST_FILE, NULL)->phase = phase;
 }
 #define PLAN_PRUNED(b, phase, ...) plan_pruned(b, (const char *const[]){ __VA_ARGS__ }, phase)
 
@@ -376,7 +376,7 @@ TEST(prune_takes_blocks_away) {
         BOX(b);
         put(&b, "/etc/hosts", "a\n", 0644);
         add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
-        add(&b, ACTION_PRUNE_FILES, PLAN_MANIFEST, NULL);
+        add(&b, ACTION_PRUNE_FILES, MANIFEST_FILE, NULL);
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/hosts", "a\n" BEGIN "x\n" END);
         PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
@@ -392,7 +392,7 @@ TEST(a_manifest_cannot_lead_elsewhere) {
                 BOX(b);
                 _cleanup_(freep) char *manifest = xasprintf("{\"version\":1,\"files\":[{\"path\":\"%s\",\"sha256\":\"%s\",\"phase\":\"config\"}]}", bad[i], digest);
                 put(&b, "/etc/victim", "v", 0644);
-                put(&b, PLAN_MANIFEST, manifest, 0600);
+                put(&b, MANIFEST_FILE, manifest, 0600);
                 PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
                 ASSERT_OK(apply(&b));
                 assert_file(&b, "/etc/victim", "v");
@@ -404,7 +404,7 @@ TEST(a_broken_manifest_is_a_warning_and_is_repaired) {
         static const char *const bad[] = { "", "{", "[]", "{\"files\": 3}", "{\"files\": [1, null, {}]}" };
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 BOX(b);
-                put(&b, PLAN_MANIFEST, bad[i], 0600);
+                put(&b, MANIFEST_FILE, bad[i], 0600);
                 PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
                 ASSERT_OK(apply(&b));
                 ASSERT_TRUE(diag_count(&b.diag, true) > 0);
@@ -442,7 +442,7 @@ TEST(what_a_run_that_failed_has_written_is_known_to_the_next) {
         assert_absent(&b, "/etc/new");
         assert_file(&b, "/etc/theirs", "t");                    /* it was never ours */
         ASSERT_EQ(diag_count(&b.diag, true), 0);
-        ASSERT_OK(root_read(b.root, PLAN_MANIFEST, 1 << 20, &manifest, NULL));
+        ASSERT_OK(root_read(b.root, MANIFEST_FILE, 1 << 20, &manifest, NULL));
         ASSERT_TRUE(!strstr(manifest, "intended") && !strstr(manifest, "theirs"));
         assert_no_leftovers(&b);
 }
@@ -452,7 +452,7 @@ TEST(files_are_announced_before_they_are_written) {
         _cleanup_(freep) char *etc = xasprintf("%s/etc", b.path), *var = xasprintf("%s/var/lib/nodestrap", b.path);
         char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
         Text order = {};
-        put(&b, PLAN_MANIFEST, "{\"version\": 1, \"files\": []}", 0600);
+        put(&b, MANIFEST_FILE, "{\"version\": 1, \"files\": []}", 0600);
         put(&b, "/etc/x", "x", 0644);
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         ASSERT_TRUE(fd >= 0 && inotify_add_watch(fd, etc, IN_MOVED_TO) == 1 && inotify_add_watch(fd, var, IN_MOVED_TO) == 2);

@@ -3,7 +3,7 @@
 #include "commands/lock.h"
 
 #include "test.h"
-#include "apply/apply.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -35,7 +35,7 @@ TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
         ASSERT_ERROR(lock_take(b.root, now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
         const Diagnostic *error = diag_first_error(&b.diag);
         ASSERT_EQ(error->cause, CAUSE_DEADLINE);
-        ASSERT_TRUE(strstr(error->text, "another nodestrap holds " APPLY_RUN_DIR "/lock"));
+        ASSERT_TRUE(strstr(error->text, "another nodestrap holds " RUN_DIR "/lock"));
         close(fd);
         fd = ASSERT_OK(lock_take(b.root, now_usec(), &b.diag));
         close(fd);

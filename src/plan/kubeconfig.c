@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How kubelet reaches the API server and the image registries: kubeconfig with its exec plugin, the cluster's
  * CA, and the configuration of ecr-credential-provider. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 
-#define CA_FILE              "/etc/kubernetes/pki/ca.crt"
-#define KUBECONFIG           "/var/lib/kubelet/kubeconfig"
-#define BOOTSTRAP_KUBECONFIG "/var/lib/kubelet/bootstrap-kubeconfig"
-#define PROVIDER_CONFIG      "/etc/eks/image-credential-provider/config.json"
+#define PROVIDER_CONFIG "/etc/eks/image-credential-provider/config.json"
 
 /* JSON's quoting is YAML's double quoting. */
 static char *quoted(const char *text) {
@@ -33,7 +30,7 @@ static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin
         text_add(&t,
                  "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      "
                  "certificate-authority: %s\n",
-                 server, CA_FILE);
+                 server, CLUSTER_CA);
         text_add(&t,
                  "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: "
                  "client.authentication.k8s.io/v1beta1\n%s",
@@ -55,15 +52,15 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
                 xasprintf("cluster %s in %s; credentials from %s",
                           (outpost ? config->cluster.id : config->cluster.name) ?: "?", host->instance.region,
                           plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
-        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? BOOTSTRAP_KUBECONFIG : KUBECONFIG, why, text,
+        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? KUBECONFIG_FIRST : KUBECONFIG, why, text,
                   0644);
         strv_add(flags, "--kubeconfig=" KUBECONFIG);
         if (outpost)
-                strv_add(flags, "--bootstrap-kubeconfig=" BOOTSTRAP_KUBECONFIG);
+                strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_FIRST);
 }
 
 static void plan_ca(Plan *plan, const Cluster *cluster) {
-        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CA_FILE, "the cluster's certificate authority",
+        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA, "the cluster's certificate authority",
                               "", 0644);
         action_content(a, cluster->certificate_authority ?: "", cluster->certificate_authority_size);
 }
@@ -97,8 +94,7 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         if (!path || !strchr(path, '/')) {
                 diag_warn(&plan->warnings, "no-image-credential-provider",
                           "ecr-credential-provider was not found, so kubelet cannot pull from private ECR "
-                          "registries; put it at "
-                          "/etc/eks/image-credential-provider/ecr-credential-provider or name it in "
+                          "registries; put it at " ECR_PROVIDER " or name it in "
                           "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
                 return;
         }
@@ -112,7 +108,7 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         strv_add(flags, "--image-credential-provider-config=" PROVIDER_CONFIG);
 }
 
-void kubelet_files(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
+void kubelet_access(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
                    char ***flags) {
         plan_kubeconfig(plan, config, host, options->plugin, flags);
         plan_ca(plan, &config->cluster);

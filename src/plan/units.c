@@ -2,33 +2,31 @@
 /* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the
  * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
  * it registers a node with a taint. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 
 #define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for
                                                  * it (nodeadm: internal/system/marker.go) */
-#define UNIT_DIR      "/etc/systemd/system/"
 #define SOCI_UNIT     "soci-snapshotter.service"
-#define SOCI_FILE     "/etc/soci-snapshotter-grpc/config.toml"
 
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
 static bool is_read_by_manager(const Action *a) {
         return a->type == ACTION_WRITE_FILE &&
-               (startswith(a->target, UNIT_DIR) || streq(a->target, SYSTEM_ENVIRONMENT));
+               (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
 /* What a daemon reads when it starts: its group's files, its drop-ins, everybody's environment. SOCI's file
  * is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
-        _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "%s.d/", unit),
+        _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
                               *group = xstrndup(unit, strcspn(unit, "."));
         if (a->phase != PHASE_CONFIG)
                 return false;
         if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT))
                 return true;
-        if (streq(a->target, SOCI_FILE))
+        if (streq(a->target, SOCI_CONFIG))
                 return streq(unit, SOCI_UNIT);
-        return streq(a->group, group) && !startswith(a->target, UNIT_DIR);
+        return streq(a->group, group) && !startswith(a->target, UNIT_DIR "/");
 }
 
 static void plan_reload(Plan *plan) {
@@ -67,7 +65,7 @@ static void plan_ready(Plan *plan, bool storage) {
 /* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox
  * image with it. SOCI's drop-in imports it by itself. */
 static void plan_sandbox_image(Plan *plan) {
-        const Action *bind = plan_find(plan, "bind:/var/lib/containerd");
+        const Action *bind = plan_find(plan, "bind:" CONTAINERD_DIR);
         if (!bind)
                 return;
         StepState state = bind->storage.state;
@@ -136,7 +134,7 @@ static void plan_turn(Plan *plan, bool tainted) {
         after_files_of_devices(plan, turn);
 }
 
-static void plan_units(Plan *plan, const Config *config, bool soci) {
+static void plan_daemons(Plan *plan, const Config *config, bool soci) {
         if (soci) {
                 plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
                 action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
@@ -156,13 +154,11 @@ static void plan_units(Plan *plan, const Config *config, bool soci) {
         action_after(kubelet, "write-file:" KUBELET_TURN);
 }
 
-int plan_run(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        (void)diag;
+void plan_units(Plan *plan, const Config *config, const Host *host) {
         const char *reason;
         plan_reload(plan);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "",
                   0644);
-        plan_units(plan, config, plan_uses_soci(config, host, &reason));
-        return 0;
+        plan_daemons(plan, config, plan_uses_soci(config, host, &reason));
 }

@@ -6,13 +6,12 @@
  * several flags into one list element, a flag and its value apart, and values in quotes (Karpenter does:
  * --node-labels="a=b"). All three keep their meaning. What systemd would damage survives: backslashes, quotes
  * inside a value, and blanks in a value, where kubelet would refuse the rest as a command. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/str.h"
 #include "doc/assignment.h"
 #include <ctype.h>
 
-#define ENVIRONMENT_FILE "/etc/eks/kubelet/environment"
-#define BLANKS           " \t\r\n"
+#define BLANKS " \t\r\n"
 
 /* Takes the quotes from --name="value" and from "word"; a quote anywhere else is data. */
 static void unquote(char *word) {
@@ -56,8 +55,7 @@ char **kubelet_words(char *const *flags) {
         return words;
 }
 
-int kubelet_environment(Plan *plan, const Config *config, const Host *host, char *const *flags, Diag *diag) {
-        (void)diag;
+void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char *const *flags) {
         _cleanup_(strv_freep) char **words = strv_copy(flags);
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
         for (char **w = user; w && *w; w++)
@@ -71,6 +69,5 @@ int kubelet_environment(Plan *plan, const Config *config, const Host *host, char
         text_add(&t, "NODEADM_KUBELET_ARGS=%s\n", value);
         _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last",
                                                strv_length(words), strv_length(user));
-        plan_file(plan, PHASE_CONFIG, "kubelet", ENVIRONMENT_FILE, why, t.data, 0644);
-        return 0;
+        plan_file(plan, PHASE_CONFIG, "kubelet", KUBELET_ENVIRONMENT, why, t.data, 0644);
 }

@@ -2,11 +2,10 @@
 /* The OCI runtime spec that containerd starts every container from (base_runtime_spec): what containerd
  * itself would use (containerd pkg/oci/spec.go), with a higher limit of open files, and the user's spec
  * merged over it. */
-#include "plan/plan.h"
+#include "plan/planner.h"
 #include "base/json.h"
 #include "base/str.h"
 
-#define SPEC_FILE "/etc/containerd/base-runtime-spec.json"
 #define UNLIMITED "RLIM_INFINITY"       /* stands for 2^64 - 1 (RLIM_INFINITY),
                                          * which is no JSON integer of jansson's */
 
@@ -100,6 +99,6 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         _cleanup_(freep) char *why =
                 xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",
                           memlock ? "; EFA may lock all memory" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", SPEC_FILE, why, text,
+        plan_file(plan, PHASE_CONFIG, "containerd", RUNTIME_SPEC, why, text,
                   json_holds_secret(user) ? 0600 : 0644);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Paths that more than one file of src/ knows. What the kernel shows in /proc and /sys is not among them. */
+
+/* ---- ours ---- */
+#define RUN_DIR             "/run/nodestrap"
+#define MOUNTS_READY        RUN_DIR "/mounts-ready"             /* units/containerd.service.d: until it is
+                                                                 * there, containerd does not start */
+#define KUBELET_TURN        RUN_DIR "/kubelet-may-start"        /* units/kubelet.service.d: the same for
+                                                                 * a kubelet that is enabled by itself */
+#define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */
+#define TAINT_FILE          RUN_DIR "/kubelet-environment"      /* units/kubelet.service.d reads it
+                                                                 * behind KUBELET_ENVIRONMENT */
+#define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
+
+/* ---- systemd's ---- */
+#define UNIT_DIR            "/etc/systemd/system"
+#define SYSTEM_ENVIRONMENT  "/etc/systemd/system.conf.d/environment.conf"
+
+/* ---- kubelet's ---- */
+#define KUBELET_DIR         "/var/lib/kubelet"
+#define KUBELET_ENVIRONMENT "/etc/eks/kubelet/environment"
+#define KUBECONFIG          KUBELET_DIR "/kubeconfig"
+#define KUBECONFIG_FIRST    KUBELET_DIR "/bootstrap-kubeconfig" /* until a certificate is signed: on Outposts */
+#define CLUSTER_CA          "/etc/kubernetes/pki/ca.crt"
+#define ECR_PROVIDER        "/etc/eks/image-credential-provider/ecr-credential-provider"
+
+/* ---- containerd's ---- */
+#define CONTAINERD_DIR      "/var/lib/containerd"
+#define CONTAINERD_SOCKET   "/run/containerd/containerd.sock"
+#define RUNTIME_SPEC        "/etc/containerd/base-runtime-spec.json"
+#define SOCI_DIR            "/var/lib/soci-snapshotter-grpc"
+#define SOCI_CONFIG         "/etc/soci-snapshotter-grpc/config.toml"
+
+/* ---- NVIDIA's ---- */
+#define NVIDIA_RUNTIME      "/usr/bin/nvidia-container-runtime"
+#define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"  /* the last file wins, and AMIs
+                                                                         * have theirs */
+#define MIG_DEFAULTS        "/etc/default/mig"
+#define IMEX_CONFIG         "/etc/nvidia-imex/config.cfg"       /* says also where the daemon
+                                                                 * listens for nvidia-imex-ctl */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Inside src/plan only: what the planners share. Those of devices have devices.h beside it, those of instance
+ * stores storage.h. */
+#include "base/json.h"
+#include "plan/plan.h"
+
+#define PLAN_RELOAD_ID  "reload-manager:systemd"
+#define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
+/* Part of every EKS AMI, so that nothing is pulled (awslabs/amazon-eks-ami: cache-pause-container). */
+#define SANDBOX_IMAGE   "localhost/kubernetes/pause"
+#define SANDBOX_ARCHIVE "/etc/eks/pause.tar"
+
+/* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs.
+ * The pointer is valid until the next one is added. */
+_nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group,
+                                      const char *target, const char *why);
+/* A file with text content; mode 0644, or 0600 where a secret may be inside (its content is never shown).
+ * Returns its action. */
+_nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
+                                          const char *why, const char *content, mode_t mode);
+void action_after(Action *a, const char *id);
+void action_after_any(Action *a, const char *id);
+/* replaces the content: for bytes that are no text */
+void action_content(Action *a, const void *data, size_t size);
+/* start-unit: unit.reads, unit.inputs and after, from those files of the plan that the unit reads when it
+ * starts. */
+_nonnull_ void action_reads(const Plan *plan, Action *start,
+                            bool (*is_read)(const Action *file, const char *unit));
+
+/* The planners, in the order in which plan_make() calls them. Each adds its actions and its warnings to the
+ * plan; a negative errno where the plan cannot be made, and errors in diag that say why. */
+/* Variables of the environment, name servers, /etc/hosts. */
+_must_check_ _nonnull_ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* containerd's files and SOCI's. */
+_must_check_ _nonnull_ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* kubelet's files. */
+_must_check_ _nonnull_ int plan_kubelet(Plan *plan, const Config *config, const Host *host,
+                                        const PlanOptions *options, Diag *diag);
+/* Instance stores: from the disks to what is bound to them. */
+_must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* Kernel settings, huge pages, EFA, and what a machine of this type must have. */
+_must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* NVIDIA's GPUs, from the driver to IMEX. */
+_must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* What is done with all of that: reload, markers, taint, the daemons' units. Comes last: it looks for what the
+ * others have planned. */
+_nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
+
+/* Some lines for people: the machine, the instance, the software. */
+_malloc_ char *plan_describe_host(const Host *host);
+/* The OCI runtime spec: containerd's own with user (or NULL) merged over it. memlock: containers may lock all
+ * memory. */
+_nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
+/* Does something here use EFA: are there devices, or must there be? */
+_nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
+/* A step of the run phase that kubelet waits for as failurePolicy says: kernel settings, huge pages, network,
+ * accelerators. */
+_nonnull_ bool plan_is_device_step(const Action *a);
+/* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not
+ * (static text), else NULL. */
+_nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
+/* Is a version like "1.33.4" this one or later? false for NULL. */
+bool version_at_least(const char *version, unsigned major, unsigned minor);
+/* Is there a key that usually has a secret behind it? NULL holds none. */
+bool json_holds_secret(const json_t *json);
+
+/* ---- kubelet ---- */
+
+/* How many pods, and why: source is one clause for the reader, static. */
+typedef struct MaxPods { unsigned pods; const char *source; } MaxPods;
+_nonnull_ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings);
+/* Thousandths of a CPU that kubelet and containerd keep for themselves. */
+unsigned cpu_reserved_millicores(unsigned cpus);
+/* The tenth address of a service range, canonical; -EINVAL if it is no range or has no tenth address. */
+_must_check_ _nonnull_ int cluster_dns(const char *cidr, char **ret_address, bool *ret_is_ipv6);
+/* The taints that the user's flags or settings register the node with: "key=value:NoSchedule". A new vector,
+ * or NULL. */
+_nonnull_ char **kubelet_taints(const Config *config);
+/* What a list of flags written for nodeadm means as an argument vector; kubelet-arguments.c says how. A new
+ * vector, or NULL. */
+char **kubelet_words(char *const *flags);
+/* The file with kubelet's command line: flags are this program's, the user's come behind them. */
+_nonnull(1, 2, 3) void kubelet_arguments(Plan *plan, const Config *config, const Host *host,
+                                         char *const *flags);
+/* How kubelet finds its cluster and proves itself to registries: kubeconfig, certificate authority, credential
+ * provider. Adds the flags that name them. */
+_nonnull_ void kubelet_access(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
+                              char ***flags);
