@@ -206,7 +206,7 @@ bool task_skip_if_broken(Task *t) {
 
 /* ---- everything else: one event loop ---- */
 
-static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
+static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *info, void *userdata) {
         Apply *a = userdata;
         a->interrupted = (int)info->ssi_signo;
         return 0;
@@ -217,9 +217,9 @@ int apply_event(Apply *a, sd_event **ret) {
                 _cleanup_(sd_event_unrefp) sd_event *e = NULL;
                 int r = sd_event_new(&e);
                 if (r >= 0)
-                        r = sd_event_add_signal(e, NULL, SIGTERM, on_signal, a);
+                        r = sd_event_add_signal(e, NULL, SIGTERM, on_stop_signal, a);
                 if (r >= 0)
-                        r = sd_event_add_signal(e, NULL, SIGINT, on_signal, a);
+                        r = sd_event_add_signal(e, NULL, SIGINT, on_stop_signal, a);
                 if (r < 0)
                         return r;
                 a->event = TAKE_PTR(e);

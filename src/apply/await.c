@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * await-unit: a unit of the image may be at work on what comes next. It is waited for, never started or
- * stopped: the image decided whether it runs, and some of them refuse it (RefuseManualStart, facts:
- * nvidia 7.2). What has not begun has nothing to wait for. */
+ * stopped: the image decided whether it runs, and some of them refuse it (RefuseManualStart=yes, as of
+ * nvidia-setup.service in awslabs/amazon-eks-ami). What has not begun has nothing to wait for. */
 #include "apply/unit.h"
 
 #include "base/str.h"
@@ -20,11 +20,12 @@ static void follow(Unit *u) {
         u->foreign = true;
         if (!*u->state.job || (u->job && streq(u->job, u->state.job)))
                 return;
-        u->job = (free(u->job), xstrdup(u->state.job));
+        free(u->job);
+        u->job = xstrdup(u->state.job);
         unit_look_for_deadlock(u, u->job);
 }
 
-static void look(Unit *u) {
+static void await_look(Unit *u) {
         if (is_busy(&u->state))
                 follow(u);
         else if (streq(u->state.active, "failed"))
@@ -33,9 +34,9 @@ static void look(Unit *u) {
                 task_end(u->task, OUTCOME_UNCHANGED);
 }
 
-static void job_ended(Unit *u) {
+static void await_ended(Unit *u) {
         *u->state.job = 0;      /* its last properties came before this, with the job still among them */
-        look(u);
+        await_look(u);
 }
 
 static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
@@ -45,13 +46,13 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         if (is_busy(&u->state))
                 task_checked(u->task, true);
         else
-                look(u);
+                await_look(u);
         return 0;
 }
 
 int await_check(Task *t) {
         static const UnitKind kind = {
-                .ended = job_ended, .changed = look, .failed = "failed", .history = true
+                .ended = await_ended, .changed = await_look, .failed = "failed", .history = true
         };
         return unit_look(t, &kind, on_checked);
 }

@@ -226,8 +226,11 @@ static int property_read(sd_bus_message *m, const struct Property *p, UnitState 
 static int state_read(sd_bus_message *m, UnitState *s) {
         const char *name;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+        while (r >= 0) {
                 const struct Property *p = NULL;
+                r = sd_bus_message_enter_container(m, 'e', "sv");
+                if (r <= 0)
+                        break;
                 r = sd_bus_message_read(m, "s", &name);
                 if (r < 0)
                         break;
@@ -346,22 +349,22 @@ void unit_look_for_deadlock(Unit *u, const char *job) {
 /* ---- what went wrong, in words ---- */
 
 static const struct { const char *result, *text; } job_results[] = {
-        { "canceled",   "its job was cancelled by somebody else"                                                        },
-        { "dependency", "a unit that it needs did not start; systemctl --failed names it"                               },
-        { "skipped",    "systemd skipped it"                                                                            },
-        { "assert",     "one of its Assert…= is not met"                                                                },
-        { "collected",  "systemd dropped it"                                                                            },
-        { "frozen",     "it is frozen"                                                                                  },
+        { "canceled",   "its job was cancelled by somebody else" },
+        { "dependency", "a unit that it needs did not start; systemctl --failed names it" },
+        { "skipped",    "systemd skipped it" },
+        { "assert",     "one of its Assert…= is not met" },
+        { "collected",  "systemd dropped it" },
+        { "frozen",     "it is frozen" },
 };
 
 static const struct { const char *result, *text; } service_results[] = {
-        { "timeout",         "it was not ready within its own time limit (TimeoutStartSec=)"                            },
-        { "protocol",        "it ended or said something wrong before it was ready"                                     },
-        { "start-limit-hit", "it was started too often in a short time (start-limit-hit)"                               },
-        { "watchdog",        "its watchdog was not fed"                                                                 },
-        { "oom-kill",        "the kernel killed it for want of memory"                                                  },
-        { "resources",       "systemd could not prepare it (a file or a resource is missing)"                           },
-        { "exec-condition",  "its ExecCondition= said no"                                                               },
+        { "timeout",         "it was not ready within its own time limit (TimeoutStartSec=)" },
+        { "protocol",        "it ended or said something wrong before it was ready" },
+        { "start-limit-hit", "it was started too often in a short time (start-limit-hit)" },
+        { "watchdog",        "its watchdog was not fed" },
+        { "oom-kill",        "the kernel killed it for want of memory" },
+        { "resources",       "systemd could not prepare it (a file or a resource is missing)" },
+        { "exec-condition",  "its ExecCondition= said no" },
 };
 
 static char *exit_text(const UnitState *s) {
@@ -430,7 +433,7 @@ bool unit_was_skipped(const Unit *u) {
 
 /* The result "exec-condition" may be of an earlier start, so the conditions come first: with one unmet, no
  * program was asked. */
-static char *skip_text(const Unit *u) {
+static char *unit_skip_text(const Unit *u) {
         _cleanup_(freep) char *unmet = conditions_unmet(u), *program = NULL;
         if (unmet)
                 return xasprintf("%s is not met, so systemd did not start it", unmet);
@@ -447,7 +450,7 @@ static char *failure_text(const Unit *u) {
                 if (streq(u->job_result, job_results[i].result))
                         return xstrdup(job_results[i].text);
         if (unit_was_skipped(u))
-                return skip_text(u);
+                return unit_skip_text(u);
         for (size_t i = 0; i < ARRAY_SIZE(service_results); i++)
                 if (streq(s->result, service_results[i].result))
                         return xstrdup(service_results[i].text);
@@ -463,21 +466,22 @@ static char *failure_text(const Unit *u) {
 /* Units of NVIDIA's, whose failure means more than that a unit failed; log: where they write most of their
  * words by default. */
 static const struct { const char *name; Cause cause; const char *log; } known_units[] = {
-        /* facts: nvidia 1.4 */
+        /* docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide */
         { "nvidia-fabricmanager.service",  CAUSE_FABRIC_MANAGER, "/var/log/fabricmanager.log" },
-        /* 3.2 */
+        /* docs.nvidia.com/multi-node-nvlink-systems/imex-guide */
         { "nvidia-imex.service",           CAUSE_IMEX,           "/var/log/nvidia-imex.log"   },
-        /* 7.1 */
+        /* awslabs/amazon-eks-ami:templates/al2023/runtime/gpu */
         { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },
-        /* 7.2 */
         { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },
         { "nvidia-setup.service",          CAUSE_DRIVER,         NULL                         },
         { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
 };
 
-/* Words of theirs that a person must have met before to know what they mean (facts: nvidia 1.1, 1.7, 2). */
+/* Words of theirs that a person must have met before to know what they mean: awslabs/amazon-eks-ami#2727,
+ * siderolabs/extensions#717, spectrocloud/CanvOS#700. */
 static const struct { const char *said, *meaning; } known_words[] = {
-        { "NV_WARN_NOTHING_TO_DO",            "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
+        { "NV_WARN_NOTHING_TO_DO",
+          "it found no NVSwitch: the driver shows it none, or on HGX B200 and B300 NVLSM does not run" },
         { "\"ib_umad\" has not been loaded", "the image needs the kernel module ib_umad" },
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * set-clocks: persistence on, no auto boost, the highest application clocks, as EKS's own images set them
- * (facts: nvidia 7.1); or the GPU's defaults. What a model does not have is left, and one that is divided
- * keeps what it has. */
+ * (awslabs/amazon-eks-ami:templates/al2023/runtime/gpu, set-nvidia-clocks); or the GPU's defaults. What a
+ * model does not have is left, and one that is divided keeps what it has. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 

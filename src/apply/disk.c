@@ -88,7 +88,7 @@ int device_content(Work *w, const char *name, Content *ret) {
         return 0;
 }
 
-int refuse_content(Work *w, const char *name, const Content *c) {
+int device_refuse(Work *w, const char *name, const Content *c) {
         _cleanup_(freep) char *shown = disk_shown(w, name), *what = content_describe(c);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                          "%s carries %s, which the plan did not expect there; " AGAIN, shown, what);
@@ -203,7 +203,7 @@ bool array_runs(const Root *root, const char *array) {
         return root_read_line(root, path, &state) >= 0 && !streq(state, "inactive") && !streq(state, "clear");
 }
 
-static int array_device(Work *w, char **ret) {
+static int step_array(Work *w, char **ret) {
         _cleanup_(strv_freep) char **disks = strv_copy(w->action->storage.disks), **members = NULL;
         _cleanup_(freep) char *array = NULL, *all = disks_shown(w);
         int r = disk_holder(w, disks[0], &array);
@@ -238,7 +238,7 @@ int step_device(Work *w, char **ret) {
         if (!w->action->storage.disks)
                 return work_fail(w, -ENODEV, CAUSE_INTERNAL, "the plan names no disk for it");
         if (w->action->storage.array)
-                return array_device(w, ret);
+                return step_array(w, ret);
         *ret = xstrdup(w->action->storage.disks[0]);
         return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * await-fabric: every GPU has joined the NVLink fabric, by NVML: until then CUDA fails with error 802, on
- * some GPUs or on all, and nothing else shows it (facts: nvidia 1.6). A GPU that did not join stays usable
- * without NVLink, so that each one is looked at. */
+ * some GPUs or on all, and nothing else shows it. A GPU that did not join stays usable without NVLink, so
+ * that each one is looked at: docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -42,8 +42,8 @@ static bool has_uuid(const NvmlFabric *f) {
         return memcmp(f->uuid, zero, sizeof zero) != 0;
 }
 
-/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none (facts: nvidia
- * 4). */
+/* A tray's fabric is the rack's, which has a UUID; a machine with switches of its own has none
+ * (pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md). */
 static bool has_joined(const Gate *g, const NvmlFabric *f) {
         return f->state == NVML_FABRIC_COMPLETED && f->status == NVML_OK &&
                (g->w->action->class != GPU_CLASS_TRAY || has_uuid(f));
@@ -147,7 +147,7 @@ static int gate_open(Gate *g) {
         return 0;
 }
 
-static int look_at(Gate *g, size_t i) {
+static int gpu_look(Gate *g, size_t i) {
         _cleanup_(freep) char *name = gpu_name(&g->gpus, i);
         work_at(g->w, "NVML was asked for the fabric state of %s, and did not answer", name);
         int code = nvml_fabric(g->gpus.items[i].device, &g->seen[i]);
@@ -162,11 +162,11 @@ static int look_at(Gate *g, size_t i) {
         return -EIO;
 }
 
-static int look_at_all(Gate *g) {
+static int fabric_look(Gate *g) {
         nvml_trouble_done(&g->trouble);
         int r = gate_open(g);
         for (size_t i = 0; r == 0 && i < g->gpus.n; i++)
-                r = look_at(g, i);
+                r = gpu_look(g, i);
         if (r == 0)
                 g->known = true;
         return r;
@@ -183,7 +183,7 @@ static bool none_supports_it(const Gate *g) {
  * at once. */
 static int gate_ask(Gate *g) {
         size_t first = 0;
-        if (look_at_all(g) < 0) {
+        if (fabric_look(g) < 0) {
                 if (g->trouble.code == NVML_OK || nvml_is_final(g->trouble.code))
                         return gpus_fail(g->w, &g->trouble);
                 work_progress(g->w, "%s", g->trouble.text);

@@ -25,7 +25,8 @@ static const struct { int error; const char *advice; } advices[] = {
         { EPERM,   "run it as root; lsattr shows if the file or its directory is immutable" },
         { ENOTDIR, "something on the way to it is not a directory" },
         { EISDIR,  "move the directory away" },
-        { ELOOP,   "it is a symbolic link, and what belongs to somebody else is not written through one; replace it by a file" },
+        { ELOOP,   "it is a symbolic link, and what belongs to somebody else is not written through one; "
+                   "replace it by a file" },
         { EBUSY,   "something is mounted over it; unmount it or write it there" },
         { EFBIG,   "it is too large to be edited" },
         { EIO,     "the disk reports errors; replace the instance or the volume" },

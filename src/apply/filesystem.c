@@ -2,7 +2,7 @@
  * make-filesystem → mkfs.xfs(8), mkfs.ext4(8), on a device that carries nothing, or a file system whose
  * making was cut off: one is made under a label that says so, and the mount step takes that label away when
  * all is on the disks. Nothing is discarded: instance stores come trimmed, and discarding terabytes takes
- * minutes (facts: S36). */
+ * minutes (scylladb/scylladb#901, #1896). */
 #include "apply/storage.h"
 
 #include "base/str.h"
@@ -67,7 +67,7 @@ static int wanted(Work *w, const char *device) {
         if (w->action->storage.state == STEP_ASSEMBLE && c.kind == CONTENT_FILESYSTEM &&
             (streq(c.type, "xfs") || streq(c.type, "ext4")))
                 return 0;
-        return refuse_content(w, device, &c);
+        return device_refuse(w, device, &c);
 }
 
 static int filesystem_work(Work *w) {
@@ -81,9 +81,8 @@ static int filesystem_work(Work *w) {
         int r = step_device(w, &device);
         if (r < 0)
                 return r;
-        r = fd = device_take(w, device);
-        if (r >= 0)
-                r = wanted(w, device);
+        fd = device_take(w, device);
+        r = fd < 0 ? fd : wanted(w, device);
         if (r <= 0)
                 return r;
         r = mkfs(w, device);

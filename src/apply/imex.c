@@ -29,7 +29,8 @@ static int find_major(Work *w, unsigned *ret) {
         if (r < 0)
                 return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
         char *rest = text;
-        for (char *line; (line = strsep(&rest, "\n")) && !startswith(line, "Block devices:");) {
+        for (char *line = strsep(&rest, "\n"); line && !startswith(line, "Block devices:");
+             line = strsep(&rest, "\n")) {
                 char *end;
                 unsigned long number = strtoul(line, &end, 10);
                 if (end > line && *end == ' ' && streq(end + 1, CHANNELS)) {

@@ -99,11 +99,13 @@ static unsigned nodes_count(Work *w, const Nodes *n) {
 }
 
 /* The directory, or the nearest one above it that is there: where something must appear next. */
-static int open_nearest(Work *w, const char *directory, char **ret_path) {
+static int nearest_directory(Work *w, const char *directory, char **ret_path) {
         _cleanup_(freep) char *path = xstrdup(directory);
-        int fd;
-        while ((fd = root_open(w->root, *path ? path : "/", O_PATH | O_DIRECTORY)) == -ENOENT && *path)
+        int fd = root_open(w->root, path, O_PATH | O_DIRECTORY);
+        while (fd == -ENOENT && *path) {
                 *strrchr(path, '/') = 0;
+                fd = root_open(w->root, *path ? path : "/", O_PATH | O_DIRECTORY);
+        }
         *ret_path = TAKE_PTR(path);
         return fd;
 }
@@ -113,7 +115,7 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
         _cleanup_(freep) char *watched = NULL;
         for (;;) {
                 _cleanup_(freep) char *path = NULL;
-                _cleanup_(close_fd) int fd = open_nearest(w, directory, &path);
+                _cleanup_(close_fd) int fd = nearest_directory(w, directory, &path);
                 if (fd < 0 || (watched && streq(watched, path)))
                         return fd < 0 ? fd : 0;
                 _cleanup_(freep) char *opened = xasprintf("/proc/self/fd/%d", fd);

@@ -196,8 +196,9 @@ typedef struct Pruning { json_t *old, *stale; } Pruning;
 static Pruning *pruning_get(Task *t) {
         Pruning *p = t->data;
         if (!p) {
-                t->data = p = xcalloc(1, sizeof *p);
+                p = xcalloc(1, sizeof *p);
                 *p = (Pruning){ manifest_read(t), json_array() };
+                t->data = p;
         }
         return p;
 }

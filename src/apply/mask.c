@@ -22,12 +22,12 @@ static bool is_masked(const UnitState *s) {
 
 /* ---- both: change the files, have them read, look again ---- */
 
-static void step(Unit *u);
+static void mask_or_unmask_step(Unit *u);
 
 static int on_looked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         if (unit_read_all(u, m) >= 0)
-                step(u);
+                mask_or_unmask_step(u);
         return 0;
 }
 
@@ -116,7 +116,7 @@ static void unmask_step(Unit *u) {
 
 /* ---- which of both ---- */
 
-static void step(Unit *u) {
+static void mask_or_unmask_step(Unit *u) {
         if (u->task->action->type == ACTION_MASK_UNIT)
                 mask_step(u);
         else
@@ -139,6 +139,6 @@ int mask_check(Task *t) {
 }
 
 int mask_start(Task *t) {
-        step(t->data);
+        mask_or_unmask_step(t->data);
         return t->state == TASK_ENDED ? -ECANCELED : 0;
 }

@@ -2,7 +2,8 @@
  * partition-gpus: MIG mode and instances as the layouts say, on all of their GPUs or on none. Instances live
  * until the next boot on every GPU, the mode does on Hopper and later; on Ampere the mode stays and its
  * change waits for a reset, which inside a virtual machine may be possible only by a reboot: that is made
- * once, before kubelet's turn, and LEDGER remembers it (facts: nvidia 5.1, 5.3). */
+ * once, before kubelet's turn, and LEDGER remembers it (docs.nvidia.com/datacenter/tesla/mig-user-guide;
+ * NVIDIA/mig-parted does the same). */
 #include "apply/device.h"
 #include "apply/gpus.h"
 
@@ -19,7 +20,7 @@
                                          * GPUs at boot lets go of them soon */
 #define INSTANCES_MAX 16                /* of one GPU, in the search for places; no GPU has more than 7 */
 
-typedef struct Part {                   /* one GPU and what is wanted of it */
+typedef struct DividedGpu {                   /* one GPU and what is wanted of it */
         const MigLayout *layout;
         NvmlDevice device;
         char *name, *address;           /* "GPU 3 (0000:86:00.0)", "0000:86:00.0":
@@ -28,13 +29,13 @@ typedef struct Part {                   /* one GPU and what is wanted of it */
         NvmlProfile *wanted; size_t n_wanted;
         bool supported, was_on, is_on, touched;
         NvmlInstances before;
-} Part;
+} DividedGpu;
 
 typedef struct Division {
         Work *w;
         NvmlGpus gpus;
         bool open;
-        Part *parts; size_t n;
+        DividedGpu *parts; size_t n;
         bool rebooting;
         char *reset_why;                /* why resetting did not help */
 } Division;
@@ -58,7 +59,7 @@ static void division_done(Division *d) {
         free(d->reset_why);
 }
 
-static int fail_part(Division *d, const Part *part, int code, const char *what) {
+static int fail_part(Division *d, const DividedGpu *part, int code, const char *what) {
         _cleanup_(freep) char *text = nvml_text(code);
         return work_fail(d->w, -EIO, code == NVML_OK || nvml_is_final(code) ? CAUSE_NVML : CAUSE_MIG,
                          "%s: %s: %s%s", part->name, what, text,
@@ -93,7 +94,7 @@ static int division_open(Division *d) {
 
 /* ---- what is wanted ---- */
 
-static const NvmlProfile *profile_named(const Part *part, const char *name) {
+static const NvmlProfile *profile_named(const DividedGpu *part, const char *name) {
         uint64_t id = 0;
         bool number = parse_u64(name, &id) >= 0;
         for (size_t i = 0; i < part->n_profiles; i++)
@@ -102,14 +103,14 @@ static const NvmlProfile *profile_named(const Part *part, const char *name) {
         return NULL;
 }
 
-static const NvmlProfile *profile_of(const Part *part, unsigned id) {
+static const NvmlProfile *profile_of(const DividedGpu *part, unsigned id) {
         for (size_t i = 0; i < part->n_profiles; i++)
                 if (part->profiles[i].id == id)
                         return &part->profiles[i];
         return NULL;
 }
 
-static int fail_profile(Division *d, const Part *part, const char *name) {
+static int fail_profile(Division *d, const DividedGpu *part, const char *name) {
         _cleanup_(strv_freep) char **names = NULL;
         for (size_t i = 0; i < part->n_profiles; i++)
                 strv_push(&names, *part->profiles[i].name ? xstrdup(part->profiles[i].name)
@@ -121,7 +122,7 @@ static int fail_profile(Division *d, const Part *part, const char *name) {
 
 /* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while
  * the mode is on. */
-static int part_resolve(Division *d, Part *part) {
+static int part_resolve(Division *d, DividedGpu *part) {
         NvmlProfile *profiles = NULL;
         int code = nvml_mig_profiles(part->device, &profiles, &part->n_profiles);
         if (code != NVML_OK)
@@ -142,20 +143,20 @@ static int part_resolve(Division *d, Part *part) {
         return 0;
 }
 
-static bool wants_on(const Part *part) {
+static bool wants_on(const DividedGpu *part) {
         return part->layout->profiles && part->layout->profiles[0];
 }
 
 /* ---- what is there ---- */
 
-static size_t count_wanted(const Part *part, unsigned id) {
+static size_t count_wanted(const DividedGpu *part, unsigned id) {
         size_t n = 0;
         for (size_t i = 0; i < part->n_wanted; i++)
                 n += part->wanted[i].id == id;
         return n;
 }
 
-static int part_same(Division *d, const Part *part) {
+static int part_same(Division *d, const DividedGpu *part) {
         if (part->before.n != part->n_wanted)
                 return 0;
         for (size_t i = 0; i < part->before.n; i++) {
@@ -174,7 +175,7 @@ static int part_same(Division *d, const Part *part) {
 }
 
 /* 1: is as wanted, 0: is not. */
-static int part_look(Division *d, Part *part) {
+static int part_look(Division *d, DividedGpu *part) {
         bool pending = false;
         work_at(d->w, "NVML was asked for the MIG mode of %s, and did not answer", part->name);
         int code = nvml_mig_mode(part->device, &part->was_on, &pending);
@@ -222,7 +223,7 @@ static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlIn
 }
 
 /* keep: places of instances that stay; or NULL. */
-static int part_clear(Division *d, const Part *part, const NvmlInstances *keep) {
+static int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         int code = nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there);
         if (code != NVML_OK)
@@ -272,7 +273,7 @@ static bool search_from(Search *s, size_t i) {
         return false;
 }
 
-static int fail_fit(Division *d, const Part *part) {
+static int fail_fit(Division *d, const DividedGpu *part) {
         _cleanup_(freep) char *list = strv_join(part->layout->profiles, ", ");
         return work_fail(d->w, -ENOSPC, CAUSE_MIG,
                          "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the "
@@ -280,14 +281,14 @@ static int fail_fit(Division *d, const Part *part) {
                          part->name, list);
 }
 
-static int fail_create(Division *d, const Part *part, const NvmlProfile *profile, int code) {
+static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *profile, int code) {
         _cleanup_(freep) char *what = xasprintf("an instance %s cannot be made", profile->name);
         return fail_part(d, part, code, what);
 }
 
 /* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are
  * chosen here. */
-static int part_fill_by_place(Division *d, const Part *part) {
+static int part_fill_by_place(Division *d, const DividedGpu *part) {
         _cleanup_(search_done) Search s = {};
         if (part->n_wanted > INSTANCES_MAX)
                 return fail_fit(d, part);
@@ -309,7 +310,7 @@ static int part_fill_by_place(Division *d, const Part *part) {
         return 0;
 }
 
-static int part_fill(Division *d, const Part *part) {
+static int part_fill(Division *d, const DividedGpu *part) {
         work_at(d->w, "NVML was asked to divide %s, and did not answer", part->name);
         int r = part_clear(d, part, NULL);
         for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
@@ -326,7 +327,7 @@ static int part_fill(Division *d, const Part *part) {
 /* ---- mode ---- */
 
 /* 1: waits for a reset. */
-static int part_set_mode(Division *d, Part *part, bool on) {
+static int part_set_mode(Division *d, DividedGpu *part, bool on) {
         int activation = NVML_OK, code = NVML_OK;
         for (int asks = 0; asks < IN_USE_ASKS; asks++) {
                 work_at(d->w, "NVML was asked to set the MIG mode of %s, and did not answer", part->name);
@@ -346,7 +347,7 @@ static int part_set_mode(Division *d, Part *part, bool on) {
 static int modes_set(Division *d) {
         bool reset = false;
         for (size_t i = 0; i < d->n; i++) {
-                Part *part = &d->parts[i];
+                DividedGpu *part = &d->parts[i];
                 bool on = wants_on(part);
                 int r = part->touched && part->was_on && !on ? part_clear(d, part, NULL) : 0;
                 if (r >= 0 && part->touched)
@@ -362,7 +363,7 @@ static int modes_set(Division *d) {
 static int modes_read(Division *d) {
         bool all = true, pending = false;
         for (size_t i = 0; i < d->n; i++) {
-                Part *part = &d->parts[i];
+                DividedGpu *part = &d->parts[i];
                 int code = part->supported ? nvml_mig_mode(part->device, &part->is_on, &pending) : NVML_OK;
                 if (code != NVML_OK)
                         return fail_part(d, part, code, "its MIG mode cannot be read");
@@ -371,8 +372,8 @@ static int modes_read(Division *d) {
         return all;
 }
 
-/* GPUs that an NVSwitch connects can only be reset together (facts: nvidia 5.2), and fabric manager trains
- * their links anew. */
+/* GPUs that an NVSwitch connects can only be reset together, and fabric manager trains their links anew:
+ * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
 static int reset_all(Division *d) {
         bool together = d->w->action->class == GPU_CLASS_NVSWITCH;
         division_close(d);             /* else this process itself uses them */
@@ -512,7 +513,7 @@ static int modes_activate(Division *d) {
 /* ---- all or nothing ---- */
 
 /* What could not be destroyed, because a pod uses it, is where it was. */
-static int instances_put_back(const Part *part) {
+static int instances_put_back(const DividedGpu *part) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         if (part->before.n > 0 &&
             nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) != NVML_OK)
@@ -530,7 +531,7 @@ static int instances_put_back(const Part *part) {
         return 0;
 }
 
-static int part_put_back(Division *d, const Part *part) {
+static int part_put_back(Division *d, const DividedGpu *part) {
         bool on = false, pending = false;
         int activation = NVML_OK, code = nvml_mig_mode(part->device, &on, &pending), r = 0;
         if (code == NVML_OK && on)
@@ -563,7 +564,7 @@ static int parts_fill(Division *d) {
         if (r >= 0)
                 r = modes_read(d);
         for (size_t i = 0; r >= 0 && i < d->n; i++) {
-                Part *part = &d->parts[i];
+                DividedGpu *part = &d->parts[i];
                 if (!part->touched || !wants_on(part))
                         continue;
                 r = part_resolve(d, part);
@@ -584,7 +585,7 @@ static int division_change(Division *d) {
 
 /* ---- what was found ---- */
 
-static json_t *part_found(const Division *d, const Part *part) {
+static json_t *part_found(const Division *d, const DividedGpu *part) {
         _cleanup_(nvml_instances_done) NvmlInstances there = {};
         json_t *names = json_array();
         bool on = false, pending = false;

@@ -64,7 +64,8 @@ static int is_loaded(Work *w, Cause cause, const char *name) {
 
 static Cause cause_of(const char *name) {
         static const struct { const char *name; Cause cause; } known[] = {
-                { "efa", CAUSE_EFA }, { "ib_core", CAUSE_EFA }, { "ib_uverbs", CAUSE_EFA }, { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
+                { "efa", CAUSE_EFA },       { "ib_core", CAUSE_EFA },       { "ib_uverbs", CAUSE_EFA },
+                { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
         };
         for (size_t i = 0; i < ARRAY_SIZE(known); i++)
                 if (streq(known[i].name, name))

@@ -52,7 +52,7 @@ static int look_again(Work *w, const char *name, Content *ret) {
         if (r < 0)
                 return r;
         if (ret->kind != CONTENT_FILESYSTEM || (!streq(ret->type, "xfs") && !streq(ret->type, "ext4")))
-                return refuse_content(w, name, ret);
+                return device_refuse(w, name, ret);
         if (a->storage.uuid && a->storage.state != STEP_ASSEMBLE &&
             !streq(ret->uuid ?: "", a->storage.uuid)) {
                 _cleanup_(freep) char *shown = disk_shown(w, name), *there = content_describe(ret);
@@ -112,7 +112,7 @@ static int mark(Work *w, int mounted, const char *type) {
         return r < 0 ? r : sync_mount(w, mounted);
 }
 
-static int finish(Work *w, int covered, int mounted, const char *type) {
+static int mount_finish(Work *w, int covered, int mounted, const char *type) {
         int r = attributes_copy(covered, mounted);
         if (r < 0)
                 return work_fail(w, r, CAUSE_MOUNT, "%s cannot get the mode, owner and label that it had: %s",
@@ -174,7 +174,7 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
                               "%s was mounted, but something else is seen on %s; findmnt tells what", device,
                               target);
         if (r > 0 && content_unfinished(content))
-                r = finish(w, covered, mounted, content->type);
+                r = mount_finish(w, covered, mounted, content->type);
         /* else a daemon might find it there; the next boot makes it anew in any case */
         if (r < 0 && mounted >= 0)
                 (void)mount_undo(&mounted);
@@ -236,7 +236,7 @@ static int bind_target(Work *w, int source) {
 
 /* 1 if the source is seen at the target by a mount, 0 if only the directory below it is; anything else is in
  * the way. */
-static int is_bound(Work *w, int source) {
+static int bind_is_there(Work *w, int source) {
         const char *target = w->action->target;
         Place from = {}, to = {};
         _cleanup_(close_fd) int fd = open_directory(w, target);
@@ -261,12 +261,12 @@ int bind_work(Work *w) {
         _cleanup_(close_fd) int source = open_directory(w, from);
         int r = source < 0 ? source : bind_target(w, source);
         if (r >= 0)
-                r = is_bound(w, source);
+                r = bind_is_there(w, source);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = mount_bind(w, from, target);
         if (r >= 0)
-                r = is_bound(w, source);
+                r = bind_is_there(w, source);
         return r != 0 ? r
                       : work_fail(w, -EBUSY, CAUSE_MOUNT,
                                   "%s was bound, but is not seen on %s; findmnt tells what is", from, target);

@@ -63,12 +63,12 @@ static Libmount mnt;
 static char *load_error;          /* NULL: it is loaded */
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
-static void load(void) {
+static void libmount_open(void) {
         (void)!library_load("libmount.so.1", symbols, ARRAY_SIZE(symbols), &mnt, &load_error);
 }
 
 static int libmount_load(Work *w) {
-        pthread_once(&load_once, load);
+        pthread_once(&load_once, libmount_open);
         return load_error
                        ? work_fail(
                                  w, -ELIBACC, CAUSE_STORAGE_TOOL,
@@ -99,7 +99,7 @@ char *place_path(int fd) {
         return n < 0 || n == sizeof path ? NULL : xstrndup(path, (size_t)n);
 }
 
-static int real_path(Work *w, const char *path, char **ret) {
+static int path_resolve(Work *w, const char *path, char **ret) {
         int fd = root_open(w->root, path, O_PATH);
         if (fd < 0)
                 return work_fail(w, fd, CAUSE_MOUNT, "%s cannot be opened: %s", path, strerror(-fd));
@@ -135,9 +135,9 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         char words[512] = "";
         int r = libmount_load(w);
         if (r >= 0)
-                r = real_path(w, device, &source);
+                r = path_resolve(w, device, &source);
         if (r >= 0)
-                r = real_path(w, target, &where);
+                r = path_resolve(w, target, &where);
         if (r < 0)
                 return r;
         work_at(w, "mounting %s on %s", device, target);
@@ -161,9 +161,9 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
 
 int mount_bind(Work *w, const char *source, const char *target) {
         _cleanup_(freep) char *from = NULL, *to = NULL;
-        int r = real_path(w, source, &from);
+        int r = path_resolve(w, source, &from);
         if (r >= 0)
-                r = real_path(w, target, &to);
+                r = path_resolve(w, target, &to);
         if (r < 0)
                 return r;
         if (mount(from, to, "none", MS_BIND, NULL) < 0)
@@ -179,7 +179,7 @@ int mount_bind(Work *w, const char *source, const char *target) {
         return r;
 }
 
-static bool is_below(const char *path, const char *directory) {
+static bool mount_is_below(const char *path, const char *directory) {
         size_t n = strlen(directory);
         return strncmp(path, directory, n) == 0 && path[n] == '/' && path[n + 1];
 }
@@ -196,7 +196,7 @@ int mount_below(Work *w, const char *path, char **ret) {
                 r = work_fail(w, r < 0 ? r : -EIO, CAUSE_MOUNT, "/proc/self/mountinfo cannot be read: %s",
                               strerror(r < 0 ? -r : EIO));
         while (r == 0 && mnt.next_fs(table, i, &fs) == 0)
-                if (is_below(mnt.get_target(fs), path)) {
+                if (mount_is_below(mnt.get_target(fs), path)) {
                         *ret = xstrdup(mnt.get_target(fs));
                         r = 1;
                 }

@@ -59,16 +59,16 @@ static const char *base_name(const char *path) {
 
 /* mode: that the daemons make them with; containerd itself goes from 0711 to 0700 in newer versions. store:
  * its files mean something only together, a database and the numbered trees that it names. */
-typedef struct Kind { const char *path; mode_t mode; bool store; } Kind;
+typedef struct SourceKind { const char *path; mode_t mode; bool store; } SourceKind;
 
-static Kind source_kind(const char *path) {
-        static const Kind kinds[] = {
+static SourceKind source_kind(const char *path) {
+        static const SourceKind kinds[] = {
                 { CONTAINERD_DIR, 0711, true }, { KUBELET_DIR, 0750, false }, { SOCI_DIR, 0700, true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 if (streq(path, kinds[i].path))
                         return kinds[i];
-        return (Kind){ path, 0755, false };
+        return (SourceKind){ path, 0755, false };
 }
 
 static int source_make(const Root *root, const char *path) {
@@ -93,7 +93,7 @@ static int source_open(const Moving *m, Source *s) {
 }
 
 /* Its content is that of the disks already: it is bound, or is a link to there. */
-static bool is_there(const Moving *m, const Source *s, Place place) {
+static bool source_is_there(const Moving *m, const Source *s, Place place) {
         _cleanup_(close_fd) int fd =
                 openat(m->fd, s->move->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         Place there;
@@ -156,7 +156,7 @@ static int source_look(const Moving *m, Source *s) {
         r = place_look(s->fd, &place);
         if (r < 0)
                 return move_fail(m, r, "cannot be looked at", s->move->from);
-        if (is_there(m, s, place))
+        if (source_is_there(m, s, place))
                 return 0;
         if (place.mount)
                 return work_fail(
@@ -215,7 +215,7 @@ static int target_open(Moving *m) {
         return 0;
 }
 
-static int look(Moving *m) {
+static int move_look(Moving *m) {
         const Action *a = m->work->action;
         int r = target_open(m);
         m->sources = xcalloc(a->storage.n_moves, sizeof *m->sources);
@@ -286,7 +286,7 @@ static int verify(const Moving *m) {
         return r;
 }
 
-static int copy(const Moving *m) {
+static int move_copy(const Moving *m) {
         _cleanup_(strv_freep) char **argv = cp_arguments(m);
         _cleanup_(freep) char *what =
                 xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
@@ -329,7 +329,7 @@ static int original_remove(const Moving *m, const Source *s) {
 }
 
 static int move(const Moving *m) {
-        int r = m->n_wanted > 0 ? copy(m) : 0;
+        int r = m->n_wanted > 0 ? move_copy(m) : 0;
         if (r >= 0 && m->n_wanted > 0)
                 r = take_over(m);
         for (size_t i = 0; r >= 0 && i < m->n; i++)
@@ -340,7 +340,7 @@ static int move(const Moving *m) {
 
 int move_work(Work *w) {
         _cleanup_(moving_done) Moving m = { .work = w, .target = w->action->target, .fd = -1 };
-        int r = look(&m);
+        int r = move_look(&m);
         if (r >= 0)
                 r = incoming_remove(&m);
         if (r < 0 || m.n_wanted + m.n_copied == 0)

@@ -39,7 +39,7 @@ static void disks_keep(Work *w, LockedDisks *all) {
                 work_keep(w, TAKE_FD(all->items[i].fd));
 }
 
-static int take(Work *w, LockedDisk *d) {
+static int disk_take(Work *w, LockedDisk *d) {
         /* before it is opened for writing, which its owner would notice */
         int r = disk_same(w, d->name, d->serial);
         if (r < 0)
@@ -60,7 +60,7 @@ static int disks_lock(Work *w, LockedDisks *all) {
         for (; disks[all->n] && r >= 0; all->n++) {
                 all->items[all->n] =
                         (LockedDisk){ .name = disks[all->n], .serial = serials[all->n], .fd = -1 };
-                r = take(w, &all->items[all->n]);
+                r = disk_take(w, &all->items[all->n]);
         }
         return r;
 }
@@ -277,7 +277,7 @@ static int make(Work *w, LockedDisks *all) {
                 if (r < 0)
                         return r;
                 if (!is_blank(&all->items[i].content))
-                        return refuse_content(w, all->items[i].name, &all->items[i].content);
+                        return device_refuse(w, all->items[i].name, &all->items[i].content);
         }
         return array_create(w);
 }
@@ -303,7 +303,7 @@ static int remake(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++) {
                 const Content *c = &all->items[i].content;
                 if (!is_blank(c) && !is_remains(c))
-                        return refuse_content(w, all->items[i].name, c);
+                        return device_refuse(w, all->items[i].name, c);
                 if (!is_blank(c) && is_whole(all, &c->raid))
                         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                                          "all members of the array that %s (%s) belongs to are there again; "
@@ -326,7 +326,7 @@ static bool is_up_already(Work *w, const char *disk) {
 static int assemble(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++)
                 if (!is_of_array(&all->items[i].content, w->action->storage.array_uuid))
-                        return refuse_content(w, all->items[i].name, &all->items[i].content);
+                        return device_refuse(w, all->items[i].name, &all->items[i].content);
         if (is_up_already(w, all->items[0].name))
                 return array_is_up(w) < 0 ? -ENODEV : 0;
         int r = arrays_stop(w, all, NULL);
@@ -345,7 +345,7 @@ static int repair_allowed(Work *w, const LockedDisks *all) {
                 bool expected = joins(w, &all->items[i]) ? is_blank(c) || is_remains(c)
                                                          : is_of_array(c, w->action->storage.array_uuid);
                 if (!expected)
-                        return refuse_content(w, all->items[i].name, c);
+                        return device_refuse(w, all->items[i].name, c);
         }
         return 0;
 }
@@ -403,7 +403,10 @@ static int repair(Work *w, LockedDisks *all) {
 
 static int raid_work(Work *w) {
         static int (*const steps[_STEP_MAX])(Work *, LockedDisks *) = {
-                [STEP_MAKE] = make, [STEP_REMAKE] = remake, [STEP_ASSEMBLE] = assemble, [STEP_REPAIR] = repair,
+                [STEP_MAKE] = make,
+                [STEP_REMAKE] = remake,
+                [STEP_ASSEMBLE] = assemble,
+                [STEP_REPAIR] = repair,
         };
         _cleanup_(disks_unlock) LockedDisks all = {};
         int (*step)(Work *, LockedDisks *) = steps[w->action->storage.state];

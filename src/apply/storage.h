@@ -33,7 +33,7 @@ _must_check_ _nonnull_ int device_content(Work *w, const char *name, Content *re
 _malloc_ _nonnull_ char *disk_shown(const Work *w, const char *name);
 _malloc_ _nonnull_ char *disks_shown(const Work *w);
 /* Fails because the device carries what the plan did not expect; nothing was written. */
-_nonnull_ int refuse_content(Work *w, const char *name, const Content *c);
+_nonnull_ int device_refuse(Work *w, const char *name, const Content *c);
 
 /* CHECK_DONE_ALREADY for STEP_KEEP; fails for STEP_UNKNOWN */
 _must_check_ _nonnull_ int storage_check(Task *t);

@@ -76,7 +76,7 @@ static bool same_value(const char *want, const char *have) {
 
 /* ---- telling ---- */
 
-static char *shown(const char *value) {
+static char *value_shown(const char *value) {
         _cleanup_(strv_freep) char **words = words_of(value);
         _cleanup_(freep) char *line = strv_join(words, " ");
         Text t = {};
@@ -105,7 +105,7 @@ static int fail_to_find(Work *w, const char *path) {
 }
 
 static int fail_to_set(Work *w, int r, const char *path) {
-        _cleanup_(freep) char *value = shown(w->action->with ?: "");
+        _cleanup_(freep) char *value = value_shown(w->action->with ?: "");
         if (r == -ENOENT || r == -ENOTDIR)
                 return fail_to_find(w, path);
         if (r == -EINVAL || r == -ERANGE)
@@ -149,7 +149,7 @@ static int set(Work *w, const char *path) {
                 return fail_to_set(w, r, path);
         if (r > 0 || !have)
                 return 1;
-        _cleanup_(freep) char *want = shown(w->action->with ?: ""), *is = shown(have);
+        _cleanup_(freep) char *want = value_shown(w->action->with ?: ""), *is = value_shown(have);
         return work_fail(w, -EINVAL, CAUSE_SYSCTL,
                          "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
                          "spec.instance.sysctl",

@@ -22,7 +22,8 @@
 
 #define SETTLE_USEC (1 * USEC_PER_SEC)
 
-/* Between the starts of a unit that is tried again; the last one stays (facts: nvidia 1.6). */
+/* Between the starts of a unit that is tried again; the last one stays. Fabric manager by itself waits 30 s
+ * for the GPUs and then ends (pytorch/ci-infra#552). */
 static const unsigned pauses_sec[] = { 5, 10, 20, 30 };
 
 static int on_settled(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
@@ -119,8 +120,8 @@ static int restart_needed(Unit *u) {
 }
 
 /* No file of ours can have changed what it does. So whoever started it has started it right, and it is left
- * alone: fabric manager would take the CUDA jobs with it that run by then (facts: nvidia 1.4,
- * ABORT_CUDA_JOBS_ON_FM_EXIT). */
+ * alone: fabric manager would take the CUDA jobs with it that run by then (ABORT_CUDA_JOBS_ON_FM_EXIT,
+ * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide). */
 static bool reads_nothing(const Action *a) {
         return !a->unit.inputs[0] && !a->unit.reads;
 }
@@ -284,7 +285,8 @@ static void start_changed(Unit *u) {
 }
 
 void unit_job_removed(Unit *u, const char *result) {
-        u->job = (free(u->job), NULL);
+        free(u->job);
+        u->job = NULL;
         u->job_result = (free(u->job_result), xstrdup(result));
         u->kind->ended(u);
 }

@@ -209,7 +209,7 @@ void work_release(Task *t) {
 
 static bool job_ended(const Job *j, uint64_t instant) {
         struct pollfd ended = { .fd = j->ended_fd, .events = POLLIN };
-        for (uint64_t now; (now = now_usec()) < instant;)
+        for (uint64_t now = now_usec(); now < instant; now = now_usec())
                 if (poll(&ended, 1, (int)((instant - now + 999) / 1000)) > 0)
                         return true;
         return poll(&ended, 1, 0) > 0;
@@ -340,8 +340,13 @@ char **command(const char *word, ...) {
 
 static const char *package_of(const char *program) {
         static const struct { const char *program, *package; } packages[] = {
-                { "mdadm", "mdadm" }, { "mkfs.xfs", "xfsprogs" }, { "mkfs.ext4", "e2fsprogs" }, { "cp", "coreutils" },
-                { "modprobe", "kmod" }, { "nvidia-smi", "of NVIDIA's driver that has its programs" }, { "nvidia-ctk", "nvidia-container-toolkit" },
+                { "mdadm", "mdadm" },
+                { "mkfs.xfs", "xfsprogs" },
+                { "mkfs.ext4", "e2fsprogs" },
+                { "cp", "coreutils" },
+                { "modprobe", "kmod" },
+                { "nvidia-smi", "of NVIDIA's driver that has its programs" },
+                { "nvidia-ctk", "nvidia-container-toolkit" },
                 { "nvidia-imex-ctl", "nvidia-imex" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
@@ -359,15 +364,22 @@ static int fail_to_start(Work *w, int r, Cause cause, const char *what, const ch
 }
 
 static const char *hint_for(Cause cause) {
+        static const char disk[] =
+                "; dmesg shows whether a disk fails, and an instance with one is to be replaced";
+        static const char module[] =
+                "; modinfo tells whether the image has it for this kernel, dmesg why it was refused";
+        static const char driver[] =
+                "; modinfo tells whether the image has it for this kernel, dmesg (NVRM) why it was refused. "
+                "Where a pod brings the driver, as NVIDIA's GPU operator does, set "
+                "spec.accelerator.nvidia.mode: off";
         static const struct { Cause cause; const char *hint; } hints[] = {
-                { CAUSE_ARRAY,      "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
-                { CAUSE_FILESYSTEM, "; dmesg shows whether a disk fails, and an instance with one is to be replaced" },
-                { CAUSE_MODULE,     "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
-                { CAUSE_EFA,        "; modinfo tells whether the image has it for this kernel, dmesg why it was refused" },
-                { CAUSE_DRIVER,     "; modinfo tells whether the image has it for this kernel, dmesg (NVRM) why it was refused. Where a pod brings the driver, as "
-                                    "NVIDIA's GPU operator does, set spec.accelerator.nvidia.mode: off" },
+                { CAUSE_ARRAY, disk },
+                { CAUSE_FILESYSTEM, disk },
+                { CAUSE_MODULE, module },
+                { CAUSE_EFA, module },
+                { CAUSE_DRIVER, driver },
                 { CAUSE_NVIDIA_SMI, "; dmesg (NVRM, Xid) shows what happened to the driver" },
-                { CAUSE_CDI,        "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
+                { CAUSE_CDI, "; nvidia-smi -L must list every GPU, and of one in MIG mode its instances" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
                 if (hints[i].cause == cause)

@@ -159,7 +159,7 @@ TEST(what_lies_on_it_is_read_or_why_not_is_said) {
         ASSERT_FAILS(device_content(&b.work, "nvme2n1", &c), CAUSE_DISK_ERROR, "nvme2n1 (AWS2) cannot be read: ");
         ASSERT_OK(root_remove(b.root, "/dev/nvme2n1"));
         ASSERT_FAILS(device_content(&b.work, "nvme2n1", &c), CAUSE_DISK_ERROR, "what lies on nvme2n1 (AWS2) cannot be known: No such file");
-        (void)refuse_content(&b.work, "nvme1n1", &c);
+        (void)device_refuse(&b.work, "nvme1n1", &c);
         ASSERT_STREQ(b.work.text, "nvme1n1 (AWS1) carries nothing, which the plan did not expect there; nothing was written; run nodestrap init again, it plans anew");
 }
 
