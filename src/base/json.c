@@ -3,8 +3,15 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#include "base/str.h"
+
 const char *json_get_text(const json_t *object, const char *key) {
         return json_string_value(json_object_get(object, key)) ?: "";
+}
+
+char *json_copy_text(const json_t *object, const char *key) {
+        const char *text = json_get_text(object, key);
+        return *text ? xstrdup(text) : NULL;
 }
 
 void json_set_text(json_t *object, const char *key, const char *text) {

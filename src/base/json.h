@@ -6,6 +6,8 @@
 
 /* The text at key; "" where there is none, also where object is none. */
 _nonnull(2) const char *json_get_text(const json_t *object, const char *key);
+/* The same as a copy, the caller's; NULL where it is "". */
+_must_check_ _nonnull(2) char *json_copy_text(const json_t *object, const char *key);
 /* Nothing is set where the value is NULL. */
 _nonnull(1, 2) void json_set_text(json_t *object, const char *key, const char *text);
 _nonnull(1, 2) void json_set_list(json_t *object, const char *key, char *const *texts);

@@ -10,13 +10,13 @@
 
 static volatile sig_atomic_t caught;
 
-static void on_signal(int signal) {
+static void remember_signal(int signal) {
         if (!caught)
                 caught = signal;
 }
 
 void stop_catch(void) {
-        struct sigaction action = { .sa_handler = on_signal };
+        struct sigaction action = { .sa_handler = remember_signal };
         sigemptyset(&action.sa_mask);
         (void)sigaction(SIGTERM, &action, NULL);
         (void)sigaction(SIGINT, &action, NULL);

@@ -51,6 +51,10 @@ void utf8_add(Text *to, unsigned long c);               /* c is a character: at 
  * terminal, forge a line of a log or is no UTF-8 becomes \x1b; where quote is not 0, a backslash stands
  * before it and before backslashes; … stands for what is longer than limit characters. */
 _nonnull_ void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote);
+/* ASCII only, whatever the locale. */
+static inline bool is_digit(int c) {
+        return c >= '0' && c <= '9';
+}
 /* The value of a hexadecimal digit, -1 for anything else. */
 static inline int hex_digit(int c) {
         return c >= '0' && c <= '9'   ? c - '0'

@@ -36,7 +36,7 @@ void utf8_add(Text *to, unsigned long c) {
 }
 
 /* C0, DEL and, as two bytes, C1. */
-static bool is_control(const char *s, size_t n) {
+static bool is_control_at(const char *s, size_t n) {
         unsigned char c = (unsigned char)s[n - 1];
         return n == 1 ? c < 0x20 || c == 0x7f : n == 2 && (unsigned char)s[0] == 0xc2 && c < 0xa0;
 }
@@ -49,7 +49,7 @@ void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quo
                         text_add(to, "…");
                         return;
                 }
-                if (!whole || is_control(s + i, n))
+                if (!whole || is_control_at(s + i, n))
                         text_add(to, "\\x%02x", (unsigned char)s[i + n - 1]);
                 else if (quote && (s[i] == quote || s[i] == '\\'))
                         text_add(to, "\\%c", s[i]);

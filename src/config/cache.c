@@ -37,7 +37,7 @@ int config_cache_read(const Root *root, const char *path, json_t **ret_spec, jso
         return 0;
 }
 
-static json_t *canonical_text(const Field *f, const char *text) {
+static json_t *text_without_empty(const Field *f, const char *text) {
         _cleanup_(text_done) Text t = {};
         for (const char *p = text; *p; p++)
                 if (f->bind != bind_authority || !strchr("\r\n", *p))
@@ -47,12 +47,12 @@ static json_t *canonical_text(const Field *f, const char *text) {
 
 /* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. What somebody
  * else reads stays whole. */
-static json_t *canonical(const Field *f, const json_t *value) {
+static json_t *without_empty(const Field *f, const json_t *value) {
         const char *key;
         json_t *member;
 
         if (f->type == FIELD_STRING && json_is_string(value))
-                return canonical_text(f, json_string_value(value));
+                return text_without_empty(f, json_string_value(value));
         if (f->type != FIELD_MAP || !json_is_object(value))
                 return (json_is_object(value) && json_object_size(value) == 0) ||
                                        (json_is_array(value) && json_array_size(value) == 0)
@@ -61,7 +61,7 @@ static json_t *canonical(const Field *f, const json_t *value) {
         _cleanup_(json_decrefp) json_t *all = json_object();
         json_object_foreach((json_t *)value, key, member) {
                 const Field *row = fields_find(f->fields, key);
-                json_t *kept = row ? canonical(row, member) : json_incref(member);
+                json_t *kept = row ? without_empty(row, member) : json_incref(member);
                 if (kept)
                         json_object_set_new(all, key, kept);
         }
@@ -70,7 +70,7 @@ static json_t *canonical(const Field *f, const json_t *value) {
 
 bool config_cache_matches(const json_t *spec, const json_t *cached) {
         const Field *f = fields_find(nodeconfig_fields, "spec");
-        _cleanup_(json_decrefp) json_t *a = canonical(f, spec), *b = canonical(f, cached);
+        _cleanup_(json_decrefp) json_t *a = without_empty(f, spec), *b = without_empty(f, cached);
         return a == b || json_equal(a, b);
 }
 

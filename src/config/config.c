@@ -14,7 +14,7 @@ static void add_document(Merge *m, const Node *root, Position at, Diag *diag) {
         merge_add(m, document, &origins, diag);
 }
 
-static int finish(Merge *m, size_t errors_before, Config **ret, Diag *diag) {
+static int config_finish(Merge *m, size_t errors_before, Config **ret, Diag *diag) {
         merge_finish(m, diag);
         /* A document of another version was not looked into: what the rest lacks may well stand there. */
         if (!origins_failed(&m->origins, "apiVersion")) {
@@ -57,51 +57,51 @@ int config_load(const Documents *documents, Config **ret, Diag *diag) {
         }
         if (ours == 0)
                 return fail_without(documents, diag);
-        return finish(&m, errors, ret, diag);
+        return config_finish(&m, errors, ret, diag);
 }
 
 /* ---- a cached document: JSON → nodes, so that it walks the same road ---- */
 
-typedef struct Pool { void **items; size_t n; } Pool;
+typedef struct NodePool { void **items; size_t n; } NodePool;
 
-static void pool_done(Pool *p) {
+static void node_pool_done(NodePool *p) {
         for (size_t i = 0; i < p->n; i++)
                 free(p->items[i]);
         free(p->items);
 }
 
-static void *pool_add(Pool *p, void *item) {
+static void *node_pool_add(NodePool *p, void *item) {
         if ((p->n & (p->n + 1)) == 0)
                 p->items = xrealloc(p->items, 2 * p->n + 1, sizeof *p->items);
         return p->items[p->n++] = item;
 }
 
-static Node *node_from_json(Pool *pool, const json_t *value);
+static Node *node_from_json(NodePool *pool, const json_t *value);
 
-static void node_add_members(Pool *pool, Node *node, const json_t *object) {
+static void node_add_members(NodePool *pool, Node *node, const json_t *object) {
         const char *key;
         json_t *member;
 
         node->type = NODE_MAP;
-        node->members = pool_add(pool, xcalloc(json_object_size(object), sizeof *node->members));
+        node->members = node_pool_add(pool, xcalloc(json_object_size(object), sizeof *node->members));
         json_object_foreach((json_t *)object, key, member) {
                 node->members[node->n++] = (Member){ .key = key, .value = node_from_json(pool, member) };
         }
 }
 
-static void node_add_items(Pool *pool, Node *node, const json_t *array) {
+static void node_add_items(NodePool *pool, Node *node, const json_t *array) {
         json_t *item;
         size_t i;
 
         node->type = NODE_LIST;
-        node->items = pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
+        node->items = node_pool_add(pool, xcalloc(json_array_size(array), sizeof(Node *)));
         json_array_foreach(array, i, item) {
                 node->items[node->n++] = node_from_json(pool, item);
         }
 }
 
-static Node *node_from_json(Pool *pool, const json_t *value) {
-        Node *node = pool_add(pool, xcalloc(1, sizeof *node));
+static Node *node_from_json(NodePool *pool, const json_t *value) {
+        Node *node = node_pool_add(pool, xcalloc(1, sizeof *node));
 
         if (json_is_object(value))
                 node_add_members(pool, node, value);
@@ -110,17 +110,17 @@ static Node *node_from_json(Pool *pool, const json_t *value) {
         else {
                 node->plain = !json_is_string(value);
                 node->text = json_is_string(value) ? json_string_value(value)
-                                                   : pool_add(pool, json_dumps(value, JSON_ENCODE_ANY));
+                                                   : node_pool_add(pool, json_dumps(value, JSON_ENCODE_ANY));
                 node->n = json_is_string(value) ? json_string_length(value) : strlen(node->text);
         }
         return node;
 }
 
 int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag) {
-        _cleanup_(pool_done) Pool pool = {};
+        _cleanup_(node_pool_done) NodePool pool = {};
         _cleanup_(merge_done) Merge m = {};
         size_t errors = diag_count(diag, false);
 
         add_document(&m, node_from_json(&pool, document), (Position){ .source = source }, diag);
-        return finish(&m, errors, ret, diag);
+        return config_finish(&m, errors, ret, diag);
 }

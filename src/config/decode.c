@@ -18,7 +18,7 @@ static Position node_position(const Decoder *d, const Node *node) {
         return at;
 }
 
-static json_t *fail(Decoder *d, const Node *node, const Path *path, const char *text) {
+static json_t *decode_fail(Decoder *d, const Node *node, const Path *path, const char *text) {
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path);
         origins_fail(d->origins, name);
@@ -32,7 +32,7 @@ static json_t *fail_type(Decoder *d, const Node *node, const Path *path, const c
                          : node->plain             ? "a plain word"
                                                    : "quoted text";
         _cleanup_(freep) char *text = xasprintf("must be %s, and is %s", wanted, is);
-        return fail(d, node, path, text);
+        return decode_fail(d, node, path, text);
 }
 
 static void warn_unknown(Decoder *d, const Field *fields, const Node *node, unsigned line, const Path *path) {
@@ -56,8 +56,8 @@ static json_t *decode_text(Decoder *d, const Node *node, const Path *path) {
         if (node->type != NODE_SCALAR)
                 return fail_type(d, node, path, "text");
         if (memchr(node->text, 0, node->n))
-                return fail(d, node, path, "holds a NUL byte");
-        return json_stringn(node->text, node->n) ?: fail(d, node, path, "is not UTF-8");
+                return decode_fail(d, node, path, "holds a NUL byte");
+        return json_stringn(node->text, node->n) ?: decode_fail(d, node, path, "is not UTF-8");
 }
 
 static json_t *decode_bool(Decoder *d, const Node *node, const Path *path) {
@@ -93,7 +93,7 @@ static json_t *decode_enum(Decoder *d, const Field *f, const Node *node, const P
         return decode_text(d, node, path);
 }
 
-static void note(Decoder *d, const Node *node, unsigned line, const Path *path) {
+static void note_origin(Decoder *d, const Node *node, unsigned line, const Path *path) {
         Position at = node_position(d, node);
         _cleanup_(freep) char *name = path_format(path);
         at.line = line;
@@ -111,7 +111,7 @@ static json_t *decode_map(Decoder *d, const Field *f, const Node *node, const Pa
                 if (!known)
                         warn_unknown(d, f->fields, node, m->line, &here);
                 else if (known->type != FIELD_IGNORED && !is_null(m->value)) {
-                        note(d, node, m->line, &here);
+                        note_origin(d, node, m->line, &here);
                         json_t *value = decode_value(d, known, m->value, &here);
                         if (value)
                                 json_object_set_new(map, m->key, value);
@@ -137,7 +137,7 @@ static json_t *decode_dict(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, m->key, 0 };
                 if (is_null(m->value))
                         continue;
-                note(d, node, m->line, &here);
+                note_origin(d, node, m->line, &here);
                 if (f->flags & FIELD_GATES && !fields_find(f->fields, m->key))
                         warn_gate(d, f, node, m, &here);
                 json_t *value = decode_value(d, f->fields, m->value, &here);
@@ -158,7 +158,7 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
                 const Path here = { path, NULL, i }, there = { path, NULL, json_array_size(list) };
                 if (is_null(node->items[i]))
                         continue;
-                note(d, node, node->items[i]->line, &there);
+                note_origin(d, node, node->items[i]->line, &there);
                 json_t *item = decode_value(d, f->fields, node->items[i], &here);
                 /* the document is refused; the rest keeps its numbers */
                 json_array_append_new(list, item ?: json_null());
@@ -189,8 +189,8 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (node->type != NODE_MAP)
                 return fail_type(d, node, path, "a map");
         if (yaml_to_json(node, &value) < 0)
-                return fail(d, node, path,
-                            "holds something that JSON cannot say (a number too large, or no number)");
+                return decode_fail(d, node, path,
+                                   "holds something that JSON cannot say (a number too large, or no number)");
         drop_nulls(value);
         /* The one key that is often put one level too deep (rule T5). */
         const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;

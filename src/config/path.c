@@ -82,7 +82,7 @@ void origins_fail(Origins *o, const char *path) {
         json_object_set_new(o->failed, path, json_true());
 }
 
-static bool is_below(const char *path, const char *above) {
+static bool is_path_below(const char *path, const char *above) {
         size_t n = strlen(above);
         return strncmp(path, above, n) == 0 && (path[n] == 0 || path[n] == '.' || path[n] == '[');
 }
@@ -91,7 +91,7 @@ bool origins_failed(const Origins *o, const char *path) {
         const char *failed;
         json_t *unused;
         json_object_foreach(o->failed, failed, unused) {
-                if (is_below(path, failed) || is_below(failed, path))
+                if (is_path_below(path, failed) || is_path_below(failed, path))
                         return true;
         }
         return false;

@@ -112,7 +112,7 @@ int expr_check(const Expr *e, ExprType *ret, ExprError *error) {
 
 /* ---- values ---- */
 
-static int eval_bool(Pool *pool, const Expr *e, bool *ret, ExprError *error) {
+static int eval_bool(ExprPool *pool, const Expr *e, bool *ret, ExprError *error) {
         ExprValue value = {};
         int r = expr_eval(pool, e, &value, error);
         if (r < 0)
@@ -124,7 +124,7 @@ static int eval_bool(Pool *pool, const Expr *e, bool *ret, ExprError *error) {
 }
 
 /* && and ||: one side that decides is enough, even if the other one fails, and whichever comes first. */
-static int eval_logic(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
+static int eval_logic(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
         bool decides = e->kind == EXPR_OR, value = false;
         ExprError other = {};
         int failed = 0;
@@ -146,7 +146,7 @@ static int eval_logic(Pool *pool, const Expr *e, ExprValue *ret, ExprError *erro
         return 0;
 }
 
-static int eval_call(Pool *pool, const Expr *e, const ExprValue *args, ExprValue *ret, ExprError *error) {
+static int eval_call(ExprPool *pool, const Expr *e, const ExprValue *args, ExprValue *ret, ExprError *error) {
         ExprType types[2] = { args[0].type, e->n > 1 ? args[1].type : 0 };
         const ExprOverload *o = expr_overload(NULL, e->name, e->method, types, e->n);
         if (!o)
@@ -155,7 +155,7 @@ static int eval_call(Pool *pool, const Expr *e, const ExprValue *args, ExprValue
         return why ? expr_fail(error, e->at, "%s", why) : 0;
 }
 
-int expr_eval(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
+int expr_eval(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
         bool yes = false;
         if (e->kind == EXPR_LITERAL) {
                 *ret = e->value;
@@ -167,7 +167,7 @@ int expr_eval(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error) {
                 int r = eval_bool(pool, e->args[0], &yes, error);
                 return r < 0 ? r : expr_eval(pool, e->args[yes ? 1 : 2], ret, error);
         }
-        ExprValue *values = pool_alloc(pool, e->n * sizeof *values);
+        ExprValue *values = expr_pool_alloc(pool, e->n * sizeof *values);
         for (size_t i = 0; i < e->n; i++) {
                 int r = expr_eval(pool, e->args[i], &values[i], error);
                 if (r < 0)

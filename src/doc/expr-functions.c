@@ -172,7 +172,7 @@ static const char *order_strings(const ExprCall *c, ExprValue *ret) {
 
 static const char *concat_strings(const ExprCall *c, ExprValue *ret) {
         size_t a = c->args[0].n, b = c->args[1].n;
-        char *text = pool_alloc(c->pool, a + b + 1);
+        char *text = expr_pool_alloc(c->pool, a + b + 1);
         memcpy(text, c->args[0].text, a);
         memcpy(text + a, c->args[1].text, b);
         *ret = (ExprValue){ .type = EXPR_STRING, .text = text, .n = a + b };
@@ -181,7 +181,7 @@ static const char *concat_strings(const ExprCall *c, ExprValue *ret) {
 
 static const char *concat_lists(const ExprCall *c, ExprValue *ret) {
         size_t a = c->args[0].n, b = c->args[1].n;
-        ExprValue *items = pool_alloc(c->pool, (a + b) * sizeof *items);
+        ExprValue *items = expr_pool_alloc(c->pool, (a + b) * sizeof *items);
         for (size_t i = 0; i < a + b; i++)
                 items[i] = i < a ? c->args[0].items[i] : c->args[1].items[i - a];
         *ret = (ExprValue){ .type = EXPR_LIST, .items = items, .n = a + b };
@@ -324,7 +324,7 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
                 : c->args->type == EXPR_BOOL ? xstrdup(c->args->boolean ? "true" : "false")
                                              : format_double(c->args->d);
         size_t n = strlen(text);
-        char *copy = pool_alloc(c->pool, n + 1);
+        char *copy = expr_pool_alloc(c->pool, n + 1);
         memcpy(copy, text, n + 1);
         *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = n };
         return NULL;

@@ -7,15 +7,11 @@
 #include <errno.h>
 #include <math.h>
 
-static bool is_digit(int c) {
-        return c >= '0' && c <= '9';
-}
-
 static bool is_name(int c) {
         return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static const char *skip_space(const char *s) {
+static const char *skip_comments(const char *s) {
         for (;;) {
                 s += strspn(s, " \t\n\f\r");
                 if (s[0] != '/' || s[1] != '/')
@@ -26,15 +22,15 @@ static const char *skip_space(const char *s) {
 
 /* ---- numbers ---- */
 
-static const char *lex_real(Pool *pool, const char *from, const char *end, ExprValue *ret) {
-        char *copy = pool_alloc(pool, (size_t)(end - from) + 1);
+static const char *lex_real(ExprPool *pool, const char *from, const char *end, ExprValue *ret) {
+        char *copy = expr_pool_alloc(pool, (size_t)(end - from) + 1);
         memcpy(copy, from, (size_t)(end - from));
         *ret = (ExprValue){ .type = EXPR_DOUBLE, .d = strtod(copy, NULL) };
         return isfinite(ret->d) ? NULL : "a number that is too large for a double";
 }
 
 /* Digits, [. digits] [e [+-] digits], or 0x digits; a u behind makes an integer unsigned. */
-static const char *lex_number(Pool *pool, const char **at, ExprValue *ret) {
+static const char *lex_number(ExprPool *pool, const char **at, ExprValue *ret) {
         const char *from = *at, *s = from;
         bool hex = s[0] == '0' && s[1] == 'x' && hex_digit(s[2]) >= 0;
         for (s += hex ? 2 : 0; hex ? hex_digit(*s) >= 0 : is_digit(*s);)
@@ -132,14 +128,14 @@ static const char *lex_text(const char **at, bool raw, Text *ret) {
         }
 }
 
-static const char *lex_string(Pool *pool, const char **at, ExprValue *ret) {
+static const char *lex_string(ExprPool *pool, const char **at, ExprValue *ret) {
         _cleanup_(text_done) Text text = {};
         bool raw = **at == 'r' || **at == 'R';
         *at += raw;
         const char *why = lex_text(at, raw, &text);
         if (why)
                 return why;
-        char *copy = pool_alloc(pool, text.size + 1);
+        char *copy = expr_pool_alloc(pool, text.size + 1);
         if (text.size > 0)
                 memcpy(copy, text.data, text.size);
         *ret = (ExprValue){ .type = EXPR_STRING, .text = copy, .n = text.size };
@@ -153,10 +149,10 @@ static bool starts_string(const char *s, bool *ret_bytes) {
         return (s[n] == '"' || s[n] == '\'') && (n < 2 || (n == 2 && *ret_bytes && strcspn(s, "rR") < n));
 }
 
-const char *expr_lex(Pool *pool, const char **at, Token *ret) {
+const char *expr_lex(ExprPool *pool, const char **at, Token *ret) {
         /* of two characters */
         static const char *const operators[] = { "==", "!=", "<=", ">=", "&&", "||" };
-        const char *s = *at = skip_space(*at), *why = NULL;
+        const char *s = *at = skip_comments(*at), *why = NULL;
         bool bytes;
 
         *ret = (Token){ .at = s };

@@ -8,17 +8,17 @@
 
 #include <errno.h>
 
-typedef struct Parser {
+typedef struct ExprParser {
         const char *text, *at;
         Token token;                    /* the next one */
         const ExprVariable *variables;
         size_t n_variables;
         unsigned depth;
-        Pool *pool;
+        ExprPool *pool;
         ExprError *error;
-} Parser;
+} ExprParser;
 
-void *pool_alloc(Pool *pool, size_t size) {
+void *expr_pool_alloc(ExprPool *pool, size_t size) {
         if (pool->n == pool->room) {
                 pool->room = MAX(pool->room * 2, 64u);
                 pool->items = xrealloc(pool->items, pool->room, sizeof *pool->items);
@@ -26,16 +26,16 @@ void *pool_alloc(Pool *pool, size_t size) {
         return pool->items[pool->n++] = xcalloc(size, 1);
 }
 
-void pool_done(Pool *pool) {
+void expr_pool_done(ExprPool *pool) {
         for (size_t i = 0; i < pool->n; i++)
                 free(pool->items[i]);
         free(pool->items);
-        *pool = (Pool){};
+        *pool = (ExprPool){};
 }
 
 /* ---- tokens ---- */
 
-static int next(Parser *p) {
+static int next(ExprParser *p) {
         const char *why = expr_lex(p->pool, &p->at, &p->token);
         return why ? expr_fail(p->error, p->token.at, "%s", why) : 0;
 }
@@ -44,24 +44,24 @@ static bool token_is(const Token *token, const char *text) {
         return strlen(text) == token->size && memcmp(text, token->at, token->size) == 0;
 }
 
-static bool is_operator(const Parser *p, const char *operator) {
+static bool is_operator(const ExprParser *p, const char *operator) {
         return p->token.type == TOKEN_OPERATOR && token_is(&p->token, operator);
 }
 
-static bool is_word(const Parser *p, const char *word) {
+static bool is_name_token(const ExprParser *p, const char *word) {
         return p->token.type == TOKEN_NAME && token_is(&p->token, word);
 }
 
-static int fail_missing(Parser *p, const char *what) {
+static int fail_missing(ExprParser *p, const char *what) {
         const char *where = p->token.type == TOKEN_END ? ", where the expression ends" : "";
         return expr_fail(p->error, p->token.at, "%s should stand here%s", what, where);
 }
 
-static int expect(Parser *p, const char *operator) {
+static int expect(ExprParser *p, const char *operator) {
         return is_operator(p, operator) ? next(p) : fail_missing(p, operator);
 }
 
-static int enter(Parser *p) {
+static int nest(ExprParser *p) {
         if (p->depth >= EXPR_MAX_DEPTH)
                 return expr_fail(p->error, p->token.at, "nested more than %u deep", EXPR_MAX_DEPTH);
         p->depth++;
@@ -70,18 +70,18 @@ static int enter(Parser *p) {
 
 /* ---- the tree ---- */
 
-static Expr *expr_new(Parser *p, ExprKind kind, const char *at, const char *name, size_t n) {
-        Expr *e = pool_alloc(p->pool, sizeof *e);
+static Expr *expr_new(ExprParser *p, ExprKind kind, const char *at, const char *name, size_t n) {
+        Expr *e = expr_pool_alloc(p->pool, sizeof *e);
         *e = (Expr){ .kind = kind,
                      .at = at,
                      .name = name,
                      .n = n,
                      .height = 1,
-                     .args = pool_alloc(p->pool, n * sizeof(void *)) };
+                     .args = expr_pool_alloc(p->pool, n * sizeof(void *)) };
         return e;
 }
 
-static int set_arg(Parser *p, Expr *e, size_t i, Expr *arg) {
+static int set_arg(ExprParser *p, Expr *e, size_t i, Expr *arg) {
         e->args[i] = arg;
         e->height = MAX(e->height, arg->height + 1);
         if (e->height > EXPR_MAX_HEIGHT)
@@ -90,7 +90,7 @@ static int set_arg(Parser *p, Expr *e, size_t i, Expr *arg) {
         return 0;
 }
 
-static int make_binary(Parser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b,
+static int make_binary(ExprParser *p, ExprKind kind, const char *at, const char *name, Expr *a, Expr *b,
                        Expr **ret) {
         Expr *e = expr_new(p, kind, at, name, 2);
         int r = set_arg(p, e, 0, a);
@@ -101,7 +101,7 @@ static int make_binary(Parser *p, ExprKind kind, const char *at, const char *nam
         return r;
 }
 
-static Expr *make_literal(Parser *p, const char *at, ExprValue value) {
+static Expr *make_literal(ExprParser *p, const char *at, ExprValue value) {
         Expr *e = expr_new(p, EXPR_LITERAL, at, NULL, 0);
         e->value = value;
         return e;
@@ -113,13 +113,13 @@ static Expr **list_grow(Expr **items, size_t room) {
 
 /* ---- the grammar ---- */
 
-static int parse_expr(Parser *p, Expr **ret);
+static int parse_expr(ExprParser *p, Expr **ret);
 
 /* Expressions between commas, up to the closing bracket; first, if there is one, goes in front. */
-static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
+static int parse_list(ExprParser *p, const char *close, Expr *first, Expr *into) {
         size_t n = 0, room = 0;
         Expr **items = NULL;
-        int r = enter(p);
+        int r = nest(p);
         bool more = !is_operator(p, close);
 
         if (first) {
@@ -140,7 +140,7 @@ static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
         if (r >= 0)
                 r = expect(p, close);
         into->n = n;
-        into->args = pool_alloc(p->pool, n * sizeof(void *));
+        into->args = expr_pool_alloc(p->pool, n * sizeof(void *));
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = set_arg(p, into, i, items[i]);
         free(items);
@@ -149,8 +149,8 @@ static int parse_list(Parser *p, const char *close, Expr *first, Expr *into) {
 }
 
 /* f(x) or, with an object, object.f(x); the name has been read, the bracket not. */
-static int parse_call(Parser *p, const Token *name, Expr *object, Expr **ret) {
-        char *copy = pool_alloc(p->pool, name->size + 1);
+static int parse_call(ExprParser *p, const Token *name, Expr *object, Expr **ret) {
+        char *copy = expr_pool_alloc(p->pool, name->size + 1);
         memcpy(copy, name->at, name->size);
         if (!expr_overload(NULL, copy, object != NULL, NULL, SIZE_MAX))
                 return expr_fail(p->error, name->at, "no %s of this name: there are %s",
@@ -167,7 +167,7 @@ static int parse_call(Parser *p, const Token *name, Expr *object, Expr **ret) {
         return r;
 }
 
-static int fail_name(Parser *p, const Token *name) {
+static int fail_name(ExprParser *p, const Token *name) {
         _cleanup_(text_done) Text known = {};
         for (size_t i = 0; i < p->n_variables; i++)
                 text_add(&known, "%s%s", i > 0 ? ", " : "", p->variables[i].name);
@@ -175,7 +175,7 @@ static int fail_name(Parser *p, const Token *name) {
 }
 
 /* A variable, or a type as a value. */
-static int resolve_name(Parser *p, const Token *name, Expr **ret) {
+static int resolve_name(ExprParser *p, const Token *name, Expr **ret) {
         ExprValue value = { .type = EXPR_TYPE };
         for (size_t i = 0; i < p->n_variables; i++) {
                 if (!token_is(name, p->variables[i].name))
@@ -189,7 +189,7 @@ static int resolve_name(Parser *p, const Token *name, Expr **ret) {
         return 0;
 }
 
-static int parse_name(Parser *p, Expr **ret) {
+static int parse_name(ExprParser *p, Expr **ret) {
         static const struct { const char *word; ExprValue value; } constants[] = {
                 { "true", { .type = EXPR_BOOL, .boolean = true } }, { "false", { .type = EXPR_BOOL } },
                 { "null", { .type = EXPR_NULL } },
@@ -200,12 +200,12 @@ static int parse_name(Parser *p, Expr **ret) {
                                                 "void", "while" };
         Token name = p->token;
         for (size_t i = 0; i < ARRAY_SIZE(constants); i++)
-                if (is_word(p, constants[i].word)) {
+                if (is_name_token(p, constants[i].word)) {
                         *ret = make_literal(p, name.at, constants[i].value);
                         return next(p);
                 }
         for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
-                if (is_word(p, reserved[i]))
+                if (is_name_token(p, reserved[i]))
                         return expr_fail(p->error, name.at, "a word that CEL reserves");
         int r = next(p);
         if (r < 0)
@@ -213,7 +213,7 @@ static int parse_name(Parser *p, Expr **ret) {
         return is_operator(p, "(") ? parse_call(p, &name, NULL, ret) : resolve_name(p, &name, ret);
 }
 
-static int parse_literal(Parser *p, bool negative, Expr **ret) {
+static int parse_literal(ExprParser *p, bool negative, Expr **ret) {
         Token token = p->token;
         ExprValue value = token.value;
         if (value.type == EXPR_INT) {
@@ -226,7 +226,7 @@ static int parse_literal(Parser *p, bool negative, Expr **ret) {
         return next(p);
 }
 
-static int parse_primary(Parser *p, Expr **ret) {
+static int parse_primary(ExprParser *p, Expr **ret) {
         int r;
         if (p->token.type == TOKEN_LITERAL)
                 return parse_literal(p, false, ret);
@@ -247,7 +247,7 @@ static int parse_primary(Parser *p, Expr **ret) {
                 return expr_fail(p->error, p->token.at, "maps are not supported here");
         if (rooted || !is_operator(p, "("))
                 return fail_missing(p, "a value");
-        r = enter(p);
+        r = nest(p);
         if (r >= 0)
                 r = next(p);
         if (r >= 0)
@@ -257,7 +257,7 @@ static int parse_primary(Parser *p, Expr **ret) {
 }
 
 /* What may follow a value: .method(…) and [index]. */
-static int parse_suffixes(Parser *p, Expr **e) {
+static int parse_suffixes(ExprParser *p, Expr **e) {
         while (is_operator(p, ".") || is_operator(p, "[") || is_operator(p, "{")) {
                 const char *at = p->token.at;
                 bool index = *at == '[';
@@ -268,7 +268,7 @@ static int parse_suffixes(Parser *p, Expr **e) {
                         return r;
                 if (index) {
                         Expr *argument = NULL;
-                        r = enter(p);
+                        r = nest(p);
                         if (r >= 0)
                                 r = parse_expr(p, &argument);
                         p->depth--;
@@ -294,7 +294,7 @@ static int parse_suffixes(Parser *p, Expr **e) {
 
 /* A row of ! or of -; the last - before a number belongs to it, which alone makes -9223372036854775808
  * possible. */
-static int parse_unary(Parser *p, Expr **ret) {
+static int parse_unary(ExprParser *p, Expr **ret) {
         const char *first = p->token.at, *name = is_operator(p, "!") ? "!" : is_operator(p, "-") ? "-" : NULL;
         size_t n = 0;
         int r = 0;
@@ -319,7 +319,7 @@ static int parse_unary(Parser *p, Expr **ret) {
         return r;
 }
 
-static int parse_binary(Parser *p, unsigned lowest, Expr **ret) {
+static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
         static const struct { const char *name; unsigned binds; ExprKind kind; } operators[] = {
                 { "||", 1, EXPR_OR }, { "&&", 2, EXPR_AND },
                 { "<", 3, EXPR_CALL }, { "<=", 3, EXPR_CALL }, { ">", 3, EXPR_CALL }, { ">=", 3, EXPR_CALL },
@@ -347,7 +347,7 @@ static int parse_binary(Parser *p, unsigned lowest, Expr **ret) {
 }
 
 /* condition ? value : condition ? value : … is read in a loop and put together from its end. */
-static int parse_expr(Parser *p, Expr **ret) {
+static int parse_expr(ExprParser *p, Expr **ret) {
         _cleanup_(freep) Expr **open = NULL;
         size_t n = 0;
         Expr *last = NULL;
@@ -384,7 +384,7 @@ static int parse_expr(Parser *p, Expr **ret) {
         return 0;
 }
 
-static int parse(Parser *p, Expr **ret) {
+static int parse(ExprParser *p, Expr **ret) {
         for (const char *s = p->text; *s;) {
                 size_t n = utf8_length(s, strnlen(s, 4));
                 if (n == 0)
@@ -416,7 +416,7 @@ static char *locate(const char *text, const ExprError *error) {
 }
 
 /* As nodeadm does: what int() takes is an int. */
-static int convert_result(Pool *pool, const char *text, const ExprValue *value, int64_t *ret,
+static int convert_result(ExprPool *pool, const char *text, const ExprValue *value, int64_t *ret,
                           ExprError *error) {
         const ExprOverload *o = expr_overload(NULL, "int", false, &value->type, 1);
         ExprValue result;
@@ -431,14 +431,14 @@ static int convert_result(Pool *pool, const char *text, const ExprValue *value, 
 }
 
 int expr_evaluate(const char *text, const ExprVariable *variables, size_t n, int64_t *ret, char **ret_why) {
-        _cleanup_(pool_done) Pool pool = {};
+        _cleanup_(expr_pool_done) ExprPool pool = {};
         ExprError error = {};
-        Parser p = { .text = text,
-                     .at = text,
-                     .variables = variables,
-                     .n_variables = n,
-                     .pool = &pool,
-                     .error = &error };
+        ExprParser p = { .text = text,
+                         .at = text,
+                         .variables = variables,
+                         .n_variables = n,
+                         .pool = &pool,
+                         .error = &error };
         Expr *e = NULL;
         ExprType type;
         ExprValue value = {};

@@ -40,9 +40,9 @@ struct ExprValue {
 };
 
 /* Memory that lives as long as one evaluation. */
-typedef struct Pool { void **items; size_t n, room; } Pool;
-void *pool_alloc(Pool *pool, size_t size);      /* zeroed */
-void pool_done(Pool *pool);
+typedef struct ExprPool { void **items; size_t n, room; } ExprPool;
+void *expr_pool_alloc(ExprPool *pool, size_t size);     /* zeroed */
+void expr_pool_done(ExprPool *pool);
 
 typedef enum TokenType { TOKEN_END, TOKEN_NAME, TOKEN_LITERAL, TOKEN_OPERATOR } TokenType;
 typedef struct Token {
@@ -53,7 +53,7 @@ typedef struct Token {
                                  * u, since only the parser knows the sign */
 } Token;
 /* Reads one token at *at and moves behind it. Returns NULL, or what is wrong with it. */
-_must_check_ const char *expr_lex(Pool *pool, const char **at, Token *ret);
+_must_check_ const char *expr_lex(ExprPool *pool, const char **at, Token *ret);
 
 typedef enum ExprKind { EXPR_LITERAL, EXPR_ITEMS, EXPR_CALL, EXPR_AND, EXPR_OR, EXPR_CONDITION } ExprKind;
 typedef struct Expr Expr;
@@ -68,7 +68,7 @@ struct Expr {
         size_t n;
 };
 
-typedef struct ExprCall { Pool *pool; const char *name; const ExprValue *args; } ExprCall;
+typedef struct ExprCall { ExprPool *pool; const char *name; const ExprValue *args; } ExprCall;
 typedef const char *(*ExprFunction)(const ExprCall *c, ExprValue *ret);
 typedef struct ExprOverload {
         const char *name;
@@ -90,6 +90,6 @@ typedef struct ExprError { const char *at; char *text; } ExprError;     /* text 
 /* What types the value can have; refuses what can never have one, in branches that are not taken too, as
  * cel-go does. */
 _must_check_ int expr_check(const Expr *e, ExprType *ret, ExprError *error);
-_must_check_ int expr_eval(Pool *pool, const Expr *e, ExprValue *ret, ExprError *error);
+_must_check_ int expr_eval(ExprPool *pool, const Expr *e, ExprValue *ret, ExprError *error);
 /* Sets the error and returns -EINVAL. */
 int expr_fail(ExprError *error, const char *at, const char *format, ...) _printf_(3, 4);

@@ -18,12 +18,12 @@ typedef struct Reader {
 
 static int read_value(Reader *r);
 
-static void skip_space(Reader *r) {
+static void skip_whitespace(Reader *r) {
         for (; r->next < r->end && strchr(" \t\r\n", *r->next) && *r->next; r->next++)
                 r->line += *r->next == '\n';
 }
 
-static bool take(Reader *r, char c) {
+static bool take_char(Reader *r, char c) {
         if (r->next >= r->end || *r->next != c)
                 return false;
         r->next++;
@@ -74,7 +74,7 @@ static bool read_escape(Reader *r) {
 
         if (r->next >= r->end)
                 return false;
-        if (take(r, 'u'))
+        if (take_char(r, 'u'))
                 return read_unicode(r);
         e = memchr(from, *r->next, sizeof from - 1);
         if (!e)
@@ -89,9 +89,9 @@ static bool read_string(Reader *r) {
         r->text.size = 0;
         while (r->next < r->end) {
                 size_t n;
-                if (take(r, '"'))
+                if (take_char(r, '"'))
                         return true;
-                if (take(r, '\\')) {
+                if (take_char(r, '\\')) {
                         if (!read_escape(r))
                                 return false;
                         continue;
@@ -107,7 +107,7 @@ static bool read_string(Reader *r) {
 
 static int read_string_node(Reader *r) {
         unsigned line = r->line;
-        if (!take(r, '"') || !read_string(r))
+        if (!take_char(r, '"') || !read_string(r))
                 return -EBADMSG;
         return builder_scalar(r->builder, line, false, r->text.data ?: "", r->text.size, NULL);
 }
@@ -165,27 +165,27 @@ static int read_bare(Reader *r) {
 static int read_members(Reader *r, bool object) {
         char close = object ? '}' : ']';
 
-        skip_space(r);
-        if (take(r, close))
+        skip_whitespace(r);
+        if (take_char(r, close))
                 return builder_close(r->builder);
         for (;;) {
                 int k = 0;
-                skip_space(r);
+                skip_whitespace(r);
                 if (object) {
                         k = read_string_node(r);
                         if (k < 0)
                                 return k;
-                        skip_space(r);
-                        if (!take(r, ':'))
+                        skip_whitespace(r);
+                        if (!take_char(r, ':'))
                                 return -EBADMSG;
                 }
                 k = read_value(r);
                 if (k < 0)
                         return k;
-                skip_space(r);
-                if (take(r, close))
+                skip_whitespace(r);
+                if (take_char(r, close))
                         return builder_close(r->builder);
-                if (!take(r, ','))
+                if (!take_char(r, ','))
                         return -EBADMSG;
         }
 }
@@ -195,7 +195,7 @@ static int read_value(Reader *r) {
         bool object;
         int k;
 
-        skip_space(r);
+        skip_whitespace(r);
         if (r->next >= r->end)
                 return -EBADMSG;
         if (*r->next == '"')
@@ -220,7 +220,7 @@ int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         int r = read_value(&reader);
 
         text_done(&reader.text);
-        skip_space(&reader);
+        skip_whitespace(&reader);
         if (r >= 0 && reader.next < reader.end)
                 r = -EBADMSG;
         /* A key with a NUL is a failure of ours, not of the syntax, and YAML would only find it again. */

@@ -83,7 +83,7 @@ static size_t header_name(Line l) {
 }
 
 /* A header with its folded lines; the value as one line. */
-static char *header_value(Cursor *c, size_t name) {
+static char *header_unfold(Cursor *c, size_t name) {
         Text value = {};
         Line l = {};
 
@@ -108,7 +108,7 @@ static void headers_read(Cursor *c, Headers *ret) {
                 }
                 if (name == 0)
                         return;
-                value = header_value(c, name);
+                value = header_unfold(c, name);
                 if (!ret->type && name == strlen("Content-Type") &&
                     strncasecmp(l.text, "Content-Type", name) == 0)
                         ret->type = str_strip(value);
@@ -284,7 +284,7 @@ static void check_epilogue(Splitter *s, Cursor c) {
         }
 }
 
-static void walk(Splitter *s, Cursor c, unsigned depth);
+static void walk_entity(Splitter *s, Cursor c, unsigned depth);
 
 static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned depth) {
         Cursor part = {};               /* of the open part; line is 0 while none is */
@@ -304,7 +304,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                         part.end = begin > part.next ? begin - 1 : begin;
                         if (part.end > part.next && part.end[-1] == '\r')
                                 part.end--;
-                        walk(s, part, depth);
+                        walk_entity(s, part, depth);
                 }
                 any = any || kind == DELIMITER_OPEN;
                 part = (Cursor){ c.next, c.end, kind == DELIMITER_OPEN ? c.line : 0 };
@@ -314,7 +314,7 @@ static void walk_parts(Splitter *s, Cursor c, const char *boundary, unsigned dep
                 }
         }
         if (part.line > 0)
-                walk(s, part, depth);
+                walk_entity(s, part, depth);
         if (!any) {
                 Position at = { s->at.source, 0, first };
                 diag_warn_at(s->diag, "no-parts", &at, NULL,
@@ -340,7 +340,7 @@ static void walk_multipart(Splitter *s, Cursor body, const char *type, unsigned 
 }
 
 /* One entity: headers and a body. depth counts multiparts, from 1. */
-static void walk(Splitter *s, Cursor c, unsigned depth) {
+static void walk_entity(Splitter *s, Cursor c, unsigned depth) {
         _cleanup_(headers_done) Headers h = {};
         unsigned line = c.line;
 
@@ -431,7 +431,7 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
                 blobs_add(ret, message->at, xmemdup(message->data, message->size), message->size);
                 return 0;
         }
-        walk(&s, c, 1);
+        walk_entity(&s, c, 1);
         if (s.r < 0) {
                 blobs_done(&parts);
                 return s.r;

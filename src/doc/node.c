@@ -123,7 +123,7 @@ static char *builder_path(const Builder *b, const char *key) {
         return text_take(&path);
 }
 
-static int count_nodes(Builder *b, unsigned line, size_t n, bool by_alias) {
+static int nodes_add(Builder *b, unsigned line, size_t n, bool by_alias) {
         Position at = builder_position(b, line);
 
         b->nodes += n;
@@ -206,7 +206,7 @@ static int place(Builder *b, Node *node, unsigned line, unsigned height) {
 
 int builder_scalar(Builder *b, unsigned line, bool plain, const char *text, size_t n, const char *anchor) {
         Node *node;
-        int r = count_nodes(b, line, 1, false);
+        int r = nodes_add(b, line, 1, false);
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
@@ -225,7 +225,7 @@ int builder_open(Builder *b, NodeType type, unsigned line, const char *anchor) {
         if (r >= 0)
                 r = check_depth(b, line, 1);
         if (r >= 0)
-                r = count_nodes(b, line, 1, false);
+                r = nodes_add(b, line, 1, false);
         if (r < 0)
                 return r;
         node = pool_new(&b->pool, sizeof *node);
@@ -254,7 +254,7 @@ int builder_alias(Builder *b, unsigned line, const char *name) {
         if (r >= 0)
                 r = check_depth(b, line, a->height);
         if (r >= 0)
-                r = count_nodes(b, line, a->size, true);
+                r = nodes_add(b, line, a->size, true);
         if (r < 0)
                 return r;
         return place(b, a->node, line, a->height);

@@ -25,7 +25,7 @@ static bool fits_on_line(const json_t *value) {
         return !json_is_object(value) && !is_table_array(value);
 }
 
-static void add_string(Text *t, const char *s, size_t size) {
+static void format_string(Text *t, const char *s, size_t size) {
         static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";
         text_add(t, "\"");
         for (size_t i = 0; i < size; i++) {
@@ -48,7 +48,7 @@ static void add_key(Text *t, const char *key, size_t size) {
         if (size > 0 && bare == size)
                 text_add_bytes(t, key, size);
         else
-                add_string(t, key, size);
+                format_string(t, key, size);
 }
 
 /* The shortest form that reads back as the same number; without a point or an exponent it would be an
@@ -65,7 +65,7 @@ static int add_real(Text *t, double value) {
         }
 }
 
-static int add_value(Text *t, const json_t *value, unsigned depth);
+static int format_value(Text *t, const json_t *value, unsigned depth);
 
 static int add_inline_table(Text *t, const json_t *table, unsigned depth) {
         const char *key, *separator = "";
@@ -76,7 +76,7 @@ static int add_inline_table(Text *t, const json_t *table, unsigned depth) {
                 text_add(t, "%s ", separator);
                 add_key(t, key, size);
                 text_add(t, " = ");
-                int r = add_value(t, value, depth);
+                int r = format_value(t, value, depth);
                 if (r < 0)
                         return r;
                 separator = ",";
@@ -85,14 +85,14 @@ static int add_inline_table(Text *t, const json_t *table, unsigned depth) {
         return 0;
 }
 
-static int add_array(Text *t, const json_t *array, unsigned depth) {
+static int format_array(Text *t, const json_t *array, unsigned depth) {
         size_t i;
         json_t *value;
         text_add(t, "[");
         json_array_foreach(array, i, value) {
                 if (i > 0)
                         text_add(t, ", ");
-                int r = add_value(t, value, depth);
+                int r = format_value(t, value, depth);
                 if (r < 0)
                         return r;
         }
@@ -101,10 +101,10 @@ static int add_array(Text *t, const json_t *array, unsigned depth) {
 }
 
 /* depth is that of what holds the value, as the parser counts it. */
-static int add_value(Text *t, const json_t *value, unsigned depth) {
+static int format_value(Text *t, const json_t *value, unsigned depth) {
         switch (json_typeof(value)) {
         case JSON_STRING:
-                add_string(t, json_string_value(value), json_string_length(value));
+                format_string(t, json_string_value(value), json_string_length(value));
                 return 0;
         case JSON_INTEGER:
                 text_add(t, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -118,7 +118,7 @@ static int add_value(Text *t, const json_t *value, unsigned depth) {
         case JSON_OBJECT:
                 return depth < DOC_MAX_DEPTH ? add_inline_table(t, value, depth + 1) : -EINVAL;
         case JSON_ARRAY:
-                return depth < DOC_MAX_DEPTH ? add_array(t, value, depth + 1) : -EINVAL;
+                return depth < DOC_MAX_DEPTH ? format_array(t, value, depth + 1) : -EINVAL;
         case JSON_NULL:
         default:
                 return -EINVAL;
@@ -134,7 +134,7 @@ static int add_lines(Text *t, const json_t *table, unsigned depth) {
                         continue;
                 add_key(t, key, size);
                 text_add(t, " = ");
-                int r = add_value(t, value, depth);
+                int r = format_value(t, value, depth);
                 if (r < 0)
                         return r;
                 text_add(t, "\n");

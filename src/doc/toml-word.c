@@ -6,11 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-static bool is_digit(int c) {
-        return c >= '0' && c <= '9';
-}
-
-static size_t count_digits(const char *s, int base) {
+static size_t digits_length(const char *s, int base) {
         size_t n = 0;
         while (hex_digit(s[n]) >= 0 && hex_digit(s[n]) < base)
                 n++;
@@ -23,7 +19,7 @@ static int decimal_form(const char *s) {
         static const char *const marks[] = { ".", "eE" };
         int form = 1;
         s += *s == '+' || *s == '-';
-        size_t n = count_digits(s, 10);
+        size_t n = digits_length(s, 10);
         if (n == 0 || (n > 1 && *s == '0'))
                 return 0;
         s += n;
@@ -33,7 +29,7 @@ static int decimal_form(const char *s) {
                 form = 2;
                 s++;
                 s += i == 1 && (*s == '+' || *s == '-');
-                n = count_digits(s, 10);
+                n = digits_length(s, 10);
                 if (n == 0)
                         return 0;
                 s += n;
@@ -43,7 +39,7 @@ static int decimal_form(const char *s) {
 
 static const char *why_no_value(const char *s) {
         const char *word = s + (*s == '+' || *s == '-');
-        size_t n = count_digits(s, 10);
+        size_t n = digits_length(s, 10);
         if (streq(word, "inf") || streq(word, "nan"))
                 return "NaN and infinity are not supported";
         if ((n == 4 && s[4] == '-') || (n == 2 && s[2] == ':'))
@@ -54,7 +50,7 @@ static const char *why_no_value(const char *s) {
 }
 
 static int parse_based(const char *s, int base, json_t **ret, const char **ret_why) {
-        size_t n = count_digits(s, base);
+        size_t n = digits_length(s, base);
         if (n == 0 || s[n] != '\0') {
                 *ret_why = "a number with digits that its base does not have";
                 return -EINVAL;
@@ -99,7 +95,7 @@ static char *drop_underscores(const char *word, int base) {
         for (const char *s = word; *s; s++)
                 if (*s != '_')
                         text_add_bytes(&plain, s, 1);
-                else if (s == word || count_digits(s - 1, base) == 0 || count_digits(s + 1, base) == 0)
+                else if (s == word || digits_length(s - 1, base) == 0 || digits_length(s + 1, base) == 0)
                         return NULL;
         return text_take(&plain);
 }

@@ -10,27 +10,27 @@
 
 /* How a table came to be decides who may add to it later. What is not listed is closed: scalars, inline
  * tables, inline arrays. */
-typedef enum Kind {
+typedef enum TableKind {
         KIND_CLOSED,
         KIND_IMPLIED,           /* only named on the way to another one: [a.b] implies a */
         KIND_HEADER,            /* [a], or an element of [[a]] */
         KIND_DOTTED,            /* a.b = 1 */
         KIND_ARRAY,             /* [[a]] */
-} Kind;
+} TableKind;
 
-typedef struct Known { const json_t *value; Kind kind; } Known;
+typedef struct Known { const json_t *value; TableKind kind; } Known;
 
-typedef struct Parser {
+typedef struct TomlParser {
         const char *start, *at, *end;
         const char *bad, *why;          /* where and what went wrong */
         Known *known;                   /* hashed by address; room is a power of two */
         size_t n_known, room;
-} Parser;
+} TomlParser;
 
 /* A table and how many tables and arrays deep its content is. */
-typedef struct Cursor { json_t *table; unsigned depth; } Cursor;
+typedef struct TomlTable { json_t *table; unsigned depth; } TomlTable;
 
-static int fail(Parser *p, const char *at, const char *why) {
+static int toml_fail(TomlParser *p, const char *at, const char *why) {
         p->bad = at;
         p->why = why;
         return -EINVAL;
@@ -45,7 +45,7 @@ static Known *known_slot(Known *table, size_t room, const json_t *value) {
         return &table[i & (room - 1)];
 }
 
-static void kind_set(Parser *p, const json_t *value, Kind kind) {
+static void kind_set(TomlParser *p, const json_t *value, TableKind kind) {
         if (p->n_known * 2 >= p->room) {
                 size_t room = MAX(p->room * 2, 16u);
                 Known *bigger = xcalloc(room, sizeof *bigger);
@@ -61,59 +61,55 @@ static void kind_set(Parser *p, const json_t *value, Kind kind) {
         *slot = (Known){ value, kind };
 }
 
-static Kind kind_of(const Parser *p, const json_t *value) {
+static TableKind kind_of(const TomlParser *p, const json_t *value) {
         return p->room > 0 ? known_slot(p->known, p->room, value)->kind : KIND_CLOSED;
 }
 
 /* ---- characters ---- */
 
-static int peek(const Parser *p) {
+static int peek(const TomlParser *p) {
         return p->at < p->end ? (unsigned char)*p->at : -1;
 }
 
-static bool accept(Parser *p, int c) {
+static bool accept_char(TomlParser *p, int c) {
         bool yes = peek(p) == c;
         p->at += yes;
         return yes;
 }
 
-static bool accept_newline(Parser *p) {
+static bool accept_newline(TomlParser *p) {
         if (peek(p) == '\r' && p->end - p->at > 1 && p->at[1] == '\n')
                 p->at++;
-        return accept(p, '\n');
-}
-
-static bool is_digit(int c) {
-        return c >= '0' && c <= '9';
+        return accept_char(p, '\n');
 }
 
 static bool is_bare(int c) {
         return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
 }
 
-static bool is_control(char c) {
+static bool is_control_char(char c) {
         return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-static void skip_blanks(Parser *p) {
+static void skip_in_line(TomlParser *p) {
         while (peek(p) == ' ' || peek(p) == '\t')
                 p->at++;
 }
 
-static int skip_comment(Parser *p) {
-        if (!accept(p, '#'))
+static int skip_comment(TomlParser *p) {
+        if (!accept_char(p, '#'))
                 return 0;
-        while (p->at < p->end && !is_control(*p->at))
+        while (p->at < p->end && !is_control_char(*p->at))
                 p->at++;
         if (p->at < p->end && *p->at != '\n' && *p->at != '\r')
-                return fail(p, p->at, "a control character in a comment");
+                return toml_fail(p, p->at, "a control character in a comment");
         return 0;
 }
 
 /* Blanks, comments and line ends, as they may stand between the items of an array. */
-static int skip_space(Parser *p) {
+static int skip_lines(TomlParser *p) {
         do {
-                skip_blanks(p);
+                skip_in_line(p);
                 int r = skip_comment(p);
                 if (r < 0)
                         return r;
@@ -121,21 +117,21 @@ static int skip_space(Parser *p) {
         return 0;
 }
 
-static int line_end(Parser *p) {
-        skip_blanks(p);
+static int line_end(TomlParser *p) {
+        skip_in_line(p);
         int r = skip_comment(p);
         if (r < 0)
                 return r;
         if (p->at < p->end && !accept_newline(p))
-                return fail(p, p->at, "more text where the line should end");
+                return toml_fail(p, p->at, "more text where the line should end");
         return 0;
 }
 
-static int check_utf8(Parser *p) {
+static int check_utf8(TomlParser *p) {
         for (const char *s = p->start; s < p->end;) {
                 size_t n = utf8_length(s, (size_t)(p->end - s));
                 if (n == 0)
-                        return fail(p, s, "not UTF-8");
+                        return toml_fail(p, s, "not UTF-8");
                 s += n;
         }
         return 0;
@@ -143,26 +139,26 @@ static int check_utf8(Parser *p) {
 
 /* ---- strings and keys ---- */
 
-static int parse_unicode(Parser *p, unsigned digits, Text *ret) {
+static int parse_unicode(TomlParser *p, unsigned digits, Text *ret) {
         const char *from = p->at;
         unsigned long c = 0;
         for (unsigned i = 0; i < digits; i++) {
                 int value = hex_digit(peek(p));
                 if (value < 0)
-                        return fail(p, from,
-                                    digits == 4 ? "\\u needs four hexadecimal digits"
-                                                : "\\U needs eight hexadecimal digits");
+                        return toml_fail(p, from,
+                                         digits == 4 ? "\\u needs four hexadecimal digits"
+                                                     : "\\U needs eight hexadecimal digits");
                 c = c << 4 | (unsigned long)value;
                 p->at++;
         }
         if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-                return fail(p, from, "an escape that stands for no Unicode character");
+                return toml_fail(p, from, "an escape that stands for no Unicode character");
         utf8_add(ret, c);
         return 0;
 }
 
 /* Behind a backslash. */
-static int parse_escape(Parser *p, bool multi, Text *ret) {
+static int parse_escape(TomlParser *p, bool multi, Text *ret) {
         static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";
         const char *from = p->at;
         int c = peek(p);
@@ -173,24 +169,24 @@ static int parse_escape(Parser *p, bool multi, Text *ret) {
                 text_add_bytes(ret, values + (name - names), 1);
                 return 0;
         }
-        if (accept(p, 'u'))
+        if (accept_char(p, 'u'))
                 return parse_unicode(p, 4, ret);
-        if (accept(p, 'U'))
+        if (accept_char(p, 'U'))
                 return parse_unicode(p, 8, ret);
-        skip_blanks(p);
+        skip_in_line(p);
         if (!multi || !accept_newline(p))
-                return fail(p, from, "an unknown escape in a string");
+                return toml_fail(p, from, "an unknown escape in a string");
         do
-                skip_blanks(p);
+                skip_in_line(p);
         while (accept_newline(p));
         return 0;
 }
 
 /* Quotes inside a string: true if they end it. Up to two may stand right before the three that end a
  * multi-line one. */
-static bool parse_quotes(Parser *p, char quote, bool multi, Text *ret) {
+static bool parse_quotes(TomlParser *p, char quote, bool multi, Text *ret) {
         size_t n = 0, last = multi ? 5 : 1, needed = multi ? 3 : 1;
-        while (n < last && accept(p, quote))
+        while (n < last && accept_char(p, quote))
                 n++;
         for (size_t i = n < needed ? 0 : needed; i < n; i++)
                 text_add_bytes(ret, &quote, 1);
@@ -198,12 +194,12 @@ static bool parse_quotes(Parser *p, char quote, bool multi, Text *ret) {
 }
 
 /* One of the four kinds of string: "…", '…', """…""", '''…'''. */
-static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
+static int parse_string(TomlParser *p, bool multi_allowed, Text *ret) {
         const char *from = p->at, quote = *p->at++;
         bool multi = p->end - p->at >= 2 && p->at[0] == quote && p->at[1] == quote;
 
         if (multi && !multi_allowed)
-                return fail(p, from, "a string of several lines cannot be a key");
+                return toml_fail(p, from, "a string of several lines cannot be a key");
         if (multi) {
                 p->at += 2;
                 accept_newline(p);
@@ -211,11 +207,11 @@ static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
         for (;;) {
                 const char *run = p->at;
                 while (p->at < p->end && *p->at != quote && !(*p->at == '\\' && quote == '"') &&
-                       !is_control(*p->at))
+                       !is_control_char(*p->at))
                         p->at++;
                 text_add_bytes(ret, run, (size_t)(p->at - run));
                 if (p->at == p->end)
-                        return fail(p, from, "a string that is not closed");
+                        return toml_fail(p, from, "a string that is not closed");
                 if (*p->at == quote) {
                         if (parse_quotes(p, quote, multi, ret))
                                 return 0;
@@ -227,26 +223,26 @@ static int parse_string(Parser *p, bool multi_allowed, Text *ret) {
                 } else if (multi && accept_newline(p))
                         text_add_bytes(ret, "\n", 1);
                 else if (*p->at == '\n')
-                        return fail(p, from, "a string that is not closed on its line");
+                        return toml_fail(p, from, "a string that is not closed on its line");
                 else
-                        return fail(p, p->at, "a control character in a string");
+                        return toml_fail(p, p->at, "a control character in a string");
         }
 }
 
-static int parse_key(Parser *p, Text *ret) {
+static int parse_key(TomlParser *p, Text *ret) {
         const char *from = p->at;
         ret->size = 0;
         if (peek(p) == '"' || peek(p) == '\'') {
                 int r = parse_string(p, false, ret);
                 /* TOML allows it; neither the documents here nor containerd can hold it. */
                 return r >= 0 && ret->size > 0 && memchr(ret->data, 0, ret->size)
-                               ? fail(p, from, "a key with a zero byte in it")
+                               ? toml_fail(p, from, "a key with a zero byte in it")
                                : r;
         }
         while (is_bare(peek(p)))
                 p->at++;
         if (p->at == from)
-                return fail(p, from, "a key is missing, or has characters that need quotes");
+                return toml_fail(p, from, "a key is missing, or has characters that need quotes");
         text_add_bytes(ret, from, (size_t)(p->at - from));
         return 0;
 }
@@ -261,16 +257,16 @@ static void child_set(json_t *table, const Text *key, json_t *value) {
         json_object_setn_new_nocheck(table, key->data ?: "", key->size, value);
 }
 
-static int deeper(Parser *p, unsigned *depth) {
+static int deeper(TomlParser *p, unsigned *depth) {
         if (*depth >= DOC_MAX_DEPTH)
-                return fail(p, p->at, "tables and arrays nested more than 100 deep");
+                return toml_fail(p, p->at, "tables and arrays nested more than 100 deep");
         ++*depth;
         return 0;
 }
 
 /* From a table into the one that a key with more behind it names; made if it is not there. way is
  * KIND_IMPLIED in a header and KIND_DOTTED before a value. */
-static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
+static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) {
         json_t *next = child_get(c->table, key);
         int r = deeper(p, &c->depth);
         if (r < 0)
@@ -279,18 +275,18 @@ static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
                 child_set(c->table, key, next = json_object());
                 kind_set(p, next, way);
         }
-        Kind kind = kind_of(p, next);
+        TableKind kind = kind_of(p, next);
         if (kind == KIND_ARRAY && way == KIND_IMPLIED) {
                 next = json_array_get(next, json_array_size(next) - 1);
                 r = deeper(p, &c->depth);
                 if (r < 0)
                         return r;
         } else if (kind == KIND_CLOSED)
-                return fail(p, p->at,
-                            "part of a key that already has a value, or an inline table or array, which "
-                            "cannot grow");
+                return toml_fail(p, p->at,
+                                 "part of a key that already has a value, or an inline table or array, which "
+                                 "cannot grow");
         else if (way == KIND_DOTTED && (kind == KIND_HEADER || kind == KIND_ARRAY))
-                return fail(p, p->at, "a dotted key into a table that has a header of its own");
+                return toml_fail(p, p->at, "a dotted key into a table that has a header of its own");
         else if (way == KIND_DOTTED)
                 kind_set(p, next, KIND_DOTTED);
         c->table = next;
@@ -298,28 +294,28 @@ static int step(Parser *p, Cursor *c, const Text *key, Kind way) {
 }
 
 /* a.b.c: moves the cursor to a.b and returns c. */
-static int parse_path(Parser *p, Cursor *c, Kind way, Text *ret) {
+static int parse_path(TomlParser *p, TomlTable *c, TableKind way, Text *ret) {
         for (;;) {
-                skip_blanks(p);
+                skip_in_line(p);
                 int r = parse_key(p, ret);
                 if (r < 0)
                         return r;
-                skip_blanks(p);
-                if (!accept(p, '.'))
+                skip_in_line(p);
+                if (!accept_char(p, '.'))
                         return 0;
-                r = step(p, c, ret, way);
+                r = descend(p, c, ret, way);
                 if (r < 0)
                         return r;
         }
 }
 
-static int open_table(Parser *p, Cursor *c, const Text *key) {
+static int open_table(TomlParser *p, TomlTable *c, const Text *key) {
         json_t *old = child_get(c->table, key);
         int r = deeper(p, &c->depth);
         if (r < 0)
                 return r;
         if (old && kind_of(p, old) != KIND_IMPLIED)
-                return fail(p, p->at, "a table or key that is already defined");
+                return toml_fail(p, p->at, "a table or key that is already defined");
         if (!old)
                 child_set(c->table, key, old = json_object());
         kind_set(p, old, KIND_HEADER);
@@ -327,7 +323,7 @@ static int open_table(Parser *p, Cursor *c, const Text *key) {
         return 0;
 }
 
-static int open_array_element(Parser *p, Cursor *c, const Text *key) {
+static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
         json_t *array = child_get(c->table, key), *element;
         int r = deeper(p, &c->depth);
         if (r >= 0)
@@ -335,7 +331,7 @@ static int open_array_element(Parser *p, Cursor *c, const Text *key) {
         if (r < 0)
                 return r;
         if (array && kind_of(p, array) != KIND_ARRAY)
-                return fail(p, p->at, "an array of tables under a name that is already defined");
+                return toml_fail(p, p->at, "an array of tables under a name that is already defined");
         if (!array) {
                 child_set(c->table, key, array = json_array());
                 kind_set(p, array, KIND_ARRAY);
@@ -347,17 +343,18 @@ static int open_array_element(Parser *p, Cursor *c, const Text *key) {
 }
 
 /* [a.b] or [[a.b]]: everything up to the next header goes there. */
-static int parse_header(Parser *p, json_t *root, Cursor *ret) {
+static int parse_header(TomlParser *p, json_t *root, TomlTable *ret) {
         _cleanup_(text_done) Text key = {};
-        Cursor c = { root, 1 };
+        TomlTable c = { root, 1 };
         p->at++;
-        bool array = accept(p, '[');
+        bool array = accept_char(p, '[');
         int r = parse_path(p, &c, KIND_IMPLIED, &key);
         if (r < 0)
                 return r;
-        if (!accept(p, ']') || (array && !accept(p, ']')))
-                return fail(p, p->at,
-                            array ? "a header that does not end in ]]" : "a header that does not end in ]");
+        if (!accept_char(p, ']') || (array && !accept_char(p, ']')))
+                return toml_fail(p, p->at,
+                                 array ? "a header that does not end in ]]"
+                                       : "a header that does not end in ]");
         r = array ? open_array_element(p, &c, &key) : open_table(p, &c, &key);
         if (r >= 0)
                 *ret = c;
@@ -366,19 +363,19 @@ static int parse_header(Parser *p, json_t *root, Cursor *ret) {
 
 /* ---- values ---- */
 
-static int parse_value(Parser *p, unsigned depth, json_t **ret);
+static int parse_value(TomlParser *p, unsigned depth, json_t **ret);
 
 /* Numbers, booleans, and whatever else stands there without quotes. */
-static int parse_plain(Parser *p, json_t **ret) {
+static int parse_plain(TomlParser *p, json_t **ret) {
         const char *from = p->at;
         while (is_bare(peek(p)) || peek(p) == '+' || peek(p) == '.' || peek(p) == ':')
                 p->at++;
         _cleanup_(freep) char *word = xmemdup(from, (size_t)(p->at - from));
         const char *why;
-        return toml_parse_word(word, ret, &why) < 0 ? fail(p, from, why) : 0;
+        return toml_parse_word(word, ret, &why) < 0 ? toml_fail(p, from, why) : 0;
 }
 
-static int parse_pair(Parser *p, Cursor c) {
+static int parse_key_value(TomlParser *p, TomlTable c) {
         _cleanup_(text_done) Text key = {};
         json_t *value;
         const char *from = p->at;
@@ -386,55 +383,57 @@ static int parse_pair(Parser *p, Cursor c) {
         if (r < 0)
                 return r;
         if (child_get(c.table, &key))
-                return fail(p, from, "a key that is already defined");
-        if (!accept(p, '='))
-                return fail(p, p->at, "no = behind a key");
-        skip_blanks(p);
+                return toml_fail(p, from, "a key that is already defined");
+        if (!accept_char(p, '='))
+                return toml_fail(p, p->at, "no = behind a key");
+        skip_in_line(p);
         r = parse_value(p, c.depth, &value);
         if (r >= 0)
                 child_set(c.table, &key, value);
         return r;
 }
 
-static int parse_array(Parser *p, unsigned depth, json_t *array) {
+static int parse_array(TomlParser *p, unsigned depth, json_t *array) {
         const char *from = p->at++;
         for (;;) {
                 json_t *value;
-                int r = skip_space(p);
+                int r = skip_lines(p);
                 if (r < 0)
                         return r;
-                if (accept(p, ']'))
+                if (accept_char(p, ']'))
                         return 0;
                 if (p->at == p->end)
-                        return fail(p, from, "an array that is not closed");
+                        return toml_fail(p, from, "an array that is not closed");
                 r = parse_value(p, depth, &value);
                 if (r < 0)
                         return r;
                 json_array_append_new(array, value);
-                r = skip_space(p);
+                r = skip_lines(p);
                 if (r < 0)
                         return r;
-                if (!accept(p, ',') && peek(p) != ']' && p->at < p->end)
-                        return fail(p, p->at, "neither , nor ] behind an item of an array");
+                if (!accept_char(p, ',') && peek(p) != ']' && p->at < p->end)
+                        return toml_fail(p, p->at, "neither , nor ] behind an item of an array");
         }
 }
 
-static int parse_inline_table(Parser *p, unsigned depth, json_t *table) {
+static int parse_inline_table(TomlParser *p, unsigned depth, json_t *table) {
         p->at++;
-        skip_blanks(p);
-        if (accept(p, '}'))
+        skip_in_line(p);
+        if (accept_char(p, '}'))
                 return 0;
         do {
-                skip_blanks(p);
-                int r = parse_pair(p, (Cursor){ table, depth });
+                skip_in_line(p);
+                int r = parse_key_value(p, (TomlTable){ table, depth });
                 if (r < 0)
                         return r;
-                skip_blanks(p);
-        } while (accept(p, ','));
-        return accept(p, '}') ? 0 : fail(p, p->at, "an inline table that is not closed with } on its line");
+                skip_in_line(p);
+        } while (accept_char(p, ','));
+        return accept_char(p, '}')
+                       ? 0
+                       : toml_fail(p, p->at, "an inline table that is not closed with } on its line");
 }
 
-static int parse_value(Parser *p, unsigned depth, json_t **ret) {
+static int parse_value(TomlParser *p, unsigned depth, json_t **ret) {
         int r, c = peek(p);
         if (c == '"' || c == '\'') {
                 _cleanup_(text_done) Text text = {};
@@ -455,16 +454,16 @@ static int parse_value(Parser *p, unsigned depth, json_t **ret) {
         return r;
 }
 
-static int parse_document(Parser *p, json_t *root) {
-        Cursor section = { root, 1 };
+static int parse_document(TomlParser *p, json_t *root) {
+        TomlTable section = { root, 1 };
         int r = check_utf8(p);
         while (r >= 0 && p->at < p->end) {
-                skip_blanks(p);
+                skip_in_line(p);
                 int c = peek(p);
                 if (c == '[')
                         r = parse_header(p, root, &section);
                 else if (c >= 0 && !strchr("#\r\n", c))
-                        r = parse_pair(p, section);
+                        r = parse_key_value(p, section);
                 if (r >= 0)
                         r = line_end(p);
         }
@@ -472,7 +471,7 @@ static int parse_document(Parser *p, json_t *root) {
 }
 
 int toml_parse(const char *text, size_t size, json_t **ret, unsigned *ret_line, const char **ret_why) {
-        Parser p = { .start = text, .at = text, .end = text + size };
+        TomlParser p = { .start = text, .at = text, .end = text + size };
         json_auto_t *root = json_object();
         int r = parse_document(&p, root);
         free(p.known);

@@ -125,7 +125,7 @@ static size_t line_at_offset(const Blob *blob, size_t offset) {
 
 /* libyaml counts one line more at the end of the text; people look for the last one that has something in
  * it. */
-static size_t last_line(const Blob *blob) {
+static size_t last_text_line(const Blob *blob) {
         size_t n = blob->size;
         while (n > 0 && isspace((unsigned char)blob->data[n - 1]))
                 n--;
@@ -140,7 +140,7 @@ static unsigned source_line(const Blob *blob, size_t line) {
 static int syntax_error(const yaml_parser_t *p, const Blob *blob, size_t start, Diag *diag) {
         Position at = blob->at;
         const char *problem = p->problem ?: "unknown problem";
-        size_t last = last_line(blob), line = MIN(p->problem_mark.line, last),
+        size_t last = last_text_line(blob), line = MIN(p->problem_mark.line, last),
                context = MIN(p->context_mark.line, last);
 
         if (p->error == YAML_READER_ERROR)

@@ -2,6 +2,7 @@
  * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file
  * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed that
  * since init wrote it. */
+#include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "doc/assignment.h"
@@ -24,11 +25,6 @@ void kube_access_done(KubeAccess *a) {
         for (size_t i = 0; i < ARRAY_SIZE(all); i++)
                 free(all[i]);
         *a = (KubeAccess){};
-}
-
-static char *copy_text(const json_t *object, const char *key) {
-        const char *text = json_string_value(json_object_get(object, key));
-        return text && *text ? xstrdup(text) : NULL;
 }
 
 /* [{name: NAME, KIND: {…}}] → {…} */
@@ -79,7 +75,7 @@ static bool take_plugin(const json_t *arguments, KubeAccess *a) {
 static int take_authority(const Root *root, const json_t *cluster, const char *path, KubeAccess *a,
                           Diag *diag) {
         const char *data = json_string_value(json_object_get(cluster, "certificate-authority-data"));
-        a->ca_path = copy_text(cluster, "certificate-authority");
+        a->ca_path = json_copy_text(cluster, "certificate-authority");
         int r = -ENOENT;
         if (data)
                 r = base64_decode(data, strlen(data), true, &a->ca, &a->ca_size);
@@ -127,7 +123,7 @@ static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Dia
                 find_named(config, "users", "user", json_string_value(json_object_get(context, "user")));
         if (!take_plugin(json_object_get(json_object_get(user, "exec"), "args"), a))
                 return 0;
-        a->server = copy_text(cluster, "server");
+        a->server = json_copy_text(cluster, "server");
         if (!a->server || !startswith(a->server, "https://"))
                 return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
                                   "%s names no server that begins with https://; look at "

@@ -58,7 +58,7 @@ KubeApi *kube_api_free(KubeApi *a) {
         return NULL;
 }
 
-static size_t take_body(Transfer *t, const char *data, size_t size) {
+static size_t on_body(Transfer *t, const char *data, size_t size) {
         text_add_bytes(&t->reply->body, data, MIN(size, BODY_LIMIT - MIN(t->reply->body.size, BODY_LIMIT)));
         return size;
 }
@@ -70,7 +70,7 @@ static size_t take_data(char *data, size_t one, size_t size, void *user) {
         size *= one;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (t->reply->status != 200)
-                return take_body(t, data, size);
+                return on_body(t, data, size);
         for (size_t left = size; left > 0; ) {
                 end = memchr(data, '\n', left);
                 size_t n = end ? (size_t)(end - data) + 1 : left;
@@ -97,7 +97,7 @@ static bool header_value(const char *line, const char *name, const char **ret) {
         return true;
 }
 
-static size_t take_header(char *data, size_t one, size_t size, void *user) {
+static size_t on_header(char *data, size_t one, size_t size, void *user) {
         Transfer *t = user;
         _cleanup_(freep) char *raw = xstrndup(data, one * size), *line = str_strip(raw);
         const char *value;
@@ -166,7 +166,7 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
         a->curl.setopt(a->easy, CURLOPT_CAINFO_BLOB, &ca);
         a->curl.setopt(a->easy, CURLOPT_CAPATH, NULL);  /* or the system's directory would count as well */
         a->curl.setopt(a->easy, CURLOPT_WRITEFUNCTION, take_data);
-        a->curl.setopt(a->easy, CURLOPT_HEADERFUNCTION, take_header);
+        a->curl.setopt(a->easy, CURLOPT_HEADERFUNCTION, on_header);
         a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
         a->curl.setopt(a->easy, CURLOPT_CLOSESOCKETDATA, a);
         a->curl.setopt(a->easy, CURLOPT_NOPROGRESS, 0L);
@@ -279,7 +279,7 @@ int64_t kube_api_clock(KubeApi *a, uint64_t deadline_usec) {
         a->curl.setopt(easy, CURLOPT_TIMEOUT_MS,
                        milliseconds(MIN(MAX(left, USEC_PER_SEC), 5 * USEC_PER_SEC)));
         a->curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
-        a->curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+        a->curl.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         a->curl.setopt(easy, CURLOPT_HEADERDATA, &t);
         (void)a->curl.perform(easy);
         a->curl.cleanup(easy);

@@ -44,7 +44,7 @@ void join_outcome_done(JoinOutcome *o) {
         *o = (JoinOutcome){};
 }
 
-static void drop_token(Watch *w) {
+static void forget_token(Watch *w) {
         if (w->token)
                 explicit_bzero(w->token, strlen(w->token));
         free(w->token);
@@ -52,7 +52,7 @@ static void drop_token(Watch *w) {
 }
 
 static void watch_done(Watch *w) {
-        drop_token(w);
+        forget_token(w);
         kube_node_done(&w->node);
         kube_api_free(w->api);
         free(w->event_error);
@@ -172,7 +172,7 @@ static int make_token(Watch *w) {
         Diag diag = {};
         if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
                 return 0;
-        drop_token(w);
+        forget_token(w);
         int r = w->identity->token(w->identity->user, &w->token, &diag);
         const Diagnostic *error = diag_first_error(&diag);
         if (r < 0)
@@ -200,11 +200,11 @@ static void judge(Watch *w, const KubeReply *reply) {
         else
                 obstacle(w, cause, text);
         if (reply->status == 401)
-                drop_token(w);          /* the keys behind it may have expired */
+                forget_token(w);        /* the keys behind it may have expired */
 }
 
 /* 0: try again at once, 1: after a pause. */
-static int attempt(Watch *w, unsigned *ret_retry_after) {
+static int watch_once(Watch *w, unsigned *ret_retry_after) {
         KubeReply reply = {};
         if (make_token(w) < 0)
                 return 1;
@@ -237,7 +237,7 @@ static void pause_before(const Watch *w, unsigned failures, unsigned retry_after
 static void try_until(Watch *w) {
         for (unsigned failures = 0;;) {
                 unsigned retry_after = 0;
-                int again = attempt(w, &retry_after);
+                int again = watch_once(w, &retry_after);
                 if (is_reached(w) || stop_signal() || now_usec() >= w->deadline_usec)
                         return;
                 if (again == 0)
@@ -281,7 +281,7 @@ static void add_advice(Watch *w, Text *t) {
                 add_kubelet(w, t);
 }
 
-static void finish(Watch *w, uint64_t begin_usec) {
+static void outcome_finish(Watch *w, uint64_t begin_usec) {
         JoinOutcome *o = w->outcome;
         double seconds = (double)(now_usec() - begin_usec) / USEC_PER_SEC;
         Text t = {};
@@ -321,7 +321,7 @@ void join_wait(const Root *root, const KubeAccess *access, const KubeIdentity *i
                  join_goal_to_string(goal), access->server);
         if (kube_api_new(access, &w.api, &why) >= 0) {
                 try_until(&w);
-                finish(&w, begin_usec);
+                outcome_finish(&w, begin_usec);
         } else {
                 outcome.cause = CAUSE_INTERNAL;
                 outcome.text = xasprintf(

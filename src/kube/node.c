@@ -25,11 +25,6 @@ static int64_t parse_time(const char *text) {
         return end && !*end ? (int64_t)timegm(&tm) : 0;
 }
 
-static char *copy_text(const json_t *object, const char *key) {
-        const char *text = json_get_text(object, key);
-        return *text ? xstrdup(text) : NULL;
-}
-
 static void take_ready(const json_t *conditions, KubeNode *n) {
         const json_t *condition;
         size_t i;
@@ -43,8 +38,8 @@ static void take_ready(const json_t *conditions, KubeNode *n) {
                         return;
                 }
                 n->silent = streq(status, "Unknown");
-                n->reason = copy_text(condition, "reason");
-                n->message = copy_text(condition, "message");
+                n->reason = json_copy_text(condition, "reason");
+                n->message = json_copy_text(condition, "message");
                 return;
         }
 }
@@ -66,7 +61,7 @@ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNod
         const json_t *object = json_object_get(event, "object");
         KubeNode n = {};
         if (streq(type, "ERROR")) {
-                *ret_why = copy_text(object, "message") ?: xstrdup("an error without a message");
+                *ret_why = json_copy_text(object, "message") ?: xstrdup("an error without a message");
                 return -EREMOTEIO;
         }
         if (!json_is_object(object) ||
@@ -80,5 +75,5 @@ int kube_event_parse(const char *line, size_t size, const char *boot_id, KubeNod
 
 char *kube_status_message(const Text *body) {
         _cleanup_(json_decrefp) json_t *status = json_loadb(body->data ?: "", body->size, 0, NULL);
-        return copy_text(status, "message");
+        return json_copy_text(status, "message");
 }
