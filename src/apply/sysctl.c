@@ -5,25 +5,13 @@
 #include "apply/device.h"
 
 #include "base/str.h"
+#include "base/sysctl.h"
 
 #include <errno.h>
 
-#define SYSCTL_DIR  "/proc/sys/"
 #define VALUE_MAX   (64 << 10)
 #define SHOWN_MAX   60          /* characters of a value in a sentence */
 #define BLANKS      " \t\n"
-
-/* sysctl.d(5): where the first separator is a slash, the dots behind it are part of names
- * ("net/ipv4/conf/eth0.5/forwarding"); where it is a dot, the two change places
- * ("net.ipv4.conf.eth0/5.forwarding"). */
-static char *path_of(const char *name) {
-        char *path = xasprintf(SYSCTL_DIR "%s", name);
-        if (name[strcspn(name, "./")] != '.')
-                return path;
-        for (char *p = path + strlen(SYSCTL_DIR); *p; p++)
-                *p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
-        return path;
-}
 
 /* ---- comparing ---- */
 
@@ -157,7 +145,7 @@ static int set(Work *w, const char *path) {
 }
 
 int sysctl_work(Work *w) {
-        _cleanup_(freep) char *path = path_of(w->action->target), *have = NULL;
+        _cleanup_(freep) char *path = sysctl_path(w->action->target), *have = NULL;
         int r = has_value(w, path, &have);
         if (r < 0)
                 return fail_to_set(w, r, path);

@@ -5,6 +5,7 @@
 #include "config/fields.h"
 
 #include "base/str.h"
+#include "base/sysctl.h"
 #include "base/time.h"
 
 #include <arpa/inet.h>
@@ -196,15 +197,11 @@ static bool has_no_equals(const json_t *map, _unused_ const json_t *spec) {
         return true;
 }
 
-/* sysctl.d(5): dots or slashes between the parts; below /proc/sys whatever they say. */
 static bool has_sysctl_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
         json_object_foreach((json_t *)map, name, unused) {
-                size_t n =
-                        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
-                if (n == 0 || name[n] || strstr(name, "..") || strstr(name, "//") || strchr("./", name[0]) ||
-                    strchr("./", name[n - 1]))
+                if (!sysctl_name_is_valid(name))
                         return false;
         }
         return true;

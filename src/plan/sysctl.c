@@ -2,27 +2,19 @@
 /* Kernel settings. Two names of one setting, and values that kubelet would not start with, are refused. */
 #include "plan/devices.h"
 #include "base/str.h"
+#include "base/sysctl.h"
 #include <errno.h>
 
 /* What kubelet wants to find with protectKernelDefaults, which EKS sets (kubernetes/kubernetes
  * pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables). */
 static const struct { const char *path, *value; } tunables[] = {
-        { "vm/overcommit_memory",     "1"        },
-        { "vm/panic_on_oom",          "0"        },
-        { "kernel/panic",             "10"       },
-        { "kernel/panic_on_oops",     "1"        },
-        { "kernel/keys/root_maxkeys", "1000000"  },
-        { "kernel/keys/root_maxbytes", "25000000" },
+        { SYSCTL_DIR "vm/overcommit_memory",      "1"        },
+        { SYSCTL_DIR "vm/panic_on_oom",           "0"        },
+        { SYSCTL_DIR "kernel/panic",              "10"       },
+        { SYSCTL_DIR "kernel/panic_on_oops",      "1"        },
+        { SYSCTL_DIR "kernel/keys/root_maxkeys",  "1000000"  },
+        { SYSCTL_DIR "kernel/keys/root_maxbytes", "25000000" },
 };
-
-/* Below /proc/sys: where the first separator is a dot, dots and slashes change places (sysctl.d(5)). */
-static char *setting_path(const char *name) {
-        char *path = xstrdup(name);
-        size_t first = strcspn(path, "./");
-        for (char *p = path; path[first] && name[first] == '.' && *p; p++)
-                *p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
-        return path;
-}
 
 static bool protects_kernel_defaults(const Config *config) {
         for (char **flag = config->kubelet.flags; flag && *flag; flag++)
@@ -46,7 +38,7 @@ static int check_setting(const Config *config, const Variable *v, const char *pa
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, at,
                                      "is a secret, and what is set here stands in plans and logs: set it by "
                                      "a part of the user data that only root can read");
-        if (startswith(path, "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
+        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
                 return diag_error_at(
                         diag, -EINVAL, CAUSE_INVALID, NULL, at,
                         "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");
@@ -59,7 +51,7 @@ int plan_sysctl(Plan *plan, const Config *config, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < instance->n_sysctl; i++) {
                 const Variable *v = &instance->sysctl[i];
-                _cleanup_(freep) char *path = setting_path(v->name);
+                _cleanup_(freep) char *path = sysctl_path(v->name);
                 int k = check_setting(config, v, path, diag);
                 if (strv_contains(paths, path))
                         k = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, "spec.instance.sysctl",

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The name of a kernel setting → the file that it is (sysctl.d(5)). */
+#include "base/sysctl.h"
+
+#include "base/str.h"
+
+bool sysctl_name_is_valid(const char *name) {
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
+        return n > 0 && !name[n] && !strstr(name, "..") && !strstr(name, "//") && !strchr("./", name[0]) &&
+               !strchr("./", name[n - 1]);
+}
+
+char *sysctl_path(const char *name) {
+        char *path = xasprintf(SYSCTL_DIR "%s", name);
+        if (name[strcspn(name, "./")] != '.')
+                return path;
+        for (char *p = path + strlen(SYSCTL_DIR); *p; p++)
+                *p = *p == '.' ? '/' : *p == '/' ? '.' : *p;
+        return path;
+}
