@@ -6,7 +6,7 @@
 #include "base/macro.h"
 #include <stdio.h>
 
-/* Exit status of the program (contract, section 7). */
+/* Exit status of the program (nodestrap(8), "Exit status and causes"). */
 typedef enum ExitCode {
         EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_USAGE = 2,
         EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
@@ -14,8 +14,8 @@ typedef enum ExitCode {
         EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,
 } ExitCode;
 
-/* One word for each distinct cause: the code a dashboard counts. Words, exit codes and meanings stand in
- * error.c's table. */
+/* One word for each distinct cause: the code a dashboard counts. Words and exit codes stand in error.c's
+ * table; nodestrap(8) tells people what each means and what to do about it. */
 typedef enum Cause {
         CAUSE_NONE,
         CAUSE_INTERNAL,         /* a bug of ours */
@@ -83,9 +83,10 @@ typedef enum Cause {
         _CAUSE_INVALID = -22,
 } Cause;
 
-const char *cause_word(Cause cause);            /* "ESYNTAX" */
+/* "ESYNTAX"; for what is no cause that of CAUSE_INTERNAL */
+const char *cause_word(Cause cause);
+/* EXIT_CONFIG_INVALID */
 ExitCode cause_exit_code(Cause cause);
-const char *cause_meaning(Cause cause);         /* one line for the manual */
 
 /* Where in the input something stands. Zero means not known; the source belongs to somebody else. */
 typedef struct Position { const char *source; unsigned part, line; } Position;
@@ -100,7 +101,7 @@ typedef struct Diagnostic {
 } Diagnostic;
 
 typedef struct Diag { Diagnostic *items; size_t n; } Diag;
-void diag_done(Diag *d);
+void diag_done(Diag *d);                /* frees what is in it; it is empty then */
 
 /* Adds an error and returns r, a negative errno, so that a failure is one statement. */
 int diag_error(Diag *d, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
@@ -116,6 +117,7 @@ void diag_move(Diag *to, Diag *from);
 
 /* The first error: the root cause. NULL when there is none. */
 const Diagnostic *diag_first_error(const Diag *d);
+/* How many warnings there are, or how many errors. */
 size_t diag_count(const Diag *d, bool warnings);
 /* "user-data, part 2, line 14: spec.cluster.cidr: text" as one line; the caller frees it. */
 _malloc_ char *diagnostic_format(const Diagnostic *item);

@@ -5,15 +5,15 @@
 #include "base/macro.h"
 #include <syslog.h>
 
-/* does stderr lead there, so that "<N>" in front of a line is its priority? */
+/* Does stderr lead to the journal, so that "<N>" in front of a line is its priority? */
 bool log_to_journal(void);
-void log_set_level(int level);                  /* LOG_DEBUG … LOG_ERR; the default is LOG_INFO */
+/* LOG_DEBUG … LOG_ERR: what is less urgent is left out. The default is LOG_INFO. */
+void log_set_level(int level);
 void log_line(int level, const char *format, ...) _printf_(2, 3);
 /* Logs with strerror(-r) behind ": " and returns r. */
 int log_line_errno(int level, int r, const char *format, ...) _printf_(3, 4);
 
-#define log_debug(...)          log_line(LOG_DEBUG, __VA_ARGS__)
-#define log_info(...)           log_line(LOG_INFO, __VA_ARGS__)
-#define log_warning(...)        log_line(LOG_WARNING, __VA_ARGS__)
-#define log_error(...)          log_line(LOG_ERR, __VA_ARGS__)
-#define log_error_errno(r, ...) log_line_errno(LOG_ERR, r, __VA_ARGS__)
+#define log_debug(...)   log_line(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)    log_line(LOG_INFO, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
+#define log_error(...)   log_line(LOG_ERR, __VA_ARGS__)

@@ -69,7 +69,6 @@ typedef struct Path { const struct Path *up; const char *key; size_t index; } Pa
 _malloc_ char *path_format(const Path *path);                   /* "spec.kubelet.flags[1]" */
 /* Text that is no secret, for a message: in quotes, escaped, cut at 40 characters. */
 _malloc_ char *text_quote(const char *text, size_t size);
-const char *json_type_name(const json_t *value);                /* "a map" */
 
 /* Path → position of what stands there now, and the paths below which something could not be decoded. */
 typedef struct Origins { json_t *lines; Position *positions; size_t n; json_t *failed; } Origins;

@@ -32,14 +32,6 @@ char *text_quote(const char *text, size_t size) {
         return text_take(&t);
 }
 
-const char *json_type_name(const json_t *value) {
-        static const char *const names[] = {
-                [JSON_OBJECT] = "a map", [JSON_ARRAY] = "a list", [JSON_STRING] = "text", [JSON_INTEGER] = "a whole number",
-                [JSON_REAL] = "a number", [JSON_TRUE] = "a boolean", [JSON_FALSE] = "a boolean", [JSON_NULL] = "null",
-        };
-        return names[json_typeof(value)];
-}
-
 void origins_done(Origins *o) {
         json_decref(o->lines);
         json_decref(o->failed);

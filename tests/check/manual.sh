@@ -7,8 +7,8 @@ try() { local name=$1 output; shift; count=$((count + 1))
 
 # "WORD STATUS" of every cause: in error.c's table with the numbers of error.h, and in the manual's table
 causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(substr($0, RSTART, RLENGTH), a, " = "); code[a[1]] = a[2]; $0 = substr($0, RSTART + RLENGTH) } next }
-        match($0, /\{ "[A-Z]+", *EXIT_[A-Z_]+/) { split(substr($0, RSTART, RLENGTH), a, /[",{ ]+/); print a[2], code[a[3]] }' "$top/src/base/error.h" "$top/src/base/error.c" | sort; }
-manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z]+\|/ { print $2, $1 }' "$manual" | sort; }
+        match($0, /\{ "[A-Z0-9]+", *EXIT_[A-Z_]+/) { split(substr($0, RSTART, RLENGTH), a, /[",{ ]+/); print a[2], code[a[3]] }' "$top/src/base/error.h" "$top/src/base/error.c" | sort; }
+manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z0-9]+\|/ { print $2, $1 }' "$manual" | sort; }
 flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cli/options.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
 commands_in() { local c; for c in init plan config status check dump schema token wait; do grep -qw "$c" "$1" || { echo "lacks $c"; return 1; }; done; }

@@ -118,7 +118,7 @@ TEST(what_others_wrote_cannot_forge_a_line) {
 
 TEST(every_cause_has_its_own_word_and_an_exit_code) {
         for (int c = 0; c < _CAUSE_MAX; c++) {
-                ASSERT_TRUE(cause_word((Cause)c) && cause_meaning((Cause)c)[0]);
+                ASSERT_TRUE(cause_word((Cause)c));
                 ASSERT_TRUE(c == CAUSE_NONE || cause_exit_code((Cause)c) != EXIT_DONE);
                 for (int b = 0; b < c; b++)
                         ASSERT_TRUE(!streq(cause_word((Cause)b), cause_word((Cause)c)));
