@@ -23,7 +23,11 @@ char *usec_text(int64_t usec) {
 
 int parse_timespan(const char *s, uint64_t *ret_usec) {
         static const struct { const char *unit; uint64_t usec; } units[] = {
-                { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC }, { "", USEC_PER_SEC },
+                { "ms", USEC_PER_MSEC },
+                { "s",  USEC_PER_SEC },
+                { "m",  60 * USEC_PER_SEC },
+                { "h",  3600 * USEC_PER_SEC },
+                { "",   USEC_PER_SEC },
         };
         uint64_t total = 0;
 

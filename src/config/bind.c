@@ -73,7 +73,10 @@ int bind_authority(_unused_ const Field *f, const json_t *value, void *into) {
 int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *into) {
         LocalStorage *s = into;
         const struct { const char *name; bool *flag; } mounts[] = {
-                { "Containerd", &s->no_containerd }, { "PodLogs", &s->no_pod_logs }, { "SOCI", &s->no_soci }, { "Kubelet", &s->no_kubelet },
+                { "Containerd", &s->no_containerd },
+                { "PodLogs",    &s->no_pod_logs },
+                { "SOCI",       &s->no_soci },
+                { "Kubelet",    &s->no_kubelet },
         };
         json_t *item;
         size_t i;

@@ -9,7 +9,9 @@
 
 /* A small, a middling and a large instance type: m5.large, m5.4xlarge, p5.48xlarge. */
 static const struct { int64_t enis, addresses, cpus, memory_mib; } samples[] = {
-        { 3, 10, 2, 8192 }, { 8, 30, 16, 65536 }, { 2, 50, 192, 2097152 },
+        { .enis = 3, .addresses = 10, .cpus = 2, .memory_mib = 8192 },
+        { .enis = 8, .addresses = 30, .cpus = 16, .memory_mib = 65536 },
+        { .enis = 2, .addresses = 50, .cpus = 192, .memory_mib = 2097152 },
 };
 
 int config_check_expression(const Config *config, Diag *diag) {
@@ -20,9 +22,12 @@ int config_check_expression(const Config *config, Diag *diag) {
                 return 0;
         for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
                 const ExprVariable variables[] = {
-                        { "default_enis", samples[i].enis }, { "ips_per_eni", samples[i].addresses },
-                        { "max_pods", samples[i].enis * (samples[i].addresses - 1) + 2 }, { "vcpus", samples[i].cpus },
-                        { "memory_mib", samples[i].memory_mib }, { "physical_memory_mib", samples[i].memory_mib },
+                        { "default_enis", samples[i].enis },
+                        { "ips_per_eni", samples[i].addresses },
+                        { "max_pods", samples[i].enis * (samples[i].addresses - 1) + 2 },
+                        { "vcpus", samples[i].cpus },
+                        { "memory_mib", samples[i].memory_mib },
+                        { "physical_memory_mib", samples[i].memory_mib },
                 };
                 int64_t value = 0;
                 free(why);

@@ -18,8 +18,9 @@ static json_t *schema_properties(const Field *fields) {
 
 static json_t *schema_types(const Field *f) {
         static const char *const names[_FIELD_TYPE_MAX] = {
-                [FIELD_MAP] = "object", [FIELD_DICT] = "object", [FIELD_FREE] = "object", [FIELD_LIST] = "array",
-                [FIELD_STRING] = "string", [FIELD_ENUM] = "string", [FIELD_BOOL] = "boolean", [FIELD_INTEGER] = "integer",
+                [FIELD_MAP] = "object",    [FIELD_DICT] = "object", [FIELD_FREE] = "object",
+                [FIELD_STRING] = "string", [FIELD_ENUM] = "string", [FIELD_LIST] = "array",
+                [FIELD_BOOL] = "boolean",  [FIELD_INTEGER] = "integer",
         };
         json_t *types = json_array();
 

@@ -332,50 +332,57 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
 
 /* ---- the table ---- */
 
+#define UNARY(op, from, to, function)                                                                         \
+        { .name = op, .n = 1, .args = { from }, .result = to, .call = function, .form = EXPR_AS_FUNCTION }
+#define BINARY(op, left, right, to, function)                                                                 \
+        { .name = op, .n = 2, .args = { left, right }, .result = to, .call = function,                        \
+          .form = EXPR_AS_FUNCTION }
+#define METHOD(op, on, with, to, function)                                                                    \
+        { .name = op, .n = 2, .args = { on, with }, .result = to, .call = function, .form = EXPR_AS_METHOD }
 #define ARITHMETIC(op)                                                                                        \
-        { op, 2, { EXPR_INT, EXPR_INT }, EXPR_INT, math_int, EXPR_AS_FUNCTION },                              \
-        { op, 2, { EXPR_UINT, EXPR_UINT }, EXPR_UINT, math_uint, EXPR_AS_FUNCTION }
+        BINARY(op, EXPR_INT, EXPR_INT, EXPR_INT, math_int),                                                   \
+        BINARY(op, EXPR_UINT, EXPR_UINT, EXPR_UINT, math_uint)
 #define ORDER(op)                                                                                             \
-        { op, 2, { EXPR_NUMBER, EXPR_NUMBER }, EXPR_BOOL, order_numbers, EXPR_AS_FUNCTION },                  \
-        { op, 2, { EXPR_BOOL, EXPR_BOOL }, EXPR_BOOL, order_bools, EXPR_AS_FUNCTION },                        \
-        { op, 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, order_strings, EXPR_AS_FUNCTION }
-#define CONVERSION(name, from, to, function) { name, 1, { from }, to, function, EXPR_AS_FUNCTION }
+        BINARY(op, EXPR_NUMBER, EXPR_NUMBER, EXPR_BOOL, order_numbers),                                       \
+        BINARY(op, EXPR_BOOL, EXPR_BOOL, EXPR_BOOL, order_bools),                                             \
+        BINARY(op, EXPR_STRING, EXPR_STRING, EXPR_BOOL, order_strings)
 
 static const ExprOverload overloads[] = {
         ARITHMETIC("+"), ARITHMETIC("-"), ARITHMETIC("*"), ARITHMETIC("/"), ARITHMETIC("%"),
-        { "+", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
-        { "-", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
-        { "*", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
-        { "/", 2, { EXPR_DOUBLE, EXPR_DOUBLE }, EXPR_DOUBLE, math_double, EXPR_AS_FUNCTION },
-        { "+", 2, { EXPR_STRING, EXPR_STRING }, EXPR_STRING, concat_strings, EXPR_AS_FUNCTION },
-        { "+", 2, { EXPR_LIST, EXPR_LIST }, EXPR_LIST, concat_lists, EXPR_AS_FUNCTION },
-        { "-", 1, { EXPR_INT }, EXPR_INT, negate_int, EXPR_AS_FUNCTION },
-        { "-", 1, { EXPR_DOUBLE }, EXPR_DOUBLE, negate_double, EXPR_AS_FUNCTION },
-        { "!", 1, { EXPR_BOOL }, EXPR_BOOL, negate_bool, EXPR_AS_FUNCTION },
+        BINARY("+", EXPR_DOUBLE, EXPR_DOUBLE, EXPR_DOUBLE, math_double),
+        BINARY("-", EXPR_DOUBLE, EXPR_DOUBLE, EXPR_DOUBLE, math_double),
+        BINARY("*", EXPR_DOUBLE, EXPR_DOUBLE, EXPR_DOUBLE, math_double),
+        BINARY("/", EXPR_DOUBLE, EXPR_DOUBLE, EXPR_DOUBLE, math_double),
+        BINARY("+", EXPR_STRING, EXPR_STRING, EXPR_STRING, concat_strings),
+        BINARY("+", EXPR_LIST, EXPR_LIST, EXPR_LIST, concat_lists),
+        UNARY("-", EXPR_INT, EXPR_INT, negate_int),
+        UNARY("-", EXPR_DOUBLE, EXPR_DOUBLE, negate_double),
+        UNARY("!", EXPR_BOOL, EXPR_BOOL, negate_bool),
         ORDER("<"), ORDER("<="), ORDER(">"), ORDER(">="),
-        { "==", 2, { EXPR_ANY, EXPR_ANY }, EXPR_BOOL, compare_equal, EXPR_AS_FUNCTION },
-        { "!=", 2, { EXPR_ANY, EXPR_ANY }, EXPR_BOOL, compare_equal, EXPR_AS_FUNCTION },
-        { "in", 2, { EXPR_ANY, EXPR_LIST }, EXPR_BOOL, in_list, EXPR_AS_FUNCTION },
-        { "[]", 2, { EXPR_LIST, EXPR_INT }, EXPR_ANY, index_list, EXPR_AS_FUNCTION },
-        { "size", 1, { EXPR_STRING | EXPR_LIST }, EXPR_INT, size_of, EXPR_AS_BOTH },
-        { "startsWith", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
-        { "endsWith", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
-        { "contains", 2, { EXPR_STRING, EXPR_STRING }, EXPR_BOOL, has_part, EXPR_AS_METHOD },
-        CONVERSION("int", EXPR_INT, EXPR_INT, convert_same),
-        CONVERSION("int", EXPR_UINT | EXPR_DOUBLE, EXPR_INT, number_to_int),
-        CONVERSION("int", EXPR_STRING, EXPR_INT, string_to_integer),
-        CONVERSION("uint", EXPR_UINT, EXPR_UINT, convert_same),
-        CONVERSION("uint", EXPR_INT | EXPR_DOUBLE, EXPR_UINT, number_to_uint),
-        CONVERSION("uint", EXPR_STRING, EXPR_UINT, string_to_integer),
-        CONVERSION("double", EXPR_DOUBLE, EXPR_DOUBLE, convert_same),
-        CONVERSION("double", EXPR_INT | EXPR_UINT, EXPR_DOUBLE, number_to_double),
-        CONVERSION("double", EXPR_STRING, EXPR_DOUBLE, string_to_double),
-        CONVERSION("string", EXPR_STRING, EXPR_STRING, convert_same),
-        CONVERSION("string", EXPR_NUMBER | EXPR_BOOL, EXPR_STRING, scalar_to_string),
-        CONVERSION("bool", EXPR_BOOL, EXPR_BOOL, convert_same),
-        CONVERSION("bool", EXPR_STRING, EXPR_BOOL, string_to_bool),
-        CONVERSION("dyn", EXPR_ANY, EXPR_ANY, convert_same),
-        CONVERSION("type", EXPR_ANY, EXPR_TYPE, convert_type),
+        BINARY("==", EXPR_ANY, EXPR_ANY, EXPR_BOOL, compare_equal),
+        BINARY("!=", EXPR_ANY, EXPR_ANY, EXPR_BOOL, compare_equal),
+        BINARY("in", EXPR_ANY, EXPR_LIST, EXPR_BOOL, in_list),
+        BINARY("[]", EXPR_LIST, EXPR_INT, EXPR_ANY, index_list),
+        { .name = "size", .n = 1, .args = { EXPR_STRING | EXPR_LIST }, .result = EXPR_INT, .call = size_of,
+          .form = EXPR_AS_BOTH },
+        METHOD("startsWith", EXPR_STRING, EXPR_STRING, EXPR_BOOL, has_part),
+        METHOD("endsWith", EXPR_STRING, EXPR_STRING, EXPR_BOOL, has_part),
+        METHOD("contains", EXPR_STRING, EXPR_STRING, EXPR_BOOL, has_part),
+        UNARY("int", EXPR_INT, EXPR_INT, convert_same),
+        UNARY("int", EXPR_UINT | EXPR_DOUBLE, EXPR_INT, number_to_int),
+        UNARY("int", EXPR_STRING, EXPR_INT, string_to_integer),
+        UNARY("uint", EXPR_UINT, EXPR_UINT, convert_same),
+        UNARY("uint", EXPR_INT | EXPR_DOUBLE, EXPR_UINT, number_to_uint),
+        UNARY("uint", EXPR_STRING, EXPR_UINT, string_to_integer),
+        UNARY("double", EXPR_DOUBLE, EXPR_DOUBLE, convert_same),
+        UNARY("double", EXPR_INT | EXPR_UINT, EXPR_DOUBLE, number_to_double),
+        UNARY("double", EXPR_STRING, EXPR_DOUBLE, string_to_double),
+        UNARY("string", EXPR_STRING, EXPR_STRING, convert_same),
+        UNARY("string", EXPR_NUMBER | EXPR_BOOL, EXPR_STRING, scalar_to_string),
+        UNARY("bool", EXPR_BOOL, EXPR_BOOL, convert_same),
+        UNARY("bool", EXPR_STRING, EXPR_BOOL, string_to_bool),
+        UNARY("dyn", EXPR_ANY, EXPR_ANY, convert_same),
+        UNARY("type", EXPR_ANY, EXPR_TYPE, convert_type),
         {},
 };
 

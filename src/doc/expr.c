@@ -324,7 +324,8 @@ static int parse_binary(ExprParser *p, unsigned lowest, Expr **ret) {
                 { "||", 1, EXPR_OR }, { "&&", 2, EXPR_AND },
                 { "<", 3, EXPR_CALL }, { "<=", 3, EXPR_CALL }, { ">", 3, EXPR_CALL }, { ">=", 3, EXPR_CALL },
                 { "==", 3, EXPR_CALL }, { "!=", 3, EXPR_CALL }, { "in", 3, EXPR_CALL },
-                { "+", 4, EXPR_CALL }, { "-", 4, EXPR_CALL }, { "*", 5, EXPR_CALL }, { "/", 5, EXPR_CALL }, { "%", 5, EXPR_CALL },
+                { "+", 4, EXPR_CALL }, { "-", 4, EXPR_CALL },
+                { "*", 5, EXPR_CALL }, { "/", 5, EXPR_CALL }, { "%", 5, EXPR_CALL },
         };
         Expr *left, *right;
         int r = parse_unary(p, &left);

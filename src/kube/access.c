@@ -176,8 +176,8 @@ static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
                                   given ? KUBELET_ENVIRONMENT " names this node (" OVERRIDE ") with characters that "
                                                       "no name of a Node can have: correct it"
-                                        : "this machine's host name cannot be the name of a Node; " KUBELET_ENVIRONMENT
-                                          " should name it (" OVERRIDE "): run nodestrap init");
+                                        : "this machine's host name cannot be the name of a Node; "
+                                          KUBELET_ENVIRONMENT " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;
 }
