@@ -106,7 +106,9 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         if (fd < 0)
                 return fd;
         r = fstatvfs(fd, &fs) < 0 ? -errno : 0;
-        if (r == 0 && names && (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize >= from)
+        if (r == 0)
+                d->used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+        if (r == 0 && names && d->used >= from)
                 r = count_bytes(fd, &d->bytes);
         close(fd);
         return r;

@@ -66,6 +66,7 @@ typedef struct Directory {
         uint64_t bytes;                 /* below it, on its own file system; 0 where that
                                          * whole file system holds less than the smallest
                                          * instance store, so that nobody needed to count */
+        uint64_t used;                  /* by all that lies on its file system: no more can lie below it */
 } Directory;
 /* A unit in /etc/systemd/system that mounts something at each boot. */
 typedef struct MountUnit {

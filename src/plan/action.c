@@ -11,6 +11,10 @@
 #include <stdio.h>
 
 
+#define MOVE_SEC       600
+#define MOVE_RATE      (10ULL << 20)    /* bytes a second, see move_more_usec() */
+#define MOVE_MORE_MAX  ((4 * 3600 - MOVE_SEC) * USEC_PER_SEC)
+
 DEFINE_STRING_TABLE(phase, Phase, "config", "run")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 
@@ -153,8 +157,16 @@ static void put_moves(json_t *into, const Action *a) {
         json_object_set_new(into, "moves", moves);
 }
 
+/* Bytes of an image are fetched from its snapshot when they are first read, at a rate that AWS calls
+ * unpredictable (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html); a volume that is
+ * there reads 125 MiB/s and more. A move that stands still is given up after some hours, whatever its size. */
+static uint64_t move_more_usec(const Action *a) {
+        return MIN(a->storage.bytes / MOVE_RATE * USEC_PER_SEC, MOVE_MORE_MAX);
+}
+
 static const Family storage = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_storage };
-static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_moves };
+static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, .put = put_moves,
+                               .more_usec = move_more_usec };
 /* What must stand still or be there again because of such a step. */
 static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .put = put_storage };
 static const Family image = { .done = storage_done, .put = put_common };
@@ -287,7 +299,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_CREATE_RAID]      = { "create-raid",    &storage,     60 },
         [ACTION_MAKE_FILESYSTEM]  = { "make-filesystem",&storage,    120 },
         [ACTION_MOUNT]            = { "mount",          &storage,     60 },
-        [ACTION_MOVE_FILES]       = { "move-files",     &moving,     600 },
+        [ACTION_MOVE_FILES]       = { "move-files",     &moving,     MOVE_SEC },
         [ACTION_BIND]             = { "bind",           &storage,     10 },
         [ACTION_IMPORT_IMAGE]     = { "import-image",   &image,       90 },
         [ACTION_MASK_UNIT]        = { "mask-unit",      &manager,     90 },

@@ -146,6 +146,7 @@ typedef struct Action {
                                                  * expected; NULL: not known, as in STEP_UNKNOWN */
                         char *source;           /* bind: directory on the disks */
                         Move *moves; size_t n_moves;
+                        uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
                 struct {
                         uint64_t size, count;   /* size: bytes of one page */
@@ -177,7 +178,7 @@ typedef enum ActionKind {
 _nonnull_ bool action_is(const Action *a, ActionKind kind);
 /* The deadline that every action of this type begins with. */
 uint64_t action_type_deadline(ActionType type);
-/* What is added to it for what this action has to do; 0 for most. The plan's id does not depend on it. */
+/* What this action needs beyond that for what it has to do on this boot; 0 for most. */
 _nonnull_ uint64_t action_more_usec(const Action *a);
 /* For a machine that reads the plan, without what is in a secret file; a new reference. */
 _nonnull_ json_t *action_to_json(const Action *a);

@@ -283,6 +283,9 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         if (r < 0)
                 return r;
         plan_name(plan);
+        /* Behind the name: on the next boot there is something else to move, and the plan is the same. */
+        for (size_t i = 0; i < plan->n; i++)
+                plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
         *ret = TAKE_PTR(plan);
         return 0;
 }

@@ -361,7 +361,7 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
                       char *const *stops) {
         Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, place, "");
         bool full = false;
-        uint64_t bytes = 0;
+        uint64_t bytes = 0, uncounted = 0;
         a->storage.state = s->seen->looked ? STEP_KEEP : STEP_UNKNOWN;
         a->storage.moves = xcalloc(n + 1, sizeof(Move));
         for (size_t i = 0; i < n; i++) {
@@ -374,9 +374,12 @@ static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *
                         (Move){ xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
                 full = full || (d && !d->empty);
                 bytes += d ? d->bytes : 0;
+                if (d && !d->empty && d->bytes == 0)    /* most often all of them are on one file system */
+                        uncounted = MAX(uncounted, d->used);
         }
         for (; *stops; stops++)
                 action_after(a, *stops);
+        a->storage.bytes = bytes + uncounted;
         free(a->why);
         a->why = why_moved(a->storage.state, bytes, full);
         if (a->storage.state != STEP_MAKE)

@@ -583,6 +583,7 @@ TEST(bytes_are_counted_where_they_might_not_fit) {
                 run_write(&r, size, "18014398509481984\n");
         }
         ASSERT_EQ(directory(run_ok(&r), "/var/lib/containerd")->bytes, 0);
+        ASSERT_TRUE(directory(&r.host->storage, "/var/lib/containerd")->used >= bytes);
 }
 
 TEST(bytes_of_other_file_systems_do_not_count) {

@@ -881,6 +881,27 @@ TEST(what_does_not_fit_is_refused) {
         }
 }
 
+/* Baked images on a volume that is fetched from its snapshot as it is read. The id is that of the next boot, too, when less has to move. */
+TEST(the_time_to_move_follows_the_bytes) {
+        static const struct { uint64_t kubelet, containerd, used; uint64_t seconds; } cases[] = {
+                { 0, 0, 0, 600 },                                       { 0, 10 << 20, 0, 601 },
+                { 10ULL << 30, 40ULL << 30, 60ULL << 30, 600 + 5120 },  { 0, 1ULL << 40, 0, 4 * 3600 },
+                { 0, 0, 30ULL << 30, 600 + 3072 },      /* one file system, of which nobody counted what lies where */
+        };
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
+        _cleanup_(freep) char *id = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Directory *kubelet = directory(m, "/var/lib/kubelet"), *containerd = directory(m, "/var/lib/containerd");
+                kubelet->bytes = cases[i].kubelet;
+                containerd->bytes = cases[i].containerd;
+                kubelet->used = containerd->used = cases[i].used;
+                ASSERT_PLANNED(m);
+                ASSERT_EQ(planned(m, "move-files:/mnt/k8s-disks/0")->deadline_usec, cases[i].seconds * USEC_PER_SEC);
+                id = id ?: xstrdup(m->s.plan->id);
+                ASSERT_STREQ(m->s.plan->id, id);
+        }
+}
+
 TEST(programs_are_there_before_anything_begins) {
         static const struct { StorageStrategy strategy; Filesystem filesystem; const char *disks, *array, *lacks; bool needed; } cases[] = {
                 { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mdadm", true },           { STORAGE_RAID0, FILESYSTEM_XFS, "bb", NULL, "mkfs.xfs", true },
