@@ -46,6 +46,9 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"
 }
 tree_helpers() { cp "${HELPERS:-$top/build/tests/helpers}"/*-tool "$tree/vmtest/"; }       # built by make test-programs
+tree_containerd_version() {             # of bookworm, as an EKS image says it: asking the program can take longer than it may here
+        mkdir -p "$tree/etc/eks"; echo 1.6.20 >"$tree/etc/eks/containerd-version.txt"
+}
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
 tree_stores_if_any() {                  # the run phase says that the disks are ready, though there are none
         mkdir -p "$tree/etc/eks/nodeadm.d"

@@ -4,7 +4,7 @@
 # imds: imds-m5
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 100, numaNode: 0}, {size: 2Mi, count: 50, numaNode: 1}]}}}
 # kernel: init_on_alloc=0
-# tree: enabled counting_kubelet
+# tree: enabled counting_kubelet containerd_version
 # console: NODESTRAP verdict=ok
 # Huge pages of a NodeConfig, from power-on on a machine with two NUMA nodes of 3 GiB: kubelet, which counts them once, starts when they are
 # there; and where the kernel cannot give them all, the configuration decides whether it starts.
