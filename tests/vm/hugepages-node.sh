@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -d 0 -n 2 -m 6G -t 600
+# run: vmboot.sh -d 0 -n 2 -m 6G -t 900
 # imds: imds-m5
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 100, numaNode: 0}, {size: 2Mi, count: 50, numaNode: 1}]}}}
 # kernel: init_on_alloc=0

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -d 0 -n 2 -m 7G -t 600
+# run: vmboot.sh -d 0 -n 2 -m 7G -t 900
 # kernel: init_on_alloc=0 nokaslr
 # tree: apply_tool
 # reserve-pages on a kernel with two NUMA nodes of 3.5 GiB each: what is read back, what does not fit, and in which order it does.
@@ -21,7 +21,7 @@ N=/sys/devices/system/node/node A=/sys/kernel/mm/hugepages
 # pages SIZE_KB: on node 0, on node 1, in all
 pages() { echo "$(cat "${N}0/hugepages/hugepages-$1kB/nr_hugepages") $(cat "${N}1/hugepages/hugepages-$1kB/nr_hugepages") $(cat $A/hugepages-"$1"kB/nr_hugepages)"; }
 more() { awk -v want="$1" -v have="$2" 'BEGIN { exit !(have > want) }'; }
-on_node() { echo "reserve-pages $1 size=$1 count=$3 node=$2 deadline=60s $4"; }
+on_node() { echo "reserve-pages $1 size=$1 count=$3 node=$2 deadline=180s $4"; }
 off() { echo "reserve-pages 1Gi size=1Gi count=0"; echo "reserve-pages 2Mi size=2Mi count=0 after=reserve-pages:1Gi"; }
 
 try "(two nodes, no pages)" is "$(echo "${N}"[0-9]) $(pages 2048) $(pages 1048576)" "${N}0 ${N}1 0 0 0 0 0 0"
@@ -32,7 +32,7 @@ try "they are on that node alone" is "$(pages 2048)" "0 100 100"
 try "a second time nothing is done" applies 0 "^unchanged reserve-pages:2Mi" < <(on_node 2Mi 1 100)
 try "of the other node" applies 0 "^done reserve-pages:2Mi" < <(on_node 2Mi 0 30)
 try "the first keeps its own" is "$(pages 2048)" "30 100 130"
-try "over all nodes the kernel spreads them" applies 0 '"got": 200, "node": null' < <(echo "reserve-pages 2Mi size=2Mi count=200")
+try "over all nodes the kernel spreads them" applies 0 '"got": 200, "node": null' < <(echo "reserve-pages 2Mi size=2Mi count=200 deadline=180s")
 try "and all are there" is "$(pages 2048 | cut -d' ' -f3)" 200
 try "what the operator has wins where that is asked for" applies 0 "^unchanged reserve-pages:2Mi" '"got": 200.* "requested": 7,' < <(echo "reserve-pages 2Mi size=2Mi count=7 if-none=yes")
 try "it is left" is "$(pages 2048 | cut -d' ' -f3)" 200
@@ -84,7 +84,7 @@ off | /opt/apply-tool >/dev/null 2>&1
 try "where that is enough, it is a warning" applies 0 "^(done|unchanged) reserve-pages:1Gi" "^warning hugepages-short: NUMA node 1 has [0-3] of 4 huge pages of 1Gi" \
         '"requested": 4' < <(on_node 1Gi 1 4 lenient=yes)
 try "over all nodes it tells what each has" applies 31 "^failed reserve-pages:1Gi: this machine has [0-6] of 8 huge pages of 1Gi \(node0: [0-3], node1: [0-3]\) after [2-8] tries" \
-        "hugepagesz=1G hugepages=8 on the image" < <(echo "reserve-pages 1Gi size=1Gi count=8")
+        "hugepagesz=1G hugepages=8 on the image" < <(echo "reserve-pages 1Gi size=1Gi count=8 deadline=180s")
 off | /opt/apply-tool >/dev/null 2>&1
 try "a size that this kernel has not" applies 31 "^failed reserve-pages:16Mi: this kernel has no huge pages of 16Mi; it has those of 1Gi, 2Mi" < <(on_node 16Mi 0 1)
 try "a node that is not there" applies 31 "^failed reserve-pages:2Mi: there is no NUMA node 2 on this machine; those of spec.instance.hugePages can be 0, 1" < <(on_node 2Mi 2 1)
