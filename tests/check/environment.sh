@@ -2,15 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
 # that the real systemd reads system.conf, a drop-in, an EnvironmentFile= and $NODEADM_KUBELET_ARGS, and two services write down what they got.
-# Needs root and nsboot.sh (a systemd-nspawn boot of a Debian image) in NODESTRAP_TEST_TOOLS or tests/tools; SUITES: bookworm, trixie.
 here=$(dirname "$(readlink -f "$0")")
-tool=$(dirname "$NODESTRAP")/tests/helpers/plan-tool
-boot=${NODESTRAP_TEST_TOOLS:-$here/../tools}/nsboot.sh
-cache=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}
-skip_all() { echo "1..1"; echo "ok 1 - environment # SKIP $1"; exit 0; }
-[ "$(id -u)" = 0 ] || skip_all "not root"
-[ -x "$boot" ] || skip_all "no nsboot.sh"
-command -v systemd-nspawn >/dev/null || skip_all "no systemd-nspawn"
+tool=${HELPERS:-build/tests/helpers}/plan-tool
+boot=$here/../tools/nsboot.sh
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
 python3 - "$tmp" <<'PY'
@@ -40,14 +34,10 @@ printf '[Service]\nType=oneshot\nEnvironmentFile=/etc/eks/kubelet/environment\nE
 printf '#!/bin/bash\nsystemctl start other.service kubelet.service\n' >"$tmp/run.sh"
 chmod 755 "$tmp/run.sh"
 
-suites=() n=0 bad=0
+n=0 bad=0
 for suite in bookworm trixie; do
-        for image in "$cache/image-$suite"-*/rootfs; do [ ! -d "$image" ] || { suites+=("$suite"); break; }; done
-done
-[ "${#suites[@]}" -gt 0 ] || skip_all "no image below $cache"
-for suite in "${suites[@]}"; do
         "$boot" -S "$suite" -d 0 -p "$tree" -o "$tmp/$suite" "$tmp/run.sh" >"$tmp/log" 2>&1; rc=$?
-        if [ $rc = 77 ] || [ $rc = 99 ]; then
+        if [ $rc = 77 ]; then
                 n=$((n + 1)); echo "ok $n - systemd of $suite # SKIP $(sed -n 's/.*skip: //p' "$tmp/log" | tail -1)"
                 continue
         fi

@@ -19,9 +19,7 @@ install -D -t "$tree/usr/bin" "$here"/{nv-fabricmanager,nvidia-fabricmanager-sta
 install -D -t "$tree/usr/sbin" "$here"/{modprobe,ibstat}
 install -D -t "$tree/opt/nvidia/nvlsm/sbin" "$here/nvlsm"
 install -m 644 -t "$tree/usr/lib/fakes" "$here"/{lib.sh,gpus.py}; install -t "$tree/usr/lib/fakes" "$here/machine"
-library=${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1
-[ -e "$library" ] || make -s -C "$here/../.." build/tests/fakes/libnvidia-ml.so.1 >&2
-install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "$library"
+install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1"
 install -m 644 -t "$U" "$here"/units/*.service
 printf 'DAEMONIZE=1\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 printf 'daemon false\n' | install -D -m 644 /dev/stdin "$tree/usr/share/nvidia/nvlsm/nvlsm.conf"

@@ -131,11 +131,13 @@ mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
 key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE-$key
 exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
-        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE here yet (make check-vm makes it)"
+        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE here yet (make images makes it)"
         say "making the $SUITE image in $CACHE"; mkdir "$W/image"
         ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { rc=$?; tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no image"; exit 99; }
         mv "$W/image" "$CACHE"; say "made in $(elapsed $T) s"
-        find "$BASE" -maxdepth 1 -name 'image-*.lock' -mtime +7 | while read -r f; do rm -rf "${f%.lock}" "$f"; done    # unused for a week
+        find "$BASE" -maxdepth 1 -name 'image-*.lock' -mtime +7 | while read -r f; do    # unused for a week; the lock stays, someone may wait for it
+                (flock -n 8 && rm -rf "${f%.lock}") 8>>"$f"
+        done
 fi
 touch "$CACHE.lock"
 [ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
