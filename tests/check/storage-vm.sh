@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Real disks in the everyday suite: a virtual machine with three of them, where its image is there already (making it takes a minute).
-here=$(dirname "$(realpath "$0")")
-[ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] || export NODESTRAP_TEST_NO_BUILD=1
-exec "$here/../run/boot.sh" "$here/../vm/storage-short.sh"
+# run: vmboot.sh -s -d 3 -e -t 600
+# tree: storage storage_stubs
+# Real disks in the everyday suite: RAID0 over three of them, first boot, second run, reboot. What else can lie on them: tests/vm.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+exec python3 /vmtest/matrix.py RAID0 3 xfs short

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The power goes, again and again, each time at another place of the run phase; the boot that follows, with nodestrap's units enabled,
+"""usage: cuts.py [all]
+
+The power goes, again and again, each time at another place of the run phase; the boot that follows, with nodestrap's units enabled,
 must end with a node whose files are complete, and its plan must say what it found.
 
 Boot k judges what became of the cut in boot k - 1 and runs into the next one. Where the power goes is a system call of a program: strace
-stops it there (or in its place, so that it never happens), and what reads strace's output tells the world outside to cut.
+stops it there (or in its place, so that it never happens), and what reads strace's output tells the world outside to cut. Each kind of
+place has its turn once; with "all" also the others.
 """
 import collections
 import os
 import subprocess
+import sys
 
 import matrix
 import natural
@@ -17,25 +21,26 @@ from storage import BINDS, CACHE, CONTAINERD, HERE, Problem, disks, sh, write
 # tool: the program that is stopped, or None for nodestrap itself. call: the system call; before: it does not happen any more; path: only
 # where it has to do with this; count: the how manieth. flush: all that was written so far reaches the disks. states: what the next plan
 # must have found.
-# stale: the disks are those of an array of which one is blank now.
-Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale', defaults=(None, False, False, 'xfs', {}, False))
+# stale: the disks are those of an array of which one is blank now. other: only with "all", for another cut is of the same kind.
+Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale other',
+                             defaults=(None, False, False, 'xfs', {}, False, False))
 SECOND, THIRD, FIRST = 'DISK2', 'DISK3', 'DISK1'
 CUTS = (
     Cut('in mdadm, when one of three disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
-    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
+    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
     Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
-    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}),
+    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
-    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}),
+    Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', states={'create-raid': 'keep'}),
     Cut('before the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/0', True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
-    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/0', fs='ext4', states={'create-raid': 'keep'}),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/0', fs='ext4', states={'create-raid': 'keep'}, other=True),
     Cut('in cp', 'cp', 'utimensat', 5, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
+    Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
     Cut('when one directory is renamed', None, 'renameat2', 1, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
-    Cut('when the data of one stale member is wiped', None, 'fsync', 1, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
+    Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
+    Cut('when the data of one stale member is wiped', None, 'fsync', 1, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
     Cut('when one stale member is wiped', None, 'fsync', 2, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
 )
@@ -112,29 +117,30 @@ def judge(node, cut, saved):
     return found
 
 
-def main():
+def main(extent=None):
+    cuts = CUTS if extent == 'all' else [c for c in CUTS if not c.other]
     node, report = natural.start('RAID0', len(disks()), 'xfs')
     saved = natural.load(NEXT)
     number = 0
     if saved:
         number = saved['number'] + 1
-        cut = CUTS[saved['number']]
+        cut = cuts[saved['number']]
         node.configure(fs=cut.fs)
         found = judge(node, cut, saved)
         report.line(f'the power went {cut.what}: the next boot is a node again', found, node.describe)
         for a in node.last.plan['actions'] if node.last else []:
             if a['type'] in ('create-raid', 'make-filesystem', 'move-files'):
                 print(f'# its plan: {a["type"]}: {a["state"]}: {a["why"]}')
-    while number < len(CUTS):
+    while number < len(cuts):
         os.sync()
-        report.line(f'a power cut {CUTS[number].what}', run_into(node, CUTS[number], number))
+        report.line(f'a power cut {cuts[number].what}', run_into(node, cuts[number], number))
         number += 1
     report.finish()
 
 
 if __name__ == '__main__':
     try:
-        main()
+        main(*sys.argv[1:])
     except (Problem, OSError, KeyError, subprocess.TimeoutExpired) as e:
         storage.Report().line(f'boot {os.environ["VMTEST_BOOT"]}', [f'{type(e).__name__}: {e}'])
         storage.Report().finish()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: matrix.py STRATEGY [short]
+"""usage: matrix.py STRATEGY [DISKS FILESYSTEM] [short]
 
-Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4: one line each. Where no file system is looked at
+Every situation that a machine can boot into, for 1, 3, 4 and 8 disks, xfs and ext4, or for these alone: one line each. Where no file system is looked at
 (the name of an array, another host name, somebody else's disks) either of both is enough: xfs with 1 and 4 disks, ext4 with 3 and 8.
 nodeadm makes xfs alone: where xfs is asked for its units have mounted it, where ext4 is asked for they have not. The machine is
 switched off and on by taking the drives from their driver and giving them back, so that udev sees them come and assembles what it finds.
@@ -26,19 +26,18 @@ class Matrix:
         sh('modprobe', 'md-mod')
         write('/proc/sys/dev/raid/speed_limit_max', '2000')     # KB/s: a new RAID10 is made the same on all its disks, for as long as it stands
 
-    def short(self):
-        self.n, self.fs, self.up = 3, 'xfs', False
+    def short(self, n, fs):
+        self.n, self.fs, self.up = n, fs, False
         self.node.configure(self.strategy, self.n, self.fs)
         for function in (Matrix.first_boot, Matrix.second_run, Matrix.rebooted):
             self.case(function.__doc__, function)
         self.report.finish()
 
-    def run(self):
+    def run(self, combinations):
         foreign_elsewhere()
-        for n in map(int, os.environ.get('MATRIX_DISKS', '1 3 4 8').split()):
-            for fs in ('xfs', 'ext4'):
-                with storage.timed(f'{self.strategy}, {n} disks, {fs}'):
-                    self.combination(n, fs)
+        for n, fs in combinations:
+            with storage.timed(f'{self.strategy}, {n} disks, {fs}'):
+                self.combination(n, fs)
         self.report.line(f'{self.strategy}: the array on other disks was left alone', foreign_complaints())
         self.report.finish()
 
@@ -448,6 +447,15 @@ def foreign_complaints():
     return []
 
 
+def main(strategy, n=None, fs=None, short=None):
+    matrix = Matrix(strategy)
+    if short:
+        matrix.short(int(n), fs)
+    elif n:
+        matrix.run([(int(n), fs)])
+    else:
+        matrix.run([(n, fs) for n in (1, 3, 4, 8) for fs in ('xfs', 'ext4')])
+
+
 if __name__ == '__main__':
-    matrix = Matrix(sys.argv[1])
-    matrix.short() if sys.argv[2:] else matrix.run()
+    main(*sys.argv[1:])
