@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
-# make deps-test | make lint | make check-boot | make check-vm | make package | make check-all (everything that CI runs)
+# make deps-test images | make lint | make check-boot | make check-vm | make package | make check-all (everything that CI runs)
+# make check-exhaustive | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
@@ -55,7 +56,8 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-boot check-vm check-all test-programs package bench fuzz install clean sizes pure lint deps deps-test
+.PHONY: all demo check check-unit check-boot check-vm check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
+        images package bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -76,9 +78,25 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)
 	$(call say,TABLE,$<)awk -f conf/tables.awk -v table=$* $< >$@.tmp && mv $@.tmp $@
 
-check: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap pure
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) tests/run/tap.sh $(TESTS) $(FUZZ) $(sort $(wildcard tests/check/*.sh))
-test-programs: $(TESTS) $(HELPERS) $(FUZZ) $(O)/nodestrap
+# What the scripts of the tests find the programs by.
+TEST_ENV     := NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes)
+TAP          := $(TEST_ENV) tests/run/tap.sh
+# The long ones begin first.
+SLOW         := %/bad-services.sh %/token.sh %/wait.sh %/gpu-hangs.sh %-cuts.sh %-matrix-raid0.sh %-matrix-raid10.sh
+in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
+scripts       = $(call in_order,$(sort $(wildcard tests/$(1)/*.sh)))
+
+guest-programs: $(O)/nodestrap $(HELPERS) $(FAKES)
+test-programs: guest-programs $(TESTS) $(FUZZ)
+check: test-programs pure                # what is not made yet for guests is not made here, but where nothing may be skipped
+	$(Q)NODESTRAP_TEST_NO_BUILD=$${NODESTRAP_TEST_NO_BUILD-$$((1 - $${NODESTRAP_TEST_REQUIRE:-0}))} \
+	  $(TAP) -j 2 $(call scripts,check) $(TESTS) $(FUZZ)
+check-unit: test-programs pure
+	$(Q)$(TAP) -j 2 $(TESTS) $(FUZZ)
+test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
+	$(Q)$(TAP) -v $(patsubst %.c,$(O)/%,$(T))
+valgrind: test-programs
+	$(Q)$(TEST_ENV) TESTS="$(TESTS) $(FUZZ)" tests/run/tap.sh tests/run/valgrind.sh
 pure: $(filter $(O)/src/plan/%,$(OBJS))  # planners may not reach the machine: no such undefined symbol
 	$(Q)! nm -u $^ /dev/null 2>&1 | grep -wE 'f?open(at)?|l?stat|mount|ioctl|socket|exec.*|getenv|time|clock_gettime|now_usec|(root|imds|ec2|sd|blkid|mnt|curl)_.*'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
@@ -112,19 +130,20 @@ deps-test: deps                          # what the tests, the package and the b
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
-package:                                 # dist/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
+package:                                 # build/package/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
 	$(Q)tests/run/tap.sh tests/run/package.sh
-# Of the machines check-boot runs those that take a minute or two; the others, with instance stores in every state, take half an hour.
-VMS_SHORT    := $(patsubst %,tests/vm/%.sh,frozen-disk hugepages hugepages-node late-disks modules move-steps power-on-bookworm power-on-trixie raid-steps storage-short)
-VMS          := $(filter-out $(VMS_SHORT),$(sort $(wildcard tests/vm/*.sh)))
-check-boot: $(O)/nodestrap $(HELPERS) $(FAKES)   # containers, and the short ones of the machines; two at a time, the one that only waits first
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes) \
-	  tests/run/tap.sh -j 2 tests/boot/gpu-hangs.sh $(filter-out %/gpu-hangs.sh,$(sort $(wildcard tests/boot/*.sh))) $(VMS_SHORT)
-check-vm: $(O)/nodestrap $(HELPERS)      # machines with instance stores: from power-on, with the power cut; two at a time, the long ones first
-	$(Q)NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) \
-	  tests/run/tap.sh -j 2 $(filter %-cuts.sh tests/vm/storage-matrix-%,$(VMS)) $(filter-out %-cuts.sh tests/vm/storage-matrix-%,$(VMS))
-check-all:
+images:                                  # what guests boot, and what they get of other suites, once
+	$(Q)tests/run/images.sh
+check-boot: guest-programs               # containers, two at a time
+	$(Q)$(TAP) -j 2 $(call scripts,boot)
+check-vm: guest-programs                 # virtual machines, two at a time
+	$(Q)$(TAP) -j 2 $(call scripts,vm)
+check-exhaustive-vm: guest-programs
+	$(Q)$(TAP) -j 2 $(call scripts,exhaustive)
+check-all:                               # everything that CI runs
 	$(Q)tests/run/all.sh
+check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers or another compiler
+	$(Q)SUITES="clang-check exhaustive-vm" tests/run/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: $(O)/nodestrap $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
