@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a fleet gets its names from an EC2 API that throttles: every node asks once and again until it has its answer, in a
- * time that only this program counts. Ours is the policy and the backoff of src/aws; the peer's is nodeadm's, as its source has it.
+ * How fast a fleet gets its names from an EC2 API that throttles: every node asks once and again until it has
+ * its answer, in a time that only this program counts. Ours is the policy and the backoff of src/aws; the
+ * peer's is nodeadm's, as its source has it.
  * usage: fleet    - a table on stdout */
 #include "aws/internal.h"
 #include "base/time.h"
@@ -14,9 +15,11 @@
 #define LATENCY (100 * USEC_PER_MSEC)           /* of an answer, throttled or not: assumed */
 #define SPREAD  (60 * USEC_PER_SEC)             /* all boot within */
 
-/* The peer: a waiter that pauses 15 to 120 s between calls (awslabs/amazon-eks-ami, nodeadm/internal/aws/ec2/instance_waiter.go)
- * for ten minutes (awslabs/amazon-eks-ami#2423 shows it; older sources say three), around the AWS SDK for Go's standard retryer: three attempts, full jitter below
- * min(2^n, 20) s (aws/aws-sdk-go-v2, aws/retry). A node that gives up stays without a name: its unit is not started again. */
+/* The peer: a waiter that pauses 15 to 120 s between calls (awslabs/amazon-eks-ami,
+ * nodeadm/internal/aws/ec2/instance_waiter.go) for ten minutes (awslabs/amazon-eks-ami#2423 shows it; older
+ * sources say three), around the AWS SDK for Go's standard retryer: three attempts, full jitter below
+ * min(2^n, 20) s (aws/aws-sdk-go-v2, aws/retry). A node that gives up stays without a name: its unit is not
+ * started again. */
 #define PEER_ATTEMPTS  3u
 #define PEER_WAIT_MIN  (15 * USEC_PER_SEC)
 #define PEER_WAIT_MAX  (120 * USEC_PER_SEC)
@@ -42,7 +45,8 @@ static uint64_t peers(Node *n, uint64_t now) {
         if (left < PEER_WAIT_MIN)
                 return 0;
         /* smithy-go's waiter: anything between the least pause and one that doubles */
-        next = PEER_WAIT_MIN + backoff_usec(n->waits++, PEER_WAIT_MIN, PEER_WAIT_MAX) * (PEER_WAIT_MAX - PEER_WAIT_MIN) / PEER_WAIT_MAX;
+        next = PEER_WAIT_MIN + backoff_usec(n->waits++, PEER_WAIT_MIN, PEER_WAIT_MAX) *
+                                       (PEER_WAIT_MAX - PEER_WAIT_MIN) / PEER_WAIT_MAX;
         return next < left ? now + next : 0;
 }
 
@@ -104,9 +108,11 @@ static void simulate(const char *name, Policy policy, size_t nodes) {
 
 int main(void) {
         static const size_t fleets[] = { 18, 1000, 10000 };
-        printf("simulated: nodes that boot within %.0f s and ask a bucket of %.0f tokens, refilled by %.0f a second\n",
+        printf("simulated: nodes that boot within %.0f s and ask a bucket of %.0f tokens, refilled by %.0f a "
+               "second\n",
                (double)SPREAD / USEC_PER_SEC, BUCKET, REFILL);
-        printf("  %6s  %-10s  %8s  %8s  %8s  %8s  %8s\n", "nodes", "policy", "2 min", "5 min", "10 min", "gave up", "requests");
+        printf("  %6s  %-10s  %8s  %8s  %8s  %8s  %8s\n", "nodes", "policy", "2 min", "5 min", "10 min",
+               "gave up", "requests");
         for (size_t i = 0; i < ARRAY_SIZE(fleets); i++) {
                 simulate("nodestrap", ours, fleets[i]);
                 simulate("nodeadm", peers, fleets[i]);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The least a program of this kind costs: loads the libraries nodestrap is linked with, makes the same requests of the metadata
- * service on one connection, and asks EC2 once through libcurl, as nodestrap does. It decides nothing and writes nothing.
+ * The least a program of this kind costs: loads the libraries nodestrap is linked with, makes the same
+ * requests of the metadata service on one connection, and asks EC2 once through libcurl, as nodestrap does.
+ * It decides nothing and writes nothing.
  *
- * usage: floor ADDRESS PORT [PATH...] [--ec2 URL]     PATH: "/latest/meta-data/mac", as the mock's log has them */
+ * usage: floor ADDRESS PORT [PATH...] [--ec2 URL]
+ * PATH: "/latest/meta-data/mac", as the mock's log has them */
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -48,7 +50,8 @@ static const char *read_answer(int fd) {
                         return NULL;
                 size += (size_t)n;
                 answer[size] = 0;
-                const char *body = strstr(answer, "\r\n\r\n"), *length = strcasestr(answer, "content-length:");
+                const char *body = strstr(answer, "\r\n\r\n"),
+                           *length = strcasestr(answer, "content-length:");
                 if (!body || !length)
                         continue;
                 want = (size_t)(body + 4 - answer) + strtoul(length + strlen("content-length:"), NULL, 10);
@@ -66,14 +69,19 @@ static int ask_metadata(const char *address, int port, char **paths, int n) {
         struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((unsigned short)port) };
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 || connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
+        if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
+            connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
                 return fail("connect");
-        const char *body = request(fd, "PUT /latest/api/token HTTP/1.1\r\nHost: imds\r\nX-aws-ec2-metadata-token-ttl-seconds: 300\r\nContent-Length: 0\r\n\r\n");
+        const char *body = request(fd, "PUT /latest/api/token HTTP/1.1\r\nHost: imds\r\n"
+                                       "X-aws-ec2-metadata-token-ttl-seconds: 300\r\n"
+                                       "Content-Length: 0\r\n\r\n");
         if (!body)
                 return fail("token");
         snprintf(token, sizeof token, "%s", body);
         for (int i = 0; i < n; i++) {
-                snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: imds\r\nX-aws-ec2-metadata-token: %s\r\n\r\n", paths[i], token);
+                snprintf(head, sizeof head,
+                         "GET %s HTTP/1.1\r\nHost: imds\r\nX-aws-ec2-metadata-token: %s\r\n\r\n", paths[i],
+                         token);
                 if (!request(fd, head))
                         return fail(paths[i]);
         }
@@ -92,13 +100,15 @@ static int ask_ec2(const char *url) {
         if (!library)
                 return fail(dlerror());
         CURL *(*easy_init)(void) = (CURL *(*)(void))dlsym(library, "curl_easy_init");
-        CURLcode (*setopt)(CURL *, CURLoption, ...) = (CURLcode (*)(CURL *, CURLoption, ...))dlsym(library, "curl_easy_setopt");
+        CURLcode (*setopt)(CURL *, CURLoption, ...) =
+                (CURLcode (*)(CURL *, CURLoption, ...))dlsym(library, "curl_easy_setopt");
         CURLcode (*perform)(CURL *) = (CURLcode (*)(CURL *))dlsym(library, "curl_easy_perform");
         CURL *c = easy_init();
         (setopt)(c, CURLOPT_URL, url);
         (setopt)(c, CURLOPT_AWS_SIGV4, "aws:amz:us-west-2:ec2");
         (setopt)(c, CURLOPT_USERPWD, "AKIAEXAMPLE:example");
-        (setopt)(c, CURLOPT_POSTFIELDS, "Action=DescribeInstances&InstanceId.1=i-0f1e2d3c4b5a69788&Version=2016-11-15");
+        (setopt)(c, CURLOPT_POSTFIELDS,
+                 "Action=DescribeInstances&InstanceId.1=i-0f1e2d3c4b5a69788&Version=2016-11-15");
         (setopt)(c, CURLOPT_WRITEFUNCTION, drop);
         return (perform)(c) == CURLE_OK ? 0 : fail("ec2");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a command once and prints what it cost, one line of "name value". A small C program does it because a child's peak memory
- * counts the process it was forked from, and Python's would hide what is measured.
+ * Runs a command once and prints what it cost, one line of "name value". A small C program does it because a
+ * child's peak memory counts the process it was forked from, and Python's would hide what is measured.
  *
  * usage: measure COMMAND [ARGUMENT...]     its output goes to stderr; exit status: the command's */
 #include <fcntl.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
         if (pid < 0 || wait4(pid, &status, 0, &usage) < 0)
                 return 127;
         double wall = now() - begin;
-        printf("wall %.6f\ncpu %.6f\nrss_kib %ld\nread_bytes %ld\n", wall, seconds(usage.ru_utime) + seconds(usage.ru_stime),
-               usage.ru_maxrss, usage.ru_inblock * 512);
+        printf("wall %.6f\ncpu %.6f\nrss_kib %ld\nread_bytes %ld\n", wall,
+               seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss, usage.ru_inblock * 512);
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

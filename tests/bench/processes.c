@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Runs a command once and prints how long it took and how many processes were started for it, one line of "name value". The
- * kernel tells (linux/cn_proc.h), so a run is not slowed down as it would be by a tracer. As root, in the first namespaces.
+ * Runs a command once and prints how long it took and how many processes were started for it, one line of
+ * "name value". The kernel tells (linux/cn_proc.h), so a run is not slowed down as it would be by a tracer.
+ * As root, in the first namespaces.
  *
  * usage: processes COMMAND [ARGUMENT...]     its output goes to stderr; exit status: the command's
  *   wall       seconds
@@ -36,14 +37,19 @@ static int fail(const char *what) {
 
 static int listen_to_kernel(void) {
         struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
-        struct { struct nlmsghdr head; struct cn_msg message; enum proc_cn_mcast_op what; } __attribute__((packed)) request = {
+        struct {
+                struct nlmsghdr head;
+                struct cn_msg message;
+                enum proc_cn_mcast_op what;
+        } __attribute__((packed)) request = {
                 .head = { .nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE },
                 .message = { .id = { CN_IDX_PROC, CN_VAL_PROC }, .len = sizeof request.what },
                 .what = PROC_CN_MCAST_LISTEN,
         };
         int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR), room = 8 << 20;
         if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0 || send(fd, &request, sizeof request, 0) < 0)
+            setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0 ||
+            send(fd, &request, sizeof request, 0) < 0)
                 return -1;
         return fd;
 }
@@ -81,9 +87,11 @@ static int count(int fd, pid_t pid, int *processes, int *elsewhere) {
                 const struct cn_msg *message = NLMSG_DATA(&u.head);
                 struct proc_event e;
                 memcpy(&e, message->data, sizeof e);
-                if (e.what == PROC_EVENT_FORK && e.event_data.fork.child_pid == e.event_data.fork.child_tgid) {
+                if (e.what == PROC_EVENT_FORK &&
+                    e.event_data.fork.child_pid == e.event_data.fork.child_tgid) {
                         bool mine = ours[e.event_data.fork.parent_tgid % MAX_PID];
-                        ours[e.event_data.fork.child_pid % MAX_PID] = mine || e.event_data.fork.child_pid == pid;
+                        ours[e.event_data.fork.child_pid % MAX_PID] =
+                                mine || e.event_data.fork.child_pid == pid;
                         *processes += mine;
                 } else if (e.what == PROC_EVENT_EXEC)
                         *elsewhere += !ours[e.event_data.exec.process_tgid % MAX_PID];

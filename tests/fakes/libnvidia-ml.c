@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
- * libnvidia-ml.so.1 without a GPU: it does what a script says. FAKE_NVML names it, else it is /etc/fake-nvml; it is read anew at every
- * call, so that a test may change the machine while something looks at it. Lines, # begins a comment, GPUs count from 0 in the
- * script's order, "all" is every one:
+ * libnvidia-ml.so.1 without a GPU: it does what a script says. FAKE_NVML names it, else it is /etc/fake-nvml;
+ * it is read anew at every call, so that a test may change the machine while something looks at it. Lines, #
+ * begins a comment, GPUs count from 0 in the script's order, "all" is every one:
  *
- *   state PATH                     what changes lies here, for all processes; default: the script's name and ".state"
+ *   state PATH                     what changes lies here, for all processes; default: the script's name and
+ *                                  ".state"
  *   model NAME                     of the table below; default h100
  *   gpus N                         that many, at 0000:10:00.0, 0000:20:00.0 …
  *   gpu ADDRESS                    one more: gpu 0000:86:00.0
  *   fabric GPU STATE [STATUS] [for 2.5s | for 3x] [then STATE …]
- *                                  not-supported, not-started, in-progress, completed; STATUS is a number of nvmlReturn_t; for so long,
- *                                  or for so many asks of this GPU, and then the next; the last one stays. Without such a line:
- *                                  completed, on models without fabric registration not-supported
- *   fabric-needs PATH              until it is there, GPUs are not-started and time does not count (a fake fabric manager makes it)
+ *                                  not-supported, not-started, in-progress, completed; STATUS is a number of
+ *                                  nvmlReturn_t; for so long, or for so many asks of this GPU, and then the
+ *                                  next; the last one stays. Without such a line: completed, on models
+ *                                  without fabric registration not-supported
+ *   fabric-needs PATH              until it is there, GPUs are not-started and time does not count (a fake
+ *                                  fabric manager makes it)
  *   cluster UUID CLIQUE [GPU]      32 hexadecimal digits; without it zero, as on HGX (facts: nvidia 1.6)
  *   health GPU MASK                NVML_GPU_FABRIC_HEALTH_MASK_*, for asks of version 2 and later
- *   error CALL CODE [GPU] [3x]     CALL as in nvml.h without _v2, _v3; always, or the first so many times (of that GPU)
+ *   error CALL CODE [GPU] [3x]     CALL as in nvml.h without _v2, _v3; always, or the first so many times (of
+ *                                  that GPU)
  *   hang CALL [GPU]                it does not return
- *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a reset (default on Ampere), or
- *                                  not even then: see fakeNvmlReset()
+ *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a
+ *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
  *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often
- *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of each
+ *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of
+ *                                  each
  *   clocks none                    the GPU knows no application clocks
  *   auto-boost none                nor auto boost
  *
- * The state is text too; whoever plays another part (nvidia-smi --gpu-reset, a reboot) may edit it, holding flock(2) on it:
+ * The state is text too; whoever plays another part (nvidia-smi --gpu-reset, a reboot) may edit it, holding
+ * flock(2) on it:
  *   since USEC                     CLOCK_REALTIME of the first ask for the fabric
  *   calls CALL GPU N               how often it was called; GPU is -1 for calls without one
  *   mig GPU CURRENT PENDING        0 or 1
  *   instance GPU ID PROFILE START SIZE COMPUTE     COMPUTE: 0, or 1 where a compute instance takes all of it
  *   persistence GPU ON, auto-boost GPU NOW DEFAULT, clocks GPU MEMORY GRAPHICS
  *
- * Sources: facts (nvidia) 1.6 for the fabric, 5.1 to 5.5 for MIG, 7.1 for clocks; the places of GPU instances on GPUs with eight memory
- * slices: NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go. */
+ * Sources: facts (nvidia) 1.6 for the fabric, 5.1 to 5.5 for MIG, 7.1 for clocks; the places of GPU instances
+ * on GPUs with eight memory slices: NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,18 +61,36 @@
 #define CLOCKS_MAX 16
 #define USEC 1000000ULL
 
-enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, RESET_REQUIRED = 16, IN_USE = 19,
-       INSUFFICIENT_RESOURCES = 23, ARGUMENT_VERSION_MISMATCH = 25 };
+enum {
+        OK = 0,
+        UNINITIALIZED = 1,
+        INVALID_ARGUMENT = 2,
+        NOT_SUPPORTED = 3,
+        NOT_FOUND = 6,
+        INSUFFICIENT_SIZE = 7,
+        RESET_REQUIRED = 16,
+        IN_USE = 19,
+        INSUFFICIENT_RESOURCES = 23,
+        ARGUMENT_VERSION_MISMATCH = 25
+};
 
 /* ---- models ---- */
 
-typedef struct Profile { unsigned index, id, slices, instances, size; bool low; unsigned starts[8], n_starts; } Profile;
-/* low: the driver takes the lowest free place, else the highest. Which one real drivers take is not documented; what is: that small
- * ones first leave no room for a 3g (facts 5.2), and so it is here: 1g,2g,3g does not fit, 3g,2g,1g does. */
+typedef struct Profile {
+        unsigned index, id, slices, instances, size;
+        bool low;
+        unsigned starts[8], n_starts;
+} Profile;
+/* low: the driver takes the lowest free place, else the highest. Which one real drivers take is not
+ * documented; what is: that small ones first leave no room for a 3g (facts 5.2), and so it is here: 1g,2g,3g
+ * does not fit, 3g,2g,1g does. */
 static const Profile slices8[] = {
-        { 0, 19, 1, 7, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 }, { 7, 20, 1, 1, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
-        { 9, 15, 1, 4, 2, false, { 0, 2, 4, 6 }, 4 },          { 1, 14, 2, 3, 2, true, { 0, 2, 4 }, 3 },
-        { 2, 9, 3, 2, 4, true, { 0, 4 }, 2 },                  { 3, 5, 4, 1, 4, true, { 0 }, 1 },
+        { 0, 19, 1, 7, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
+        { 7, 20, 1, 1, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
+        { 9, 15, 1, 4, 2, false, { 0, 2, 4, 6 }, 4 },
+        { 1, 14, 2, 3, 2, true, { 0, 2, 4 }, 3 },
+        { 2, 9, 3, 2, 4, true, { 0, 4 }, 2 },
+        { 3, 5, 4, 1, 4, true, { 0 }, 1 },
         { 4, 0, 7, 1, 8, true, { 0 }, 1 },
 };
 static const char *const names8[][7] = {        /* in the order of slices8; facts 5.5 */
@@ -80,7 +104,10 @@ static const char *const names8[][7] = {        /* in the order of slices8; fact
 };
 /* RTX PRO 6000: id 14 is 1g there (facts 5.5); the other ids and the places are ours. */
 static const Profile slices4[] = {
-        { 0, 14, 1, 4, 1, false, { 0, 1, 2, 3 }, 4 }, { 7, 21, 1, 1, 1, false, { 0, 1, 2, 3 }, 4 }, { 1, 5, 2, 2, 2, true, { 0, 2 }, 2 }, { 3, 0, 4, 1, 4, true, { 0 }, 1 },
+        { 0, 14, 1, 4, 1, false, { 0, 1, 2, 3 }, 4 },
+        { 7, 21, 1, 1, 1, false, { 0, 1, 2, 3 }, 4 },
+        { 1, 5, 2, 2, 2, true, { 0, 2 }, 2 },
+        { 3, 0, 4, 1, 4, true, { 0 }, 1 },
 };
 static const char *const names4[] = { "1g.24gb", "1g.24gb+me", "2g.48gb", "4g.96gb" };
 typedef struct Model {
@@ -91,18 +118,24 @@ typedef struct Model {
         unsigned memory, graphics;
 } Model;
 static const Model models[] = {
-        { "h100", slices8, 7, names8[1], false, true, 2619, 1980 },    { "h200", slices8, 7, names8[2], false, true, 3201, 1980 },
-        { "a100-40", slices8, 7, names8[0], true, false, 1215, 1410 }, { "a100-80", slices8, 7, names8[1], true, false, 1593, 1410 },
-        { "b200", slices8, 7, names8[3], false, true, 3996, 1965 },    { "b300", slices8, 7, names8[4], false, true, 3996, 1965 },
-        { "gb200", slices8, 7, names8[5], false, true, 3996, 1965 },   { "gb300", slices8, 7, names8[6], false, true, 3996, 1965 },
+        { "h100", slices8, 7, names8[1], false, true, 2619, 1980 },
+        { "h200", slices8, 7, names8[2], false, true, 3201, 1980 },
+        { "a100-40", slices8, 7, names8[0], true, false, 1215, 1410 },
+        { "a100-80", slices8, 7, names8[1], true, false, 1593, 1410 },
+        { "b200", slices8, 7, names8[3], false, true, 3996, 1965 },
+        { "b300", slices8, 7, names8[4], false, true, 3996, 1965 },
+        { "gb200", slices8, 7, names8[5], false, true, 3996, 1965 },
+        { "gb300", slices8, 7, names8[6], false, true, 3996, 1965 },
         { "rtx-pro-6000", slices4, 4, names4, false, false, 12481, 2430 },
-        { "l4", NULL, 0, NULL, false, false, 6251, 2040 },             { "t4", NULL, 0, NULL, false, false, 5001, 1590 },
+        { "l4", NULL, 0, NULL, false, false, 6251, 2040 },
+        { "t4", NULL, 0, NULL, false, false, 5001, 1590 },
 };
 
 /* ---- script and state ---- */
 
 typedef struct Step { unsigned state, status; uint64_t usec; unsigned asks; } Step;
-typedef struct Rule { char call[64]; bool hang; unsigned code; int gpu; unsigned times; } Rule;    /* gpu -1: all; times 0: always */
+/* gpu -1: all; times 0: always */
+typedef struct Rule { char call[64]; bool hang; unsigned code; int gpu; unsigned times; } Rule;
 typedef struct Instance { unsigned id, profile, start, size, compute; } Instance;
 typedef struct Gpu {
         char address[16];
@@ -154,7 +187,8 @@ static unsigned state_number(const char *word) {
 static unsigned parse_steps(char *rest, Step *steps) {
         unsigned n = 0;
         char *save = NULL;
-        for (char *word = strtok_r(rest, " ", &save); word && n < STEPS_MAX; word = strtok_r(NULL, " ", &save)) {
+        for (char *word = strtok_r(rest, " ", &save); word && n < STEPS_MAX;
+             word = strtok_r(NULL, " ", &save)) {
                 if (strcmp(word, "then") == 0)
                         continue;
                 if (strcmp(word, "for") == 0) {
@@ -198,7 +232,8 @@ static void set_cluster(Fake *f, const char *uuid, unsigned clique, int which) {
 static unsigned parse_list(char *text, unsigned *to) {
         unsigned n = 0;
         char *save = NULL;
-        for (char *word = strtok_r(text, ",", &save); word && n < CLOCKS_MAX; word = strtok_r(NULL, ",", &save))
+        for (char *word = strtok_r(text, ",", &save); word && n < CLOCKS_MAX;
+             word = strtok_r(NULL, ",", &save))
                 to[n++] = (unsigned)atoi(word);
         return n;
 }
@@ -225,7 +260,8 @@ static void set_mig(Fake *f, const char *word, const char *times) {
                 f->in_use = times ? atoi(times) : -1;
 }
 
-static void add_rule(Fake *f, const char *call, bool hang, unsigned code, const char *third, const char *fourth) {
+static void add_rule(Fake *f, const char *call, bool hang, unsigned code, const char *third,
+                     const char *fourth) {
         Rule r = { .hang = hang, .code = code, .gpu = -1 };
         snprintf(r.call, sizeof r.call, "%s", call);
         for (int i = 0; i < 2; i++) {
@@ -249,7 +285,8 @@ static void script_line(Fake *f, char *line) {
         snprintf(all, sizeof all, "%s", line);
         unsigned n = 0;
         char *save = NULL;
-        for (char *word = strtok_r(line, " ", &save); word && n < COUNT(words); word = strtok_r(NULL, " ", &save))
+        for (char *word = strtok_r(line, " ", &save); word && n < COUNT(words);
+             word = strtok_r(NULL, " ", &save))
                 words[n++] = word;
         const char *key = words[0];
         if (!key || *key == '#')
@@ -276,7 +313,9 @@ static void script_line(Fake *f, char *line) {
                 set_cluster(f, words[1], (unsigned)atoi(words[2]), words[3] ? gpu_number(words[3]) : -1);
         else if (strcmp(key, "health") == 0 && words[2])
                 for (unsigned i = 0; i < f->n; i++)
-                        f->gpus[i].health = gpu_number(words[1]) < 0 || (unsigned)gpu_number(words[1]) == i ? (unsigned)strtoul(words[2], NULL, 0) : f->gpus[i].health;
+                        f->gpus[i].health = gpu_number(words[1]) < 0 || (unsigned)gpu_number(words[1]) == i
+                                                    ? (unsigned)strtoul(words[2], NULL, 0)
+                                                    : f->gpus[i].health;
         else if (strcmp(key, "error") == 0 && words[2])
                 add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
         else if (strcmp(key, "hang") == 0)
@@ -312,7 +351,8 @@ static void state_line(Fake *f, char *line) {
                 return;
         if (sscanf(line, "calls %63s %d %u", c.call, &c.gpu, &c.n) == 3 && f->n_calls < CALLS_MAX)
                 f->calls[f->n_calls++] = c;
-        else if (sscanf(line, "instance %d %u %u %u %u %u", &gpu, &in.id, &in.profile, &in.start, &in.size, &in.compute) == 6)
+        else if (sscanf(line, "instance %d %u %u %u %u %u", &gpu, &in.id, &in.profile, &in.start, &in.size,
+                        &in.compute) == 6)
                 f->gpus[gpu].instances[f->gpus[gpu].n_instances++] = in;
         else if (sscanf(line, "mig %u %u %u", &i, &a[0], &a[1]) == 3) {
                 f->gpus[i].current = a[0];
@@ -339,10 +379,12 @@ static void state_write(const Fake *f) {
                 fprintf(to, "calls %s %d %u\n", f->calls[i].call, f->calls[i].gpu, f->calls[i].n);
         for (unsigned i = 0; i < f->n; i++) {
                 const Gpu *g = &f->gpus[i];
-                fprintf(to, "mig %u %u %u\npersistence %u %u\nauto-boost %u %u %u\nclocks %u %u %u\n", i, g->current, g->pending, i, g->persistence,
-                        i, g->boost, g->boost_default, i, g->memory, g->graphics);
+                fprintf(to, "mig %u %u %u\npersistence %u %u\nauto-boost %u %u %u\nclocks %u %u %u\n", i,
+                        g->current, g->pending, i, g->persistence, i, g->boost, g->boost_default, i,
+                        g->memory, g->graphics);
                 for (unsigned k = 0; k < g->n_instances; k++)
-                        fprintf(to, "instance %u %u %u %u %u %u\n", i, g->instances[k].id, g->instances[k].profile, g->instances[k].start, g->instances[k].size,
+                        fprintf(to, "instance %u %u %u %u %u %u\n", i, g->instances[k].id,
+                                g->instances[k].profile, g->instances[k].start, g->instances[k].size,
                                 g->instances[k].compute);
         }
         fclose(to);
@@ -387,7 +429,8 @@ static unsigned count_call(Fake *f, const char *call, int gpu) {
         return 1;
 }
 
-/* Begins a call: OK with the state locked until fake_end(), or what the script says it answers. *ret_n: how often it was called. */
+/* Begins a call: OK with the state locked until fake_end(), or what the script says it answers. *ret_n: how
+ * often it was called. */
 static unsigned fake_begin(Fake *f, const char *call, int gpu, unsigned *ret_n) {
         fake_read(f);
         unsigned n = count_call(f, call, gpu);
@@ -397,7 +440,8 @@ static unsigned fake_begin(Fake *f, const char *call, int gpu, unsigned *ret_n) 
                 return fake_end(f, INVALID_ARGUMENT);
         for (unsigned i = 0; i < f->n_rules; i++) {
                 const Rule *r = &f->rules[i];
-                if (strcmp(r->call, call) != 0 || (r->gpu >= 0 && r->gpu != gpu) || (r->times && n > r->times))
+                if (strcmp(r->call, call) != 0 || (r->gpu >= 0 && r->gpu != gpu) ||
+                    (r->times && n > r->times))
                         continue;
                 (void)fake_end(f, OK);
                 while (r->hang)
@@ -408,7 +452,8 @@ static unsigned fake_begin(Fake *f, const char *call, int gpu, unsigned *ret_n) 
                 *ret_n = n;
         return OK;
 }
-#define BEGIN(call, gpu, ret_n) Fake f; unsigned begun = fake_begin(&f, call, gpu, ret_n); if (begun != OK) return begun
+#define BEGIN(call, gpu, ret_n)                                                                 \
+        Fake f; unsigned begun = fake_begin(&f, call, gpu, ret_n); if (begun != OK) return begun
 #define END(code) return fake_end(&f, code)
 
 /* ---- what other fakes may call ---- */
@@ -452,11 +497,16 @@ FUNCTION(nvmlShutdown, void) {
 
 API const char *nvmlErrorString(unsigned code);
 API const char *nvmlErrorString(unsigned code) {
-        static const struct { unsigned code; const char *text; } texts[] = {   /* nvml.h's names of them in plain words */
-                { OK, "Success" }, { UNINITIALIZED, "Uninitialized" }, { INVALID_ARGUMENT, "Invalid Argument" }, { NOT_SUPPORTED, "Not Supported" },
-                { 4, "Insufficient Permissions" }, { NOT_FOUND, "Not Found" }, { INSUFFICIENT_SIZE, "Insufficient Size" }, { 9, "Driver Not Loaded" },
-                { 10, "Timeout" }, { 13, "Function Not Found" }, { 15, "GPU is lost" }, { RESET_REQUIRED, "GPU requires reset" },
-                { 18, "Driver/library version mismatch" }, { IN_USE, "In use by another client" }, { INSUFFICIENT_RESOURCES, "Insufficient Resources" },
+        /* nvml.h's names of them in plain words */
+        static const struct { unsigned code; const char *text; } texts[] = {
+                { OK, "Success" }, { UNINITIALIZED, "Uninitialized" },
+                { INVALID_ARGUMENT, "Invalid Argument" }, { NOT_SUPPORTED, "Not Supported" },
+                { 4, "Insufficient Permissions" }, { NOT_FOUND, "Not Found" },
+                { INSUFFICIENT_SIZE, "Insufficient Size" }, { 9, "Driver Not Loaded" },
+                { 10, "Timeout" }, { 13, "Function Not Found" }, { 15, "GPU is lost" },
+                { RESET_REQUIRED, "GPU requires reset" },
+                { 18, "Driver/library version mismatch" }, { IN_USE, "In use by another client" },
+                { INSUFFICIENT_RESOURCES, "Insufficient Resources" },
                 { ARGUMENT_VERSION_MISMATCH, "Argument version mismatch" },
         };
         for (size_t i = 0; i < COUNT(texts); i++)
@@ -477,12 +527,17 @@ FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned i, Device *ret) {
         END(OK);
 }
 
-typedef struct PciInfo { char legacy_id[16]; unsigned domain, bus, device, device_id, subsystem_id; char id[32]; } PciInfo;
+typedef struct PciInfo {
+        char legacy_id[16];
+        unsigned domain, bus, device, device_id, subsystem_id;
+        char id[32];
+} PciInfo;
 FUNCTION(nvmlDeviceGetPciInfo_v3, Device d, PciInfo *ret) {
         BEGIN("nvmlDeviceGetPciInfo", gpu_of(d), NULL);
         *ret = (PciInfo){};
         (void)sscanf(f.gpus[gpu_of(d)].address, "%x:%x:%x", &ret->domain, &ret->bus, &ret->device);
-        snprintf(ret->id, sizeof ret->id, "%08X:%02X:%02X.0", ret->domain, ret->bus & 0xff, ret->device & 0xff);
+        snprintf(ret->id, sizeof ret->id, "%08X:%02X:%02X.0", ret->domain, ret->bus & 0xff,
+                 ret->device & 0xff);
         END(OK);
 }
 
@@ -507,21 +562,35 @@ static Step fabric_now(Fake *f, int gpu, unsigned asks) {
         if (*f->needs && stat(f->needs, &st) < 0)
                 return (Step){ .state = 1 };
         if (*f->needs)
-                f->since = (unsigned long long)st.st_mtim.tv_sec * USEC + (unsigned long long)st.st_mtim.tv_nsec / 1000;
+                f->since = (unsigned long long)st.st_mtim.tv_sec * USEC +
+                           (unsigned long long)st.st_mtim.tv_nsec / 1000;
         if (!f->since)
                 f->since = now();
         const Step *s = step_now(&f->gpus[gpu], asks, now() - f->since);
         return s ? *s : (Step){ .state = 3 };
 }
 
-typedef struct FabricInfo { unsigned char uuid[16]; unsigned status, clique; unsigned char state; } FabricInfo;
-typedef struct FabricInfoV { unsigned version; unsigned char uuid[16]; unsigned status, clique; unsigned char state; unsigned health; unsigned char summary; } FabricInfoV;
+typedef struct FabricInfo {
+        unsigned char uuid[16];
+        unsigned status, clique;
+        unsigned char state;
+} FabricInfo;
+typedef struct FabricInfoV {
+        unsigned version;
+        unsigned char uuid[16];
+        unsigned status, clique;
+        unsigned char state;
+        unsigned health;
+        unsigned char summary;
+} FabricInfoV;
 
 FUNCTION(nvmlDeviceGetGpuFabricInfo, Device d, FabricInfo *ret) {
         unsigned n = 0;
         BEGIN("nvmlDeviceGetGpuFabricInfo", gpu_of(d), &n);
         Step s = fabric_now(&f, gpu_of(d), n);
-        *ret = (FabricInfo){ .status = s.status, .clique = f.gpus[gpu_of(d)].clique, .state = (unsigned char)s.state };
+        *ret = (FabricInfo){ .status = s.status,
+                             .clique = f.gpus[gpu_of(d)].clique,
+                             .state = (unsigned char)s.state };
         if (s.state == 3)
                 memcpy(ret->uuid, f.gpus[gpu_of(d)].uuid, sizeof ret->uuid);
         END(OK);
@@ -587,7 +656,11 @@ static const Profile *profile_by_id(const Fake *f, unsigned id) {
         return NULL;
 }
 
-typedef struct ProfileInfo { unsigned version, id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa; unsigned long long memory; char name[96]; } ProfileInfo;
+typedef struct ProfileInfo {
+        unsigned version, id, p2p, slices, instances, processors, copy, decoders, encoders, jpeg, ofa;
+        unsigned long long memory;
+        char name[96];
+} ProfileInfo;
 FUNCTION(nvmlDeviceGetGpuInstanceProfileInfoV, Device d, unsigned index, ProfileInfo *ret) {
         BEGIN("nvmlDeviceGetGpuInstanceProfileInfoV", gpu_of(d), NULL);
         if (ret->version != 0x02000098)
@@ -595,7 +668,10 @@ FUNCTION(nvmlDeviceGetGpuInstanceProfileInfoV, Device d, unsigned index, Profile
         for (size_t i = 0; i < f.model->n; i++)
                 if (f.model->profiles[i].index == index) {
                         const Profile *p = &f.model->profiles[i];
-                        *ret = (ProfileInfo){ .version = ret->version, .id = p->id, .slices = p->slices, .instances = p->instances };
+                        *ret = (ProfileInfo){ .version = ret->version,
+                                              .id = p->id,
+                                              .slices = p->slices,
+                                              .instances = p->instances };
                         snprintf(ret->name, sizeof ret->name, "MIG %s", f.model->names[i]);
                         END(OK);
                 }
@@ -604,7 +680,8 @@ FUNCTION(nvmlDeviceGetGpuInstanceProfileInfoV, Device d, unsigned index, Profile
 
 static bool overlaps(const Gpu *g, unsigned start, unsigned size) {
         for (unsigned i = 0; i < g->n_instances; i++)
-                if (start < g->instances[i].start + g->instances[i].size && g->instances[i].start < start + size)
+                if (start < g->instances[i].start + g->instances[i].size &&
+                    g->instances[i].start < start + size)
                         return true;
         return false;
 }
@@ -623,7 +700,8 @@ static unsigned count_of(const Gpu *g, unsigned profile) {
         return n;
 }
 
-/* Memory slices must not overlap; compute slices, seven of eight, must suffice; -me and +me have their own limit. */
+/* Memory slices must not overlap; compute slices, seven of eight, must suffice; -me and +me have their own
+ * limit. */
 static unsigned create(Fake *f, Device d, unsigned id, const unsigned *start, void **ret) {
         Gpu *g = &f->gpus[gpu_of(d)];
         const Profile *p = profile_by_id(f, id);
@@ -641,7 +719,8 @@ static unsigned create(Fake *f, Device d, unsigned id, const unsigned *start, vo
                 unsigned number = 1;
                 for (unsigned k = 0; k < g->n_instances; k++)
                         number = g->instances[k].id >= number ? g->instances[k].id + 1 : number;
-                g->instances[g->n_instances++] = (Instance){ .id = number, .profile = id, .start = at, .size = p->size };
+                g->instances[g->n_instances++] =
+                        (Instance){ .id = number, .profile = id, .start = at, .size = p->size };
                 *ret = instance_of(gpu_of(d), number);
                 return OK;
         }
@@ -659,7 +738,8 @@ FUNCTION(nvmlDeviceCreateGpuInstanceWithPlacement, Device d, unsigned id, const 
         END(create(&f, d, id, &at->start, ret));
 }
 
-FUNCTION(nvmlDeviceGetGpuInstancePossiblePlacements_v2, Device d, unsigned id, Placement *ret, unsigned *count) {
+FUNCTION(nvmlDeviceGetGpuInstancePossiblePlacements_v2, Device d, unsigned id, Placement *ret,
+         unsigned *count) {
         BEGIN("nvmlDeviceGetGpuInstancePossiblePlacements", gpu_of(d), NULL);
         const Profile *p = profile_by_id(&f, id);
         if (!p)
@@ -698,7 +778,9 @@ FUNCTION(nvmlGpuInstanceGetInfo, void *h, InstanceInfo *ret) {
         const Instance *i = instance_find(&f, h);
         if (!i)
                 END(NOT_FOUND);
-        *ret = (InstanceInfo){ device_of((unsigned)instance_gpu(h)), i->id, i->profile, { i->start, i->size } };
+        *ret = (InstanceInfo){
+                device_of((unsigned)instance_gpu(h)), i->id, i->profile, { i->start, i->size }
+        };
         END(OK);
 }
 
@@ -716,7 +798,8 @@ FUNCTION(nvmlGpuInstanceDestroy, void *h) {
 
 /* Compute profiles have the indexes of GPU instance profiles; the id is the number of slices. */
 typedef struct ComputeInfo { unsigned id, slices, instances, processors, shared[5]; } ComputeInfo;
-FUNCTION(nvmlGpuInstanceGetComputeInstanceProfileInfo, void *h, unsigned index, unsigned engines, ComputeInfo *ret) {
+FUNCTION(nvmlGpuInstanceGetComputeInstanceProfileInfo, void *h, unsigned index, unsigned engines,
+         ComputeInfo *ret) {
         static const unsigned slices[] = { 1, 2, 3, 4, 7 };
         BEGIN("nvmlGpuInstanceGetComputeInstanceProfileInfo", instance_gpu(h), NULL);
         const Instance *i = instance_find(&f, h);
@@ -810,7 +893,9 @@ FUNCTION(nvmlDeviceGetSupportedGraphicsClocks, Device d, unsigned memory, unsign
         bool known = false;
         for (unsigned i = 0; i < f.n_memory; i++)
                 known |= f.memory[i] == memory;
-        END(f.no_clocks ? NOT_SUPPORTED : !known ? NOT_FOUND : give_list(f.graphics, f.n_graphics, count, ret));
+        END(f.no_clocks ? NOT_SUPPORTED
+            : !known    ? NOT_FOUND
+                        : give_list(f.graphics, f.n_graphics, count, ret));
 }
 
 FUNCTION(nvmlDeviceGetApplicationsClock, Device d, unsigned type, unsigned *ret) {

@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void as_environment(const char *text) {
         _cleanup_(freep) char *value = assignment_in_environment(text, "A");
         _cleanup_(strv_freep) char **words = assignment_split(value ?: text), **again = NULL;
-        for (char **w = words; w && *w; w++)
-                if (strpbrk(*w, "\n\r"))                /* nodestrap writes none, and a word of kubelet's has none */
+        for (char **w = words; w && *w; w++)    /* nodestrap writes none, and a word of kubelet's has none */
+                if (strpbrk(*w, "\n\r"))
                         return;
         _cleanup_(freep) char *joined = assignment_join(words), *line = xasprintf("A=%s\n", joined);
         _cleanup_(freep) char *back = assignment_in_environment(line, "A");
@@ -34,7 +34,8 @@ static void as_unit(const char *text) {
 static void as_shell(const char *text) {
         _cleanup_(freep) char *value = NULL, *again = NULL;
         int r = assignment_in_shell(text, "MIG_PARTITION", &value);
-        if (r < 0 ? r != -EINVAL || value : value && (!*value || strchr(value, '\n') || !strstr(text, "MIG_PARTITION=")))
+        if (r < 0 ? r != -EINVAL || value
+                  : value && (!*value || strchr(value, '\n') || !strstr(text, "MIG_PARTITION=")))
                 abort();
         if (!value || strchr(value, '\''))
                 return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A disk → Content. The first byte says where the rest lies on an image of 2 MiB (libblkid looks for no array on a smaller one): at
- * the start, at 4 KiB or at the end, and whether it is sealed as an md superblock there. */
+ * A disk → Content. The first byte says where the rest lies on an image of 2 MiB (libblkid looks for no
+ * array on a smaller one): at the start, at 4 KiB or at the end, and whether it is sealed as an md
+ * superblock there. */
 #include "disk/disk.h"
 
 #include "superblock.h"
@@ -15,13 +16,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const Content *c) {
         _cleanup_(freep) char *text = content_describe(c);
-        if (c->kind == CONTENT_UNKNOWN || c->kind == CONTENT_UNREADABLE || !c->type != (c->kind == CONTENT_BLANK))
+        if (c->kind == CONTENT_UNKNOWN || c->kind == CONTENT_UNREADABLE ||
+            !c->type != (c->kind == CONTENT_BLANK))
                 abort();
         for (const char *p = text; *p; p++)
                 if ((unsigned char)*p < ' ')
                         abort();        /* a line end or an escape in a message */
         if (c->raid.uuid && (strlen(c->raid.uuid) != 35 || strlen(c->raid.name) > 32 || c->raid.role < -1 ||
-                             (c->raid.role >= 0 && (unsigned)c->raid.role >= c->raid.disks) || strlen(raid_short_name(c->raid.name)) > 32))
+                             (c->raid.role >= 0 && (unsigned)c->raid.role >= c->raid.disks) ||
+                             strlen(raid_short_name(c->raid.name)) > 32))
                 abort();
 }
 
@@ -42,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (size < 1 || size - 1 > IMAGE_SIZE / 2)
                 return 0;
         if (!root) {
-                if (!mkdtemp(dir) || atexit(remove_image) != 0 || root_new(dir, &root) < 0 || (fd = root_open(root, "/image", O_RDWR | O_CREAT)) < 0)
+                if (!mkdtemp(dir) || atexit(remove_image) != 0 || root_new(dir, &root) < 0 ||
+                    (fd = root_open(root, "/image", O_RDWR | O_CREAT)) < 0)
                         abort();
         }
         const uint64_t places[] = { 0, 4096, IMAGE_SIZE - (size - 1), IMAGE_SIZE - 8192 };
@@ -51,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         memcpy(bytes, data + 1, size - 1);
         if (data[0] & 4)
                 md_super_seal(bytes);
-        if (ftruncate(fd, 0) < 0 || ftruncate(fd, IMAGE_SIZE) < 0 || pwrite(fd, bytes, size - 1, (off_t)at) != (ssize_t)(size - 1))
+        if (ftruncate(fd, 0) < 0 || ftruncate(fd, IMAGE_SIZE) < 0 ||
+            pwrite(fd, bytes, size - 1, (off_t)at) != (ssize_t)(size - 1))
                 abort();
         if (content_probe(root, "/image", &c, &diag) < 0)
                 abort();

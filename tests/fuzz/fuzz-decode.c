@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One stream of documents → Config. What was accepted must be accepted again from its own merged document, and be the same. */
+ * One stream of documents → Config. What was accepted must be accepted again from its own merged document,
+ * and be the same. */
 #include "config/config.h"
 #include "base/str.h"
 
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         for (size_t i = 0; i < diag.n; i++)
                 free(diagnostic_format(&diag.items[i]));
-        if (config && (config_from_json(config->document, "again", &again, &diag) < 0 || !json_equal(config->document, again->document)))
+        if (config && (config_from_json(config->document, "again", &again, &diag) < 0 ||
+                       !json_equal(config->document, again->document)))
                 abort();
         return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A response in one piece, and the same bytes in pieces whose sizes the first byte chooses, must come to the same end. */
+ * A response in one piece, and the same bytes in pieces whose sizes the first byte chooses, must come to the
+ * same end. */
 #include "aws/internal.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 n = MIN((size_t)data[0] % 37 + 1, size - i);
                 b = http_feed(&pieces, text + i, n);
         }
-        if (a != b || (a >= 0 && (whole.status != pieces.status || whole.body.size != pieces.body.size || whole.state != pieces.state)))
+        if (a != b || (a >= 0 && (whole.status != pieces.status || whole.body.size != pieces.body.size ||
+                                  whole.state != pieces.state)))
                 abort();
         if (a == 0 && http_feed_end(&whole) == 1 && whole.state != HTTP_DONE)
                 abort();
@@ -29,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         _cleanup_(freep) char *address = xmemdup(text, size);
         _cleanup_(url_done) Url url = {};
-        if (url_parse(address, &url) == 0 && (!*url.host || strpbrk(url.authority, "\r\n /") || endswith(url.path, "/")))
+        if (url_parse(address, &url) == 0 &&
+            (!*url.host || strpbrk(url.authority, "\r\n /") || endswith(url.path, "/")))
                 abort();
         return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the metadata service answers → Instance. The input is the identity document, and again the cached status. */
+ * What the metadata service answers → Instance. The input is the identity document, and again the cached
+ * status. */
 #include "base/str.h"
 #include "host/detect.h"
 
@@ -26,7 +27,8 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
         return 0;
 }
 
-int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses, Diag *diag) {
+int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis, unsigned *ret_addresses,
+                   Diag *diag) {
         (void)ec2, (void)instance_type, (void)ret_enis, (void)ret_addresses, (void)diag;
         return -ENOENT;
 }
@@ -38,7 +40,8 @@ static void detect(const Root *root, const HostOptions *options) {
         int r = detect_identity(root, &config, options, h, &diag);
         if (r < 0 && !diag_first_error(&diag))
                 abort();        /* a failure without a word */
-        if (r >= 0 && (!h->instance.id || !h->instance.type || !h->instance.region || !h->instance.domain || strchr(h->instance.id, '\n')))
+        if (r >= 0 && (!h->instance.id || !h->instance.type || !h->instance.region || !h->instance.domain ||
+                       strchr(h->instance.id, '\n')))
                 abort();
 }
 

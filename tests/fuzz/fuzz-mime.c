@@ -13,10 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         bool is_mime;
         int r = mime_split(&message, "application/node.eks.aws", &parts, &is_mime, &diag);
 
-        if ((r < 0) != (diag_count(&diag, false) > 0) || (r < 0 && parts.n > 0) || (r >= 0 && !is_mime && parts.n != 1))
+        if ((r < 0) != (diag_count(&diag, false) > 0) || (r < 0 && parts.n > 0) ||
+            (r >= 0 && !is_mime && parts.n != 1))
                 abort();
         for (size_t i = 0; is_mime && i < parts.n; i++) {
-                if (parts.items[i].at.part <= last || parts.items[i].at.line == 0 || parts.items[i].data[parts.items[i].size] != '\0')
+                if (parts.items[i].at.part <= last || parts.items[i].at.line == 0 ||
+                    parts.items[i].data[parts.items[i].size] != '\0')
                         abort();
                 last = parts.items[i].at.part;
         }

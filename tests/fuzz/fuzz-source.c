@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * source_decode(): whole user data; a failure is explained and leaves nothing, a part that is labelled holds maps. */
+ * source_decode(): whole user data; a failure is explained and leaves nothing, a part that is labelled holds
+ * maps. */
 #include "base/str.h"
 #include "source/source.h"
 
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if ((r < 0) != (diag_count(&diag, false) > 0) || (r < 0 && documents.n > 0))
                 abort();
         for (size_t i = 0; i < documents.n; i++)
-                if (!documents.items[i].root || (documents.items[i].at.part > 0 && documents.items[i].root->type != NODE_MAP))
+                if (!documents.items[i].root ||
+                    (documents.items[i].at.part > 0 && documents.items[i].root->type != NODE_MAP))
                         abort();
         return 0;
 }

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         abort();
                 return 0;
         }
-        if (toml_format(value, &text) < 0 || toml_parse(text, strlen(text), &again, &line, &why) < 0 || !json_equal(value, again))
+        if (toml_format(value, &text) < 0 || toml_parse(text, strlen(text), &again, &line, &why) < 0 ||
+            !json_equal(value, again))
                 abort();
         return 0;
 }

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if ((r >= 0 && b.size > DOC_MAX_BYTES) || (r < 0) != (diag.n > 0))
                 abort();
         free(b.data);
-        if (base64_decode(text, strlen(text), false, &back, &n) < 0 || n != size || (n > 0 && memcmp(back, data, n) != 0))
+        if (base64_decode(text, strlen(text), false, &back, &n) < 0 || n != size ||
+            (n > 0 && memcmp(back, data, n) != 0))
                 abort();
         return 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * yaml_parse() and what follows from it: documents keep to the limits with their aliases expanded, and failures are explained. */
+ * yaml_parse() and what follows from it: documents keep to the limits with their aliases expanded, and
+ * failures are explained. */
 #include "base/str.h"
 #include "doc/doc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Keys count as nodes, so a map that lost some to duplicates or merging may only be smaller than what was counted. */
+/* Keys count as nodes, so a map that lost some to duplicates or merging may only be smaller than what was
+ * counted. */
 static size_t count(const Node *n, unsigned depth) {
         size_t sum = 1;
 
@@ -33,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         for (size_t i = 0; i < documents.n; i++) {
                 json_t *value = NULL;
-                if (count(documents.items[i].root, documents.items[i].root->type != NODE_SCALAR) > DOC_MAX_NODES)
+                if (count(documents.items[i].root, documents.items[i].root->type != NODE_SCALAR) >
+                    DOC_MAX_NODES)
                         abort();
                 if (yaml_to_json(documents.items[i].root, &value) >= 0)
                         json_decref(value);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
- *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [optional=yes] [retry=yes] [lenient=yes]
- *         [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for newlines]
+ *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [optional=yes]
+ *         [retry=yes] [lenient=yes] [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for
+ *         newlines]
  * and for storage
- *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127] [array-uuid=UUID] [array=yes] [level=raid0]
- *     [filesystem=xfs] [uuid=UUID] [with=noatime] [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
+ *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127]
+ *         [array-uuid=UUID] [array=yes] [level=raid0] [filesystem=xfs] [uuid=UUID] [with=noatime]
+ *         [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
  * and for devices
- *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes] [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
- * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, "found ID: JSON" where it found something, then
- * "wall SECONDS"; exits with the exit code. */
+ *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes]
+ *         [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
+ * Prints "OUTCOME ID" for each action, with ": TEXT" behind it where there is one, "found ID: JSON" where it
+ * found something, then "wall SECONDS"; exits with the exit code. */
 #include "apply/apply.h"
 #include "report/report.h"
 
@@ -39,7 +42,8 @@ static void moves_read(Action *a, char *value) {
         for (char *word; (word = strsep(&value, ","));) {
                 char *from = strsep(&word, ":");
                 a->storage.moves = xrealloc(a->storage.moves, a->storage.n_moves + 1, sizeof(Move));
-                a->storage.moves[a->storage.n_moves++] = (Move){ .from = xstrdup(from), .name = xstrdup(word) };
+                a->storage.moves[a->storage.n_moves++] =
+                        (Move){ .from = xstrdup(from), .name = xstrdup(word) };
         }
 }
 
@@ -57,20 +61,27 @@ static void device_option_set(Action *a, const char *name, const char *value) {
 }
 
 static char ***words_of(Action *a) {
-        return a->type == ACTION_CHECK_VERSIONS ? &a->programs : a->type == ACTION_TAINT_NODE ? &a->taints : &a->device.parameters;
+        return a->type == ACTION_CHECK_VERSIONS ? &a->programs
+               : a->type == ACTION_TAINT_NODE   ? &a->taints
+                                                : &a->device.parameters;
 }
 
 static void option_set(Action *a, char *word) {
         const struct { const char *name; char **text; } texts[] = {
-                { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid }, { "level", &a->storage.level },
-                { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid }, { "source", &a->storage.source }, { "with", &a->with },
+                { "running", &a->storage.running }, { "array-uuid", &a->storage.array_uuid },
+                { "level", &a->storage.level },
+                { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid },
+                { "source", &a->storage.source }, { "with", &a->with },
         };
         const struct { const char *name; char ***list; } lists[] = {
-                { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads }, { "disks", &a->storage.disks },
-                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", words_of(a) }, { "seen", &a->device.seen },
+                { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads },
+                { "disks", &a->storage.disks },
+                { "serials", &a->storage.serials }, { "blank", &a->storage.blank }, { "words", words_of(a) },
+                { "seen", &a->device.seen },
         };
         const struct { const char *name; bool *flag; } flags[] = {
-                { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient }, { "array", &a->storage.array },
+                { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient },
+                { "array", &a->storage.array },
         };
         char *value = strchr(word, '=');
         if (!value)
@@ -108,7 +119,9 @@ static void line_read(Plan *p, char *line) {
         target = strsep(&line, " ");
         p->actions = xrealloc(p->actions, p->n + 1, sizeof *p->actions);
         Action *a = &p->actions[p->n++];
-        *a = (Action){ .id = xasprintf("%s:%s", type, target), .phase = PHASE_RUN, .target = xstrdup(target) };
+        *a = (Action){ .id = xasprintf("%s:%s", type, target),
+                       .phase = PHASE_RUN,
+                       .target = xstrdup(target) };
         a->type = (ActionType)action_type_from_string(type);
         if ((int)a->type < 0)
                 abort();
@@ -149,7 +162,8 @@ int main(int argc, char **argv) {
                 return 1;
         for (size_t i = 0; i < results.n; i++) {
                 const Result *r = &results.items[i];
-                printf("%s %s%s%s\n", outcome_to_string(r->outcome), r->action->id, r->text ? ": " : "", r->text ?: "");
+                printf("%s %s%s%s\n", outcome_to_string(r->outcome), r->action->id, r->text ? ": " : "",
+                       r->text ?: "");
                 char *found = json_dumps(r->found, JSON_SORT_KEYS);
                 if (found)
                         printf("found %s: %s\n", r->action->id, found);
@@ -160,6 +174,11 @@ int main(int argc, char **argv) {
                         printf("warning %s: %s\n", diag.items[i].code, diag.items[i].text);
         printf("wall %.3f\n", (double)(now_usec() - begin) / USEC_PER_SEC);
         fflush(stdout);
-        Report report = { .command = "init", .phases = "run", .begin_usec = begin, .plan = &plan, .results = &results, .diag = &diag };
+        Report report = { .command = "init",
+                          .phases = "run",
+                          .begin_usec = begin,
+                          .plan = &plan,
+                          .results = &results,
+                          .diag = &diag };
         return (int)report_write(root, &report);
 }

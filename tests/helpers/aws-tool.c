@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The two services from a command line, for the shell tests:
- *   aws-tool imds BUDGET PATH...    each PATH's bytes on stdout, one after the other, by one Imds; BUDGET in seconds
+ *   aws-tool imds BUDGET PATH...    each PATH's bytes on stdout, one after the other, by one Imds; BUDGET in
+ *                                   seconds
  *   aws-tool source BUDGET URI...   "NAME BYTES" of each blob
  *   aws-tool name ID                PrivateDnsName
  *   aws-tool limits TYPE            "ENIS ADDRESSES"
@@ -58,7 +59,8 @@ static int tool_limits(const Ec2 *ec2, const char *type, Diag *diag) {
 int main(int argc, char **argv) {
         _cleanup_(diag_done) Diag diag = {};
         uint64_t budget = 0;
-        if (argc < 3 || ((streq(argv[1], "imds") || streq(argv[1], "source")) && parse_timespan(argv[2], &budget) < 0))
+        if (argc < 3 ||
+            ((streq(argv[1], "imds") || streq(argv[1], "source")) && parse_timespan(argv[2], &budget) < 0))
                 return 2;
         _cleanup_(imds_freep) Imds *imds = imds_new(budget ?: 5 * USEC_PER_SEC);
         Ec2 ec2 = { .region = "us-west-2", .domain = "amazonaws.com", .imds = imds };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: toml-tool [-w] <FRAMES
- * A frame is a length in decimal, a line end, and so many bytes. Each frame of TOML becomes one line: its value as JSON, or
- * "error LINE WHY". With -w each frame of JSON becomes a frame of TOML, or the line "error". */
+ * A frame is a length in decimal, a line end, and so many bytes. Each frame of TOML becomes one line: its
+ * value as JSON, or "error LINE WHY". With -w each frame of JSON becomes a frame of TOML, or the line
+ * "error". */
 #include "base/str.h"
 #include "doc/doc.h"
 
@@ -37,7 +38,8 @@ int main(int argc, char **argv) {
                 line[strcspn(line, "\n")] = '\0';
                 if (parse_u64(line, &size) < 0)
                         return 1;
-                _cleanup_(freep) char *data = malloc(size ?: 1);        /* exact, so that a read past the end is seen */
+                /* exact, so that a read past the end is seen */
+                _cleanup_(freep) char *data = malloc(size ?: 1);
                 if (!data || fread(data, 1, size, stdin) != size)
                         return 1;
                 if (writes)

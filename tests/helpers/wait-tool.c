@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: wait-tool EXPECTED TIMEOUT
- * Waits for instance stores of this machine as init does, with the debug log on; tests/vm/late-disks.sh drives it. The last line
- * is "RESULT after MICROSECONDS us": 1, 0 or a negative errno. */
+ * Waits for instance stores of this machine as init does, with the debug log on; tests/vm/late-disks.sh
+ * drives it. The last line is "RESULT after MICROSECONDS us": 1, 0 or a negative errno. */
 #include "host/wait.h"
 
 #include "base/log.h"
@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
         _cleanup_(root_freep) Root *root = NULL;
         uint64_t expected = 0, timeout_usec = 0;
 
-        if (argc != 3 || parse_u64(argv[1], &expected) < 0 || parse_timespan(argv[2], &timeout_usec) < 0 || root_new("/", &root) < 0)
+        if (argc != 3 || parse_u64(argv[1], &expected) < 0 || parse_timespan(argv[2], &timeout_usec) < 0 ||
+            root_new("/", &root) < 0)
                 return 2;
         log_set_level(LOG_DEBUG);
         stop_catch();

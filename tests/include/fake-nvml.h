@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A machine with NVIDIA GPUs that a script describes (tests/fakes/libnvidia-ml.c), and a Work to run an executor with. The library is
- * loaded by its path first: dlopen() of its name then finds it, without a way past the real one in the product. */
+/* A machine with NVIDIA GPUs that a script describes (tests/fakes/libnvidia-ml.c), and a Work to run an
+ * executor with. The library is loaded by its path first: dlopen() of its name then finds it, without a way
+ * past the real one in the product. */
 #include "apply/device.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -49,7 +50,8 @@ static void machine_clear(Machine *m) {
         m->work.cause = CAUSE_NONE;
 }
 
-static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag, _unused_ struct FTW *ftw) {
+static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int flag,
+                      _unused_ struct FTW *ftw) {
         return remove(path);
 }
 
@@ -76,7 +78,10 @@ static void machine_init(Machine *m, const char *script) {
         machine_says(m, script);
         ASSERT_OK(root_new(m->path, &m->root));
         m->action.id = (char *)"await-fabric:fabric";
-        m->work = (Work){ .root = m->root, .action = &m->action, .cancel_fd = -1, .deadline_usec = now_usec() + 60 * USEC_PER_SEC };
+        m->work = (Work){ .root = m->root,
+                          .action = &m->action,
+                          .cancel_fd = -1,
+                          .deadline_usec = now_usec() + 60 * USEC_PER_SEC };
         alarm(120);
 }
 #define MACHINE(name, script) _cleanup_(machine_done) Machine name; machine_init(&name, script)
@@ -92,7 +97,8 @@ _unused_ static unsigned calls_of(const Machine *m, const char *call, int gpu) {
         _cleanup_(freep) char *text = NULL, *words = xasprintf("calls %s %d ", call, gpu);
         unsigned n = 0;
         ASSERT_OK(root_read(m->root, "/script.state", 1 << 20, &text, NULL));
-        for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n == 0; line = strtok_r(NULL, "\n", &save))
+        for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && n == 0;
+             line = strtok_r(NULL, "\n", &save))
                 if (startswith(line, words))
                         n = (unsigned)atoi(line + strlen(words));
         return n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* For tests that mount: a mount namespace of the process's own, and a root on a tmpfs in it that is gone when the process ends. */
+/* For tests that mount: a mount namespace of the process's own, and a root on a tmpfs in it that is gone when
+ * the process ends. */
 #include "apply/work.h"
 
 #include "base/str.h"
@@ -18,7 +19,8 @@ typedef struct Box { char path[32]; Root *root; Action action; Work work; } Box;
 /* Before any test: without mounts of its own there is nothing to test. */
 __attribute__((constructor)) static void own_mounts(void) {
         const char *required = getenv("NODESTRAP_TEST_REQUIRE");
-        if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0)
+        if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+            mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0)
                 return;
         if (required && streq(required, "1")) {
                 puts("1..1\nnot ok 1 - mounts of its own need root");
@@ -50,7 +52,10 @@ static inline void box_init(Box *b) {
         ASSERT_TRUE(mkdtemp(b->path));
         ASSERT_EQ(mount("test", b->path, "tmpfs", 0, "mode=0755"), 0);
         ASSERT_OK(root_new(b->path, &b->root));
-        b->work = (Work){ .root = b->root, .action = &b->action, .deadline_usec = now_usec() + 120 * USEC_PER_SEC, .cancel_fd = -1 };
+        b->work = (Work){ .root = b->root,
+                          .action = &b->action,
+                          .deadline_usec = now_usec() + 120 * USEC_PER_SEC,
+                          .cancel_fd = -1 };
 }
 
 static inline void box_done(Box *b) {

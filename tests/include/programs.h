@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* For tests of executors that run programs which no test machine has: NVIDIA's. They are shell scripts in a box, first in the path. */
+/* For tests of executors that run programs which no test machine has: NVIDIA's. They are shell scripts in a
+ * box, first in the path. */
 #include "mounts.h"
 
 static inline void box_program(const Box *b, const char *name, const char *script) {
-        _cleanup_(freep) char *path = xasprintf("/usr/bin/%s", name), *text = xasprintf("#!/bin/sh\n%s\n", script);
+        _cleanup_(freep) char *path = xasprintf("/usr/bin/%s", name),
+                              *text = xasprintf("#!/bin/sh\n%s\n", script);
         _cleanup_(freep) char *folders = xasprintf("%s/usr/bin:/usr/bin:/bin", b->path);
         ASSERT_OK(root_replace_volatile(b->root, path, text, strlen(text), 0755));
         ASSERT_EQ(setenv("PATH", folders, 1), 0);
@@ -21,14 +23,16 @@ static inline void path_show(char **before) {
         free(*before);
 }
 
-/* From here to the end of a test no program is there; under valgrind the test ends here (tests/run/valgrind.sh says why). */
+/* From here to the end of a test no program is there; under valgrind the test ends here
+ * (tests/run/valgrind.sh says why). */
 #define NO_PROGRAMS()                           \
         if (getenv("NODESTRAP_VALGRIND"))       \
                 return;                         \
         _unused_ _cleanup_(path_show) char *_path = path_hide()
 
 static inline void box_link(const Box *b, const char *path, const char *target) {
-        _cleanup_(freep) char *full = box_path(b, path), *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        _cleanup_(freep) char *full = box_path(b, path),
+                              *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
         ASSERT_OK(root_make_dirs(b->root, parent, 0755));
         ASSERT_EQ(symlink(target, full), 0);
 }

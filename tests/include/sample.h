@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One ordinary node, as planners see it: a configuration and a machine made by hand, which a test changes where it looks. */
+/* One ordinary node, as planners see it: a configuration and a machine made by hand, which a test changes
+ * where it looks. */
 #include "base/str.h"
 #include "plan/planner.h"
 #include "test.h"
 
-static const InstanceType sample_type = { .name = "g6.4xlarge", .vcpus = 16, .gpus = 1, .gpu_model = "nvidia-l4-24gb", .network_cards = 1,
-                                          .max_efa = 0, .disks = 1, .disk_gb = 600, .nvswitch = "none", .arch = "x86_64" };
+static const InstanceType sample_type = { .name = "g6.4xlarge",
+                                          .vcpus = 16,
+                                          .gpus = 1,
+                                          .gpu_model = "nvidia-l4-24gb",
+                                          .network_cards = 1,
+                                          .max_efa = 0,
+                                          .disks = 1,
+                                          .disk_gb = 600,
+                                          .nvswitch = "none",
+                                          .arch = "x86_64" };
 
 /* A copy on the heap of what a literal says, so that it is a char *. */
 static inline char **sample_list(const char *const *items) {
@@ -17,20 +26,38 @@ static inline char **sample_list(const char *const *items) {
 }
 #define LIST(...) sample_list((const char *const[]){ __VA_ARGS__, NULL })
 
-typedef struct Sample { Config config; Host host; PlanOptions options; Plan *plan; Diag diag; json_t *parsed[3]; } Sample;
+typedef struct Sample {
+        Config config;
+        Host host;
+        PlanOptions options;
+        Plan *plan;
+        Diag diag;
+        json_t *parsed[3];
+} Sample;
 
 static inline Sample sample_new(void) {
-        static char name[] = "prod", endpoint[] = "https://ABC123.gr7.us-west-2.eks.amazonaws.com", cidr[] = "10.100.0.0/16",
-                ca[] = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", id[] = "i-0123456789abcdef0", type[] = "g6.4xlarge",
-                region[] = "us-west-2", zone[] = "us-west-2b", domain[] = "amazonaws.com", mac[] = "06:00:00:00:00:01", ipv4[] = "10.0.3.7",
-                dns[] = "ip-10-0-3-7.us-west-2.compute.internal", kubelet[] = "1.33.4", containerd[] = "2.1.5",
-                provider[] = "/etc/eks/image-credential-provider/ecr-credential-provider";
+        static char name[] = "prod", endpoint[] = "https://ABC123.gr7.us-west-2.eks.amazonaws.com",
+                    cidr[] = "10.100.0.0/16",
+                    ca[] = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+                    id[] = "i-0123456789abcdef0", type[] = "g6.4xlarge", region[] = "us-west-2",
+                    zone[] = "us-west-2b", domain[] = "amazonaws.com", mac[] = "06:00:00:00:00:01",
+                    ipv4[] = "10.0.3.7", dns[] = "ip-10-0-3-7.us-west-2.compute.internal",
+                    kubelet[] = "1.33.4", containerd[] = "2.1.5",
+                    provider[] = "/etc/eks/image-credential-provider/ecr-credential-provider";
         return (Sample) {
-                .config.cluster = { .name = name, .endpoint = endpoint, .certificate_authority = ca, .certificate_authority_size = sizeof(ca) - 1, .cidr = cidr },
+                .config.cluster = {
+                        .name = name, .endpoint = endpoint, .certificate_authority = ca,
+                        .certificate_authority_size = sizeof(ca) - 1, .cidr = cidr
+                },
                 .host = {
-                        .instance = { .id = id, .type = type, .region = region, .zone = zone, .domain = domain, .mac = mac, .ipv4 = ipv4, .private_dns_name = dns },
-                        .type = &sample_type, .eni_limits_known = true, .max_enis = 8, .addresses_per_eni = 30, .cpus = 16, .memory_bytes = 64ULL << 30,
-                        .kubelet_version = kubelet, .containerd_version = containerd, .image_credential_provider = provider,
+                        .instance = {
+                                .id = id, .type = type, .region = region, .zone = zone, .domain = domain,
+                                .mac = mac, .ipv4 = ipv4, .private_dns_name = dns
+                        },
+                        .type = &sample_type, .eni_limits_known = true, .max_enis = 8,
+                        .addresses_per_eni = 30, .cpus = 16, .memory_bytes = 64ULL << 30,
+                        .kubelet_version = kubelet, .containerd_version = containerd,
+                        .image_credential_provider = provider,
                 },
                 .options.plugin = PLUGIN_AWS,
         };
@@ -89,4 +116,5 @@ static inline char *sample_setting(const Sample *s, const char *file, const char
         json_decref(all);
         return text;
 }
-#define ASSERT_SETTING(s, file, path, want) ({ _cleanup_(freep) char *_t = sample_setting(s, file, path); ASSERT_STREQ(_t, want); })
+#define ASSERT_SETTING(s, file, path, want) ({                                                  \
+        _cleanup_(freep) char *_t = sample_setting(s, file, path); ASSERT_STREQ(_t, want); })

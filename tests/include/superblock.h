@@ -20,7 +20,8 @@ typedef struct MdSuper {
 static inline uint32_t md_super_sum(const uint8_t *block, size_t size) {
         uint64_t sum = 0;
         for (size_t i = 0; i + 4 <= size; i += 4)
-                sum += (uint64_t)block[i] | (uint64_t)block[i + 1] << 8 | (uint64_t)block[i + 2] << 16 | (uint64_t)block[i + 3] << 24;
+                sum += (uint64_t)block[i] | (uint64_t)block[i + 1] << 8 | (uint64_t)block[i + 2] << 16 |
+                       (uint64_t)block[i + 3] << 24;
         return (uint32_t)(sum + (sum >> 32));
 }
 
@@ -34,11 +35,18 @@ static inline void md_super_seal(uint8_t block[MD_SUPER_SIZE]) {
 
 static inline void md_super_make(uint8_t block[MD_SUPER_SIZE], const MdSuper *want) {
         struct mdp_superblock_1 s = {
-                .magic = htole32(MD_SB_MAGIC), .major_version = htole32(1), .level = htole32((uint32_t)want->level),
+                .magic = htole32(MD_SB_MAGIC),
+                .major_version = htole32(1),
+                .level = htole32((uint32_t)want->level),
                 .layout = htole32(want->level == 10 ? 0x102 : 0),
-                .raid_disks = htole32(want->disks), .dev_number = htole32(want->device), .max_dev = htole32(MD_SUPER_DEVICES),
-                .events = htole64(want->events), .super_offset = htole64(want->at / 512), .data_offset = htole64(want->data / 512),
-                .size = htole64(2048), .data_size = htole64(2048),
+                .raid_disks = htole32(want->disks),
+                .dev_number = htole32(want->device),
+                .max_dev = htole32(MD_SUPER_DEVICES),
+                .events = htole64(want->events),
+                .super_offset = htole64(want->at / 512),
+                .data_offset = htole64(want->data / 512),
+                .size = htole64(2048),
+                .data_size = htole64(2048),
         };
         memset(block, 0, MD_SUPER_SIZE);
         for (unsigned i = 0; i < sizeof s.set_uuid; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A test file is a list of TEST(name) { ... } blocks and then TEST_MAIN; its output is TAP. The first failure ends the file.
- * The order of the blocks is the linker's: no test may depend on it. */
+/* A test file is a list of TEST(name) { ... } blocks and then TEST_MAIN; its output is TAP. The first failure
+ * ends the file. The order of the blocks is the linker's: no test may depend on it. */
 #include "base/macro.h"
 #include <errno.h>
 #include <stdio.h>
@@ -18,16 +18,19 @@ static int test_number;
         static void test_##n(void)
 
 #define FAIL(format, ...) ({                                                                   \
-        printf("not ok %d - %s\n# %s:%d: " format "\n", test_number, test_name, __FILE__, __LINE__, ##__VA_ARGS__); \
+        printf("not ok %d - %s\n# %s:%d: " format "\n", test_number, test_name, __FILE__, __LINE__, \
+               ##__VA_ARGS__);                                                                        \
         exit(1); })
 /* Ends the test here: what it needs is not on this machine. */
 #define SKIP(reason) ({ test_skipped = (reason); return; })
 #define ASSERT_TRUE(x)     ({ if (!(x)) FAIL("%s", #x); })
 #define ASSERT_OK(x)       ({ int _r = (x); if (_r < 0) FAIL("%s: %s", #x, strerror(-_r)); _r; })
 #define ASSERT_ERROR(x, e) ({ int _r = (x); if (_r != -(e)) FAIL("%s is %d, want -%s", #x, _r, #e); })
-#define ASSERT_EQ(a, b)    ({ long long _a = (long long)(a), _b = (long long)(b); if (_a != _b) FAIL("%s is %lld, want %lld", #a, _a, _b); })
+#define ASSERT_EQ(a, b) ({ long long _a = (long long)(a), _b = (long long)(b);                 \
+        if (_a != _b) FAIL("%s is %lld, want %lld", #a, _a, _b); })
 #define ASSERT_STREQ(a, b) ({ const char *_a = (a), *_b = (b);                                 \
-        if (!_a || !_b || strcmp(_a, _b) != 0) FAIL("%s is \"%s\", want \"%s\"", #a, _a ?: "(null)", _b ?: "(null)"); })
+        if (!_a || !_b || strcmp(_a, _b) != 0)                                                 \
+                FAIL("%s is \"%s\", want \"%s\"", #a, _a ?: "(null)", _b ?: "(null)"); })
 #define ASSERT_CONTAINS(a, b) ({ const char *_a = (a), *_b = (b);                              \
         if (!_a || !strstr(_a, _b)) FAIL("%s is \"%s\" and lacks \"%s\"", #a, _a ?: "(null)", _b); })
 
@@ -41,7 +44,8 @@ static int test_number;
                         test_number++;                                                         \
                         test_skipped = NULL;                                                   \
                         t->run();                                                              \
-                        printf("ok %d - %s%s%s\n", test_number, t->name, test_skipped ? " # SKIP " : "", test_skipped ?: ""); \
+                        printf("ok %d - %s%s%s\n", test_number, t->name,                       \
+                               test_skipped ? " # SKIP " : "", test_skipped ?: "");            \
                 }                                                                              \
                 return 0;                                                                      \
         }
