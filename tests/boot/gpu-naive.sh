@@ -4,8 +4,9 @@
 # imds: imds-m5
 # gpu: p5-48xlarge many
 # tree: gpu
-# What breaks when the order is wrong (facts: nvidia 8.2), each on a machine that was just powered on: first as it was done where it broke,
-# then by nodestrap on the same machine.
+# What breaks when the order is wrong (pytorch/ci-infra#552, NVIDIA/gpu-operator#2781, spectrocloud/CanvOS#700, siderolabs/extensions#717,
+# Azure/AgentBaker#8736, NVIDIA/mig-parted#82), each on a machine that was just powered on: first as it was done where it broke, then by
+# nodestrap on the same machine.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -6,7 +6,7 @@
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
 # A trn2.48xlarge with the GPU image: nothing of NVIDIA's is touched, whatever the image's units do (the loader of the first generation fails
-# where there is no GPU, facts: nvidia 7.1).
+# where there is no GPU, awslabs/amazon-eks-ami#2727).
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/gpu.sh

@@ -7,7 +7,7 @@
 # tree: enabled gpu
 # console: partition-gpus:mig: MIG mode of GPU .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
-# A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (facts: nvidia 5.1), which nodestrap
+# A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), which nodestrap
 # asks for; the second boot divides them.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/fakes/install.sh TREE FIXTURE [WORD…]
 # Puts the fakes and a machine into a tree that is unpacked over a guest before it boots. Words:
-#   gen1 gen2      the AMI's generation (facts 7.1, 7.2); without either nothing loads the driver and no unit of NVIDIA's is enabled
-#   imex           the IMEX unit is enabled, as some packages ship it (facts 3.1)
-#   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it (facts 2)
+#   gen1 gen2      the AMI's generation (EKSAMI at 81fec2e; its later revisions); without either nothing loads the driver and no unit of NVIDIA's is enabled
+#   imex           the IMEX unit is enabled, as some packages ship it
+#   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled
 #   NAME=VALUE     /etc/fakes/NAME

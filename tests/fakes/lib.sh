@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
 # Sourced by the fakes of this folder, which stand in a guest where NVIDIA's programs, the module loader and the AMI's scripts are on a
-# GPU node. Each does what its original is known to do as far as the order of a boot depends on it; "facts N" names the section of the
-# fact sheet (nvidia.md) that says so. They share:
+# GPU node. Each does what its original is known to do as far as the order of a boot depends on it, and names the report or document that
+# says so; the documents are
+#   FMUG    https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+#   MIGUG   https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
+#   IMEXG   https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/
+#   EKSAMI  awslabs/amazon-eks-ami:templates/al2023/runtime/gpu/
+#   OGKM    NVIDIA/open-gpu-kernel-modules
+# They share:
 #   /etc/fakes/NAME      what a test wants to be different: script NAME [DEFAULT] prints its content
 #   /run/fakes/events    one line for each thing that happened, in order; a test reads the order of a boot from it
 #   /etc/fake-nvml       what the management library answers (libnvidia-ml.c): nvml_script writes it, with the lines of /etc/fakes/nvml
 FAKES=/run/fakes; mkdir -p $FAKES
-NVML_STATE=/var/lib/fake-nvml.state     # it outlasts a reboot as far as GPUs remember (facts 5.1)
+NVML_STATE=/var/lib/fake-nvml.state     # it outlasts a reboot as far as GPUs remember (MIGUG)
 
 script() { cat "/etc/fakes/$1" 2>/dev/null || printf '%s' "${2-}"; }
 scripted() { [ -e "/etc/fakes/$1" ]; }
@@ -20,8 +26,8 @@ pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s 
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
 devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
 gpus() { devices 10DE 30; }
-tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # facts 1.2: the switches are the rack's
-# Ports of ConnectX functions, each a subnet manager's to choose (facts 2): by the capability mask, whose bit 10 says IsSMDisabled.
+tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # EKSAMI nvidia-fabricmanager-condition.sh: the switches are the rack's
+# Ports of ConnectX functions, each a subnet manager's to choose (siderolabs/extensions#893): by the capability mask, whose bit 10 says IsSMDisabled.
 SM_DISABLED=0x400
 sm_disabled() { [ $(($(cat "$1/ports/1/cap_mask") & SM_DISABLED)) != 0 ]; }
 port_guid() { printf '0x%016x' $((0x9c63c00300 + ${1##*[!0-9]})); }
@@ -29,7 +35,7 @@ driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
 # ---- the management library ----
 # What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus. They join the fabric in the
-# time after fabric manager has configured it (facts 1.6), or, on a tray, after they were first asked (1.7), that script fabric-takes says.
+# time after fabric manager has configured it (FMUG), or, on a tray, after they were first asked, that script fabric-takes says.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
         echo "state $NVML_STATE"
@@ -50,7 +56,7 @@ nvml_script() {
 nvml_changed() { nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml; }
 fabric_registers() { : >$FAKES/fabric; }
 gpu_states() { python3 /usr/lib/fakes/gpus.py; }        # ADDRESS FABRIC MIG INSTANCES, one line a GPU
-# What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (facts 5.7).
+# What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (NVIDIA/mig-parted#82).
 mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; }
 seen_by_plugin() {
         local all; [ -n "$(gpus)" ] || { echo "gpus=0"; return; }

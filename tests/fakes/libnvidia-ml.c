@@ -15,7 +15,7 @@
  *                                  without fabric registration not-supported
  *   fabric-needs PATH              until it is there, GPUs are not-started and time does not count (a fake
  *                                  fabric manager makes it)
- *   cluster UUID CLIQUE [GPU]      32 hexadecimal digits; without it zero, as on HGX (facts: nvidia 1.6)
+ *   cluster UUID CLIQUE [GPU]      32 hexadecimal digits; without it zero, as on HGX
  *   health GPU MASK                NVML_GPU_FABRIC_HEALTH_MASK_*, for asks of version 2 and later
  *   error CALL CODE [GPU] [3x]     CALL as in nvml.h without _v2, _v3; always, or the first so many times (of
  *                                  that GPU)
@@ -36,8 +36,10 @@
  *   instance GPU ID PROFILE START SIZE COMPUTE     COMPUTE: 0, or 1 where a compute instance takes all of it
  *   persistence GPU ON, auto-boost GPU NOW DEFAULT, clocks GPU MEMORY GRAPHICS
  *
- * Sources: facts (nvidia) 1.6 for the fabric, 5.1 to 5.5 for MIG, 7.1 for clocks; the places of GPU instances
- * on GPUs with eight memory slices: NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go. */
+ * Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html for the fabric,
+ * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG) for MIG, awslabs/amazon-eks-ami at 861b140
+ * for the clocks, NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go for the places of GPU instances on GPUs with eight
+ * memory slices, and pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md for the zeros of HGX. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +84,7 @@ typedef struct Profile {
         unsigned starts[8], n_starts;
 } Profile;
 /* low: the driver takes the lowest free place, else the highest. Which one real drivers take is not
- * documented; what is: that small ones first leave no room for a 3g (facts 5.2), and so it is here: 1g,2g,3g
+ * documented; what is: that small ones first leave no room for a 3g (MIGUG), and so it is here: 1g,2g,3g
  * does not fit, 3g,2g,1g does. */
 static const Profile slices8[] = {
         { 0, 19, 1, 7, 1, false, { 0, 1, 2, 3, 4, 5, 6 }, 7 },
@@ -93,7 +95,7 @@ static const Profile slices8[] = {
         { 3, 5, 4, 1, 4, true, { 0 }, 1 },
         { 4, 0, 7, 1, 8, true, { 0 }, 1 },
 };
-static const char *const names8[][7] = {        /* in the order of slices8; facts 5.5 */
+static const char *const names8[][7] = {        /* in the order of slices8; EKS user guide, NVIDIA/mig-parted */
         { "1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb" },
         { "1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" },
         { "1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb" },
@@ -102,7 +104,7 @@ static const char *const names8[][7] = {        /* in the order of slices8; fact
         { "1g.23gb", "1g.23gb+me", "1g.47gb", "2g.47gb", "3g.93gb", "4g.93gb", "7g.186gb" },
         { "1g.35gb", "1g.35gb+me", "1g.70gb", "2g.70gb", "3g.139gb", "4g.139gb", "7g.278gb" },
 };
-/* RTX PRO 6000: id 14 is 1g there (facts 5.5); the other ids and the places are ours. */
+/* RTX PRO 6000: id 14 is 1g there (MIGUG); the other ids and the places are ours. */
 static const Profile slices4[] = {
         { 0, 14, 1, 4, 1, false, { 0, 1, 2, 3 }, 4 },
         { 7, 21, 1, 1, 1, false, { 0, 1, 2, 3 }, 4 },
@@ -113,8 +115,8 @@ static const char *const names4[] = { "1g.24gb", "1g.24gb+me", "2g.48gb", "4g.96
 typedef struct Model {
         const char *name;
         const Profile *profiles; size_t n; const char *const *names;
-        bool ampere;            /* MIG mode needs a reset and survives a reboot (facts 5.1) */
-        bool registers;         /* with a fabric (facts 1.6: A100 has no such thing) */
+        bool ampere;            /* MIG mode needs a reset and survives a reboot (MIGUG) */
+        bool registers;         /* with a fabric: A100 has no such thing */
         unsigned memory, graphics;
 } Model;
 static const Model models[] = {
