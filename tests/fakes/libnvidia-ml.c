@@ -38,8 +38,9 @@
  *
  * Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html for the fabric,
  * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG) for MIG, awslabs/amazon-eks-ami at 861b140
- * for the clocks, NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go for the places of GPU instances on GPUs with eight
- * memory slices, and pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md for the zeros of HGX. */
+ * for the clocks, NVIDIA/go-nvml:pkg/nvml/mock/gpus/a100.go for the places of GPU instances on GPUs with
+ * eight memory slices, and pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md for the zeros of
+ * HGX. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +96,7 @@ static const Profile slices8[] = {
         { 3, 5, 4, 1, 4, true, { 0 }, 1 },
         { 4, 0, 7, 1, 8, true, { 0 }, 1 },
 };
-static const char *const names8[][7] = {        /* in the order of slices8; EKS user guide, NVIDIA/mig-parted */
+static const char *const names8[][7] = { /* in the order of slices8; EKS user guide, NVIDIA/mig-parted */
         { "1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb" },
         { "1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb" },
         { "1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb" },
