@@ -112,7 +112,7 @@ int diag_error_at(Diag *d, int r, Cause cause, const Position *at, const char *p
 void diag_warn(Diag *d, const char *code, const char *format, ...) _nonnull(1, 2, 3) _printf_(3, 4);
 void diag_warn_at(Diag *d, const char *code, const Position *at, const char *path, const char *format, ...)
         _nonnull(1, 2, 5) _printf_(5, 6);
-/* Moves everything from one list behind the other. */
+/* Moves all that is in from behind what is in to; from is empty then. */
 void diag_move(Diag *to, Diag *from);
 
 /* The first error: the root cause. NULL when there is none. */

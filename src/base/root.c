@@ -65,12 +65,11 @@ int root_open(const Root *r, const char *path, int flags) {
                 .mode = flags & O_CREAT ? 0600 : 0,
                 .resolve = RESOLVE_IN_ROOT,
         };
-        long fd;
+        long fd = -1;
         /* While anything is mounted or renamed anywhere, a path that climbs (most links of /sys do) may get
          * EAGAIN: openat2(2). */
-        for (unsigned n = 0;
-             (fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how)) < 0 && errno == EAGAIN && n < 100000;)
-                n++;
+        for (unsigned n = 0; fd < 0 && n < 100000 && (n == 0 || errno == EAGAIN); n++)
+                fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
         return fd < 0 ? -errno : (int)fd;
 }
 
@@ -277,7 +276,7 @@ static int same_at(int dir_fd, const char *name, const void *data, size_t size, 
         if (fstat(fd, &st) < 0)
                 result = -errno;
         else if (S_ISDIR(st.st_mode))
-                /* now, and not when it is to be renamed over, with other files already in their places */
+                /* found now, before other files are renamed into their places */
                 result = -EISDIR;
         else if (S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode && (size_t)st.st_size == size) {
                 _cleanup_(freep) char *there = xcalloc(size + 1, 1);

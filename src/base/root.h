@@ -37,7 +37,7 @@ _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char 
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
 /* 1 if a regular file with an x bit */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);
-/* 1 if one is in the directories of systemd's PATH */
+/* 1 if a program of that name is in one of the directories of systemd's PATH */
 _must_check_ _nonnull_ int root_program(const Root *r, const char *name);
 
 /* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an
@@ -56,8 +56,8 @@ _must_check_ _nonnull_ int root_tmp_stage(const Root *r, const char *path, const
 _must_check_ _nonnull_ int root_tmp_sync(RootTmp *t);
 _must_check_ _nonnull_ int root_tmp_publish(RootTmp *t);
 _nonnull_ void root_tmp_release(RootTmp *t);    /* always, published or not */
-/* Removes what a run that was killed has staged for path and left; they may hold what has been removed from
- * path since. Nobody else may be staging below the root. How many they were. */
+/* Removes the temporary files that a killed run has left beside path: they may hold what path no longer does.
+ * Nobody else may be staging below the root. Returns how many there were. */
 _must_check_ _nonnull_ int root_tmp_sweep(const Root *r, const char *path);
 /* All steps at once, missing directories made 0755: 1 replaced, 0 was the same. */
 _must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const void *data, size_t size,

@@ -30,7 +30,7 @@ const char *stop_name(int signal) {
         return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-/* Signals are held back but while it sleeps, so that none comes between the look for one and the sleep. */
+/* Signals are blocked except while it sleeps, so that none arrives unseen between the check and the sleep. */
 int stop_wait(int fd, uint64_t until_usec) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         sigset_t held, before;

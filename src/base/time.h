@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Time spans and instants in microseconds of CLOCK_BOOTTIME's steady sister CLOCK_MONOTONIC: clocks before
- * NTP may jump. */
+/* Time spans, and instants of CLOCK_MONOTONIC, in microseconds: the time of day may jump, above all early in
+ * a boot. */
 #include "base/macro.h"
 #define USEC_PER_MSEC 1000ULL
 #define USEC_PER_SEC  1000000ULL
+/* Now. */
 uint64_t now_usec(void);
 /* "0.3 ms", "41.2 s": three digits are enough for a person. */
 _malloc_ char *usec_text(int64_t usec);

@@ -6,10 +6,16 @@
 size_t utf8_length(const char *s, size_t room) {
         /* The range of the first byte, and that of the second, which alone keeps out what is overlong, a
          * surrogate or too large. */
-        static const struct { unsigned char first, last, low, high; size_t n; } forms[] = {
-                { 0x00, 0x7f, 0x00, 0x00, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-                { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
-                { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+        static const struct { unsigned char n, first, last, low, high; } forms[] = {
+                { .n = 1, .first = 0x00, .last = 0x7f },
+                { .n = 2, .first = 0xc2, .last = 0xdf, .low = 0x80, .high = 0xbf },
+                { .n = 3, .first = 0xe0, .last = 0xe0, .low = 0xa0, .high = 0xbf },
+                { .n = 3, .first = 0xe1, .last = 0xec, .low = 0x80, .high = 0xbf },
+                { .n = 3, .first = 0xed, .last = 0xed, .low = 0x80, .high = 0x9f },
+                { .n = 3, .first = 0xee, .last = 0xef, .low = 0x80, .high = 0xbf },
+                { .n = 4, .first = 0xf0, .last = 0xf0, .low = 0x90, .high = 0xbf },
+                { .n = 4, .first = 0xf1, .last = 0xf3, .low = 0x80, .high = 0xbf },
+                { .n = 4, .first = 0xf4, .last = 0xf4, .low = 0x80, .high = 0x8f },
         };
         const unsigned char *u = (const unsigned char *)s;
         for (size_t i = 0; room > 0 && i < ARRAY_SIZE(forms); i++) {
@@ -43,13 +49,13 @@ static bool is_control_at(const char *s, size_t n) {
 
 void text_add_shown(Text *to, const char *s, size_t size, size_t limit, char quote) {
         for (size_t i = 0, n; i < size; i += n) {
-                bool whole = (n = utf8_length(s + i, size - i)) > 0;
-                n = whole ? n : 1;
+                size_t whole = utf8_length(s + i, size - i);
+                n = MAX(whole, (size_t)1);
                 if (limit-- == 0) {
                         text_add(to, "…");
                         return;
                 }
-                if (!whole || is_control_at(s + i, n))
+                if (whole == 0 || is_control_at(s + i, n))
                         text_add(to, "\\x%02x", (unsigned char)s[i + n - 1]);
                 else if (quote && (s[i] == quote || s[i] == '\\'))
                         text_add(to, "\\%c", s[i]);

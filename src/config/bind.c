@@ -207,7 +207,7 @@ static void bind_value(const Field *f, const json_t *value, Config *c) {
         }
 }
 
-/* Also walks what is not there: defaults are set on the way. */
+/* Walks fields that the document does not have, too, for their defaults. */
 static void bind_fields(const Field *fields, const json_t *map, Config *c) {
         for (const Field *f = fields; f->key; f++) {
                 const json_t *value = json_object_get(map, f->key);

@@ -45,8 +45,8 @@ static json_t *text_without_empty(const Field *f, const char *text) {
         return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
 }
 
-/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. What somebody
- * else reads stays whole. */
+/* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. Free-form maps,
+ * which kubelet or containerd reads, stay whole. */
 static json_t *without_empty(const Field *f, const json_t *value) {
         const char *key;
         json_t *member;

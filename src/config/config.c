@@ -60,7 +60,7 @@ int config_load(const Documents *documents, Config **ret, Diag *diag) {
         return config_finish(&m, errors, ret, diag);
 }
 
-/* ---- a cached document: JSON → nodes, so that it walks the same road ---- */
+/* ---- a cached document: JSON → nodes, so that it is decoded and checked like any other ---- */
 
 typedef struct NodePool { void **items; size_t n; } NodePool;
 

@@ -46,7 +46,7 @@ typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVAL
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
 typedef enum FailurePolicy { FAILURE_HOLD, FAILURE_JOIN_TAINTED, _FAILURE_INVALID = -22 } FailurePolicy;
 
-/* any case is accepted for this one (rule V5) */
+/* any case is accepted for this one, as nodeadm does */
 DECLARE_STRING_TABLE(storage_strategy, StorageStrategy);
 DECLARE_STRING_TABLE(filesystem, Filesystem);
 DECLARE_STRING_TABLE(hugepages_mode, HugePagesMode);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is valid and yet not what its writer may think. A kubelet flag and a key of kubelet.config that set
- * the same thing: kubelet takes the flag and says nothing. Pairs as kubelet defines them:
+ * What is valid and may still not do what its writer expects. A kubelet flag and a key of kubelet.config that
+ * set the same thing: kubelet takes the flag and says nothing. Pairs as kubelet defines them:
  * kubernetes/kubernetes cmd/kubelet/app/options/options.go (AddKubeletConfigFlags) and
  * staging/src/k8s.io/kubelet/config/v1beta1/types.go. */
 #include "config/fields.h"
@@ -139,7 +139,7 @@ static bool has_key(const json_t *config, const char *key) {
         }
 }
 
-/* Pages that are counted and then not reserved. */
+/* Pages that are listed in a mode that does not look at the list. */
 static void warn_of_pages(const Merge *m, Diag *diag) {
         const json_t *huge = json_object_get(
                 json_object_get(json_object_get(m->document, "spec"), "instance"), "hugePages");

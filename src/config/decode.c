@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One document's nodes → JSON of the types that the table asks for. What a scalar means depends on where it
- * stands (rules T1 to T5): where text belongs it keeps its source text, whatever YAML 1.1 would have made of
- * it. Null is the same as absent. */
+ * stands (T1 to T5 of tests/userdata/README.md): where text belongs it keeps its source text, whatever YAML
+ * 1.1 would have made of it. Null is the same as absent. */
 #include "config/fields.h"
 
 #include "base/str.h"
@@ -192,7 +192,7 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
                 return decode_fail(d, node, path,
                                    "holds something that JSON cannot say (a number too large, or no number)");
         drop_nulls(value);
-        /* The one key that is often put one level too deep (rule T5). */
+        /* The one key that is often put one level too deep. */
         const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {
                 const Path here = { path, "maxPodsExpression", 0 };
@@ -237,7 +237,7 @@ bool document_is_ours(const Node *root) {
         return (kind && streq(kind, CONFIG_KIND)) || (version && startswith(version, "node.eks.aws/"));
 }
 
-/* Rule D2: exactly this, or the message says what stands there and what belongs there. Neither is a
+/* Exactly this, or the message says what stands there and what belongs there. Neither is a
  * secret. */
 static bool check_identity(Decoder *d, const Node *root, const char *key, const char *wanted) {
         const Node *node = node_get(root, key);

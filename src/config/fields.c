@@ -65,7 +65,8 @@ static const Field kubelet_fields[] = {
         { FIELD("flags", LIST, "Arguments for kubelet, put behind its own ones."),
           .flags = FIELD_APPEND, .fields = string_item, AT(kubelet.flags) },
         { FIELD("maxPodsExpression", STRING,
-                "CEL for the number of pods, from default_enis, ips_per_eni and max_pods; config.maxPods wins."),
+                "CEL for the number of pods, from default_enis, ips_per_eni and max_pods; "
+                "config.maxPods wins."),
           AT(kubelet.max_pods_expression) },
         {}
 };

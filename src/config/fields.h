@@ -9,8 +9,8 @@ typedef enum FieldType {
         FIELD_MAP,              /* known keys: fields */
         FIELD_DICT,             /* any key; the values are as the one row in fields says */
         FIELD_LIST,             /* items as the one row in fields says */
-        FIELD_FREE,             /* a map that somebody else reads (rule T5) */
-        FIELD_IGNORED,          /* not looked at (rule T6: metadata) */
+        FIELD_FREE,             /* a map that kubelet or containerd reads */
+        FIELD_IGNORED,          /* not looked at: metadata */
         FIELD_STRING,
         FIELD_BOOL,
         FIELD_INTEGER,
@@ -20,19 +20,19 @@ typedef enum FieldType {
 
 typedef enum FieldFlags {
         FIELD_APPEND    = 1 << 0,       /* list: a later document's items go
-                                         * behind the earlier ones (rule G2) */
-        FIELD_TOML      = 1 << 1,       /* string: merges as TOML (rule G5) */
+                                         * behind the earlier ones */
+        FIELD_TOML      = 1 << 1,       /* string: merges as TOML */
         FIELD_OR_TEXT   = 1 << 2,       /* list: a scalar may stand instead, a short form */
-        FIELD_ANY_CASE  = 1 << 3,       /* enum: compared without regard to case (rule V5) */
-        FIELD_GATES     = 1 << 4,       /* dict: names outside fields are kept and warned about (rule V10) */
+        FIELD_ANY_CASE  = 1 << 3,       /* enum: compared without regard to case */
+        FIELD_GATES     = 1 << 4,       /* dict: names outside fields are kept and warned about */
         FIELD_NO_NUMBER = 1 << 5,       /* string: no number or boolean, kept as text,
                                          * can be right; only the schema says so */
-        FIELD_NEEDED    = 1 << 6,       /* in every document (rule D2); what the
+        FIELD_NEEDED    = 1 << 6,       /* in every document; what the
                                          * merged whole needs, validate.c says */
 } FieldFlags;
 
 typedef struct Field Field;
-struct Field {                          /* in the order that rows are read in,
+struct Field {                          /* in the order of the rows of fields.c,
                                          * NOLINT(clang-analyzer-optin.performance.Padding) */
         const char *key;                /* NULL for the row of a dict's or a list's elements */
         FieldType type;
@@ -82,7 +82,7 @@ bool origins_failed(const Origins *o, const char *path);        /* at, above or 
 void origins_move(Origins *to, Origins *from, const char *list_path, size_t shift);
 
 /* ---- decode.c ---- */
-/* Is this document meant for us (rule D2)? */
+/* Is it of kind NodeConfig, or of a version of its API? */
 bool document_is_ours(const Node *root);
 /* One document → {"apiVersion", "kind", "spec"}, of the types that the table asks for, without null; what is
  * wrong goes into diag and origins->failed and is left out. */
@@ -96,7 +96,7 @@ typedef struct Merge {
         Origins origins;
 } Merge;
 void merge_done(Merge *m);
-/* One more document over those before (rules G1 to G5); takes both. */
+/* One more document over those before, by G1 to G5 of tests/userdata/README.md; takes both. */
 _nonnull_ void merge_add(Merge *m, json_t *document, Origins *origins, Diag *diag);
 _nonnull_ void merge_finish(Merge *m, Diag *diag);              /* writes the TOML text */
 

@@ -22,7 +22,7 @@ static bool is_empty_map(const json_t *value) {
         return json_is_object(value) && json_object_size(value) == 0;
 }
 
-/* Values that nobody else looks into, or of types that the table has checked already. */
+/* Merges what the field table says nothing of, or whose types decode.c has checked. */
 static void merge_deep(json_t *into, json_t *from) {
         const char *key;
         json_t *value;

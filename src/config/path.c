@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where something stands: paths as people write them (rule N3), and for each path the source, part and line
+ * Where something stands: paths as people write them, and for each path the source, part and line
  * it came from, which survive the merge so that a rule broken in the end still names the line that broke
  * it. */
 #include "config/fields.h"

@@ -154,9 +154,9 @@ static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
         return !has_line_end(text_of(value));
 }
 
-/* Rule V7: where a file system may be mounted. Doubled slashes and "." are looked through. /proc and /sys are
- * no folders of the image but the kernel's: the planner refuses them, as it does whatever else holds no
- * data. */
+/* Where a file system may be mounted (V7 of tests/userdata/README.md). Doubled slashes and "." are looked
+ * through. /proc and /sys are no folders of the image but the kernel's: the planner refuses them, as it does
+ * whatever else holds no data. */
 static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
         static const char *const taken[] = {
                 "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
@@ -176,7 +176,7 @@ static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
         return n > 0;
 }
 
-/* Rule V8: names that become file names, or stand before "=" in a unit's settings. */
+/* Names that become file names, or stand before "=" in a unit's settings (V8 of tests/userdata/README.md). */
 static bool has_safe_names(const json_t *map, _unused_ const json_t *spec) {
         const char *name;
         json_t *unused;
@@ -414,8 +414,8 @@ static const Rule rules[] = {
           "must name at least one profile, such as 1g.5gb, and nothing else" },
 };
 
-/* rest is what is left of the rule's path; a part that is not there ends the walk with NULL where the rule
- * could be about that. */
+/* rest is what is left of the rule's path. A key that is missing is NULL for what follows, so that a rule can
+ * say so. */
 static void walk_rule(Validator *v, const Rule *rule, const char *rest, const json_t *value,
                       const Path *path) {
         const char *key;
@@ -488,7 +488,7 @@ static void check_field(Validator *v, const Field *f, const json_t *value, const
 
 int config_validate(const Merge *m, Diag *diag) {
         const Field whole = { .type = FIELD_MAP, .fields = nodeconfig_fields };
-        Validator v = { m, json_object_get(m->document, "spec"), diag, false };
+        Validator v = { .merge = m, .spec = json_object_get(m->document, "spec"), .diag = diag };
 
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);

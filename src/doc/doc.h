@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no
- * NodeConfig. */
+/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no NodeConfig.
+ * tests/userdata/README.md has the rules of user data one by one, each with cases; where a comment below
+ * names one ("M1"), it is there. */
 #include "base/error.h"
 #include "base/macro.h"
 #include "base/str.h"
 #include <jansson.h>
 
-/* Limits on every input (contract, section 2). */
+/* Limits on every input, so that no user data can take all memory or minutes (L1, L2). */
 #define DOC_MAX_BYTES  (1u << 20)       /* unpacked, of the whole or of a part */
 #define DOC_MAX_DEPTH  100u             /* maps and lists in each other */
 #define DOC_MAX_NODES  10000u           /* of one document, after its aliases are expanded */
@@ -24,8 +25,8 @@ typedef struct Blobs { Blob *items; size_t n; } Blobs;
 void blobs_add(Blobs *b, Position at, char *data, size_t size);        /* takes data */
 void blobs_done(Blobs *b);
 
-/* Undoes at most one layer of base64, then at most one of gzip, each recognised by content (rules E1, E3,
- * E4); in place. */
+/* Undoes at most one layer of base64, then at most one of gzip, each recognised by content (E1, E3, E4);
+ * in place. */
 _must_check_ _nonnull_ int doc_unpack(Blob *blob, Diag *diag);
 /* Padded base64 in the standard alphabet; line ends are skipped where the flag says so. -EINVAL when it is
  * anything else. */
@@ -33,8 +34,8 @@ _must_check_ _nonnull_ int base64_decode(const char *text, size_t size, bool ski
                                          size_t *ret_size);
 _malloc_ char *base64_encode(const void *data, size_t size);
 
-/* A message → its NodeConfig parts in order, transfer encodings undone (rules M1 to M12, E2); anything that
- * is not a message is handed on whole as one blob. Parts are counted from 1 over all leaves of the message;
+/* A message → its NodeConfig parts in order, transfer encodings undone (M1 to M12, E2); anything that is
+ * not a message is handed on whole as one blob. Parts are counted from 1 over all leaves of the message;
  * at.part is 0 for bare text. *ret_is_mime says which it was. Damage in parts of other types is never an
  * error. */
 _must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret,
@@ -62,14 +63,14 @@ typedef struct Documents {
 } Documents;
 void documents_done(Documents *d);
 
-/* One stream → its documents in order (rules D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded,
+/* One stream → its documents in order (D1, D3 to D5, T2, T7, L1, L2): aliases and merge keys expanded,
  * of equal keys the last one kept and warned about, empty documents left out. Lines are those of the source
  * (blob->at.line + …). */
 _must_check_ _nonnull_ int yaml_parse(const Blob *blob, Documents *ret, Diag *diag);
 /* What YAML 1.1 makes of a scalar: null, boolean, integer, float or string as go-yaml resolves it; dates stay
- * text (rule T5). -EINVAL for what JSON cannot hold: infinity and NaN. */
+ * text (T5). -EINVAL for what JSON cannot hold: infinity and NaN. */
 _must_check_ _nonnull_ int yaml_resolve(const Node *scalar, json_t **ret);
-/* A whole free-form subtree the same way; its keys are text (rule T2). */
+/* A whole free-form subtree the same way; its keys are text (T2). */
 _must_check_ _nonnull_ int yaml_to_json(const Node *node, json_t **ret);
 const Node *node_get(const Node *map, const char *key);         /* NULL if it is not there or map is no map */
 
@@ -84,7 +85,7 @@ _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const
 /* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several
  * times as long as any document may be. Keys in the object's order, scalars before tables. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
-/* Deep merge as containerd's configuration wants it (rule G5): tables merge, everything else is replaced.
+/* Deep merge as containerd merges its configuration files (G5): tables merge, everything else is replaced.
  * Changes into. */
 _nonnull_ void json_merge_deep(json_t *into, const json_t *from);
 
@@ -97,11 +98,13 @@ _must_check_ _nonnull_ int xml_texts(const char *text, size_t size, const char *
 typedef struct ExprVariable { const char *name; int64_t value; } ExprVariable;
 /* CEL (github.com/google/cel-spec): evaluates text to an int; what CEL's int() takes (uint, double, a string
  * of digits) becomes one. On an error -EINVAL, *ret_why owned by the caller: "column 12: no such overload:
- * int + double", nothing of the text in it. kubelet.maxPodsExpression has these variables, all int
- * (nodeadm/internal/kubelet/eni_max_pods.go): default_enis          interfaces that the default network card
- * of the instance type can have ips_per_eni           IPv4 addresses that one interface can have max_pods
- * what the standard formula gives: default_enis * (ips_per_eni - 1) + 2 vcpus                 of the instance
- * type physical_memory_mib   of the instance type (first called memory_mib) and no functions beyond CEL's
- * own. nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
+ * int + double", nothing of the text in it. kubelet.maxPodsExpression has these variables, all int,
+ * and no functions beyond CEL's own (awslabs/amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go):
+ *   default_enis         interfaces that the default network card of the instance type can have
+ *   ips_per_eni          IPv4 addresses that one interface can have
+ *   max_pods             what the standard formula gives: default_enis * (ips_per_eni - 1) + 2
+ *   vcpus                of the instance type
+ *   physical_memory_mib  of the instance type (first called memory_mib)
+ * nodeadm takes a result from 1 to 2147483647; on any other, or an error, it warns and uses max_pods. */
 _must_check_ _nonnull_ int expr_evaluate(const char *text, const ExprVariable *variables, size_t n,
                                          int64_t *ret, char **ret_why);

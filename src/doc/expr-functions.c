@@ -104,8 +104,8 @@ static double as_double(const ExprValue *v) {
         return v->type == EXPR_DOUBLE ? v->d : v->type == EXPR_INT ? (double)v->i : (double)v->u;
 }
 
-/* Numbers of all three types stand on one line: < 0, 0, > 0; false where one is NaN. Beside a double the
- * other one is a double first, with what that loses: so do CEL's conformance tests want it. */
+/* Numbers of all three types can be compared: < 0, 0, > 0; false where one is NaN. An integer beside a double
+ * becomes a double first, with what that loses, as CEL's conformance tests want it. */
 static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         if (a->type == EXPR_DOUBLE || b->type == EXPR_DOUBLE) {
                 double x = as_double(a), y = as_double(b);
@@ -115,7 +115,7 @@ static bool compare_numbers(const ExprValue *a, const ExprValue *b, int *ret) {
         bool a_below = a->type == EXPR_INT && a->i < 0, b_below = b->type == EXPR_INT && b->i < 0;
         uint64_t x = a->type == EXPR_INT ? (uint64_t)a->i : a->u,
                  y = b->type == EXPR_INT ? (uint64_t)b->i : b->u;
-        /* Below zero both, they keep their order as two's complements. */
+        /* Two negative numbers keep their order when their bits are read as unsigned. */
         *ret = a_below != b_below ? (a_below ? -1 : 1) : (x > y) - (x < y);
         return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two JSON objects → one: objects merge key by key, anything else of the later one takes the place of what
- * was there (rule G5). */
+ * was there (tests/userdata/README.md, G5). */
 #include "doc/doc.h"
 
 void json_merge_deep(json_t *into, const json_t *from) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser reads
  * (Python's email package) and in some points more: user data is written by hand and by templates, and a node
- * that does not boot is the worst answer to a missing blank line. The letters M and a number are rules of the
- * user data's specification. */
+ * that does not boot is the worst answer to a missing blank line. M and a number is a rule of
+ * tests/userdata/README.md. */
 #include "doc/doc.h"
 
 #include "base/str.h"
@@ -152,10 +152,9 @@ static char *quoted_value(const char **p) {
 static char *boundary_of(const char *type) {
         const char *p = type + strcspn(type, "; \t");
 
-        while (*(p += strspn(p, "; \t"))) {
+        for (p += strspn(p, "; \t"); *p; p += strspn(p, "; \t")) {
                 const char *name = p, *rest;
                 size_t n = strcspn(p, "=; \t");
-                _cleanup_(freep) char *value = NULL;
                 p += n;
                 p += strspn(p, " \t");
                 if (*p != '=')
@@ -163,7 +162,8 @@ static char *boundary_of(const char *type) {
                 p++;
                 p += strspn(p, " \t");
                 rest = p + 1;
-                if (*p == '"' && (value = quoted_value(&rest)))
+                _cleanup_(freep) char *value = *p == '"' ? quoted_value(&rest) : NULL;
+                if (value)
                         p = rest;
                 else {
                         value = xstrndup(p, strcspn(p, "; \t"));

@@ -165,7 +165,7 @@ static int add_table(Text *t, const char *path, const json_t *table, bool elemen
         return r < 0 ? r : add_tables(t, path, table, depth);
 }
 
-/* What add_lines() left for behind its lines. */
+/* The tables, which add_lines() leaves out. */
 static int add_tables(Text *t, const char *prefix, const json_t *table, unsigned depth) {
         const char *key;
         size_t size, i;

@@ -272,7 +272,8 @@ static int descend(TomlParser *p, TomlTable *c, const Text *key, TableKind way) 
         if (r < 0)
                 return r;
         if (!next) {
-                child_set(c->table, key, next = json_object());
+                next = json_object();
+                child_set(c->table, key, next);
                 kind_set(p, next, way);
         }
         TableKind kind = kind_of(p, next);
@@ -316,15 +317,17 @@ static int open_table(TomlParser *p, TomlTable *c, const Text *key) {
                 return r;
         if (old && kind_of(p, old) != KIND_IMPLIED)
                 return toml_fail(p, p->at, "a table or key that is already defined");
-        if (!old)
-                child_set(c->table, key, old = json_object());
+        if (!old) {
+                old = json_object();
+                child_set(c->table, key, old);
+        }
         kind_set(p, old, KIND_HEADER);
         c->table = old;
         return 0;
 }
 
 static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
-        json_t *array = child_get(c->table, key), *element;
+        json_t *array = child_get(c->table, key);
         int r = deeper(p, &c->depth);
         if (r >= 0)
                 r = deeper(p, &c->depth);
@@ -333,10 +336,12 @@ static int open_array_element(TomlParser *p, TomlTable *c, const Text *key) {
         if (array && kind_of(p, array) != KIND_ARRAY)
                 return toml_fail(p, p->at, "an array of tables under a name that is already defined");
         if (!array) {
-                child_set(c->table, key, array = json_array());
+                array = json_array();
+                child_set(c->table, key, array);
                 kind_set(p, array, KIND_ARRAY);
         }
-        json_array_append_new(array, element = json_object());
+        json_t *element = json_object();
+        json_array_append_new(array, element);
         kind_set(p, element, KIND_HEADER);
         c->table = element;
         return 0;

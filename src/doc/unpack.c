@@ -126,8 +126,8 @@ static int gunzip(Blob *blob, const Position *at, Diag *diag) {
 }
 
 int doc_unpack(Blob *blob, Diag *diag) {
-        /* Lines inside of a layer mean nothing: of a part it helps to know where it begins, of the whole not
-         * even that. */
+        /* Line numbers inside of an encoded layer help nobody: for a part the line on which it begins is
+         * told, for the whole none. */
         Position at = { blob->at.source, blob->at.part, blob->at.part > 0 ? blob->at.line : 0 };
         char *plain;
         size_t size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A stream of YAML 1.1 (https://yaml.org/spec/1.1/) or one JSON text → documents of nodes. libyaml's events
- * carry exact lines and need no recursion. libyaml is stricter about tabs than rule D5 in three harmless
- * places, see Feed. */
+ * carry exact lines and need no recursion. libyaml is stricter about tabs than we are (D5 of
+ * tests/userdata/README.md) in three harmless places, see Feed. */
 #include "doc/node.h"
 
 #include "base/str.h"
@@ -37,7 +37,7 @@ static bool ends_in_block_header(const char *s, size_t n) {
         return n > 0 && (s[n - 1] == '|' || s[n - 1] == '>');
 }
 
-/* Rather one time too often than too seldom: every # behind a blank may begin the comment behind the
+/* May be wrong in saying yes, never in saying no: any # behind a blank may begin the comment behind the
  * header. */
 static bool may_open_block(const char *s, size_t n) {
         for (size_t i = 1; i < n; i++)

@@ -22,8 +22,8 @@
 #define ANSWER_USEC  (10 * USEC_PER_SEC)        /* until the first line of an answer,
                                                  * all of the above included */
 #define QUIET_USEC   (1 * USEC_PER_SEC)
-#define WATCH_SEC    60                         /* the server ends the watch then: a dead
-                                                 * connection is found out that way */
+#define WATCH_SEC    60                         /* the server ends the watch then, so that a dead connection
+                                                 * is noticed */
 #define LINE_LIMIT   (4u << 20)
 #define BODY_LIMIT   (64u << 10)
 

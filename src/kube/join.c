@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Watch after watch until the Node is what it should be. What stood in the way last is what the outcome
- * tells; each change of that is a line of the log at once, because a deadline of minutes is long for somebody
- * who looks on. */
+ * Watches the Node until it is registered, or Ready. The outcome tells what stood in the way last; each new
+ * obstacle is logged at once, for a deadline of minutes is long for somebody who looks on. */
 #include "kube/internal.h"
 
 #include "base/backoff.h"
@@ -109,8 +108,8 @@ static bool is_reached(const Watch *w) {
         return w->seen && w->node.state >= (w->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
 }
 
-/* What was so already when we first looked has been so for a while: since then by the clock that wrote it, in
- * the time of this boot. Where that leads to before the boot, nothing is known but that it is so now. */
+/* When did a state begin that our first look has found? As long ago as the clock says that wrote it, counted
+ * back from now; where that leads to before the boot, nothing is known but that it is so now. */
 static uint64_t since_usec(int64_t then, int64_t clock) {
         uint64_t now = now_usec();
         if (then <= 0 || clock < then)
@@ -135,7 +134,7 @@ static void note_times(Watch *w, bool first) {
         }
 }
 
-/* A watch begins with what is there: one that is quiet has nothing to tell of. */
+/* A watch begins with an event for what is there already: where none comes, there is no Node. */
 static void no_node(Watch *w) {
         kube_node_done(&w->node);
         obstacle_node(w);
@@ -193,8 +192,7 @@ static void judge(Watch *w, const KubeReply *reply) {
                 moment.server = kube_api_clock(w->api, w->deadline_usec);
         char *text = NULL;
         Cause cause = kube_failure(&moment, w->identity, &text);
-        /* What a request that the deadline has cut off might have found out does not count against what is
-         * known. */
+        /* A request that was cut off by the deadline has found out nothing: what is known stays. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);
         else

@@ -9,7 +9,7 @@
 typedef struct KubeAccess {
         char *server;                   /* "https://….eks.amazonaws.com" */
         char *host;                     /* of it */
-        char *ca; size_t ca_size;       /* PEM: who may answer in its name, and nobody else */
+        char *ca; size_t ca_size;       /* PEM: the CA that alone may vouch for it */
         char *ca_path;                  /* where that stands */
         char *cluster;                  /* what the token is made for: the name of
                                          * a cluster, or the id of a local one */
@@ -18,9 +18,11 @@ typedef struct KubeAccess {
         char *boot_id;                  /* of this boot, as kubelet reports it */
 } KubeAccess;
 void kube_access_done(KubeAccess *a);
+/* From kubelet's kubeconfig and its environment file. A negative errno, and in diag what to do about it,
+ * where they do not say how the cluster is reached or what this node is called. */
 _must_check_ _nonnull_ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag);
 
-/* Who asks. Both functions are called again where an attempt failed. */
+/* Whose tokens these are. Both functions are called again where an attempt failed. */
 typedef struct KubeIdentity {
         void *user;
         int (*token)(void *user, char **ret, Diag *diag);       /* a bearer token, the caller's */
