@@ -133,7 +133,7 @@ static bool renew_credentials(Call *c, Diag *diag) {
 static void report_refusal(const Call *c, RefusalKind kind, const HttpsReply *reply, const char *code,
                            Diag *diag) {
         _cleanup_(freep) char *id = refusal_word(&reply->body, "Response/RequestID"), *advice = NULL;
-        _cleanup_(freep) char *difference = clock_difference(reply->date);
+        _cleanup_(freep) char *clock = refusal_clock("EC2", reply->date);
         if (kind == REFUSAL_UNAUTHORIZED)
                 advice = xasprintf("the role of this instance lacks the permission ec2:%s "
                                    "(AmazonEKSWorkerNodePolicy has it), or a "
@@ -142,9 +142,7 @@ static void report_refusal(const Call *c, RefusalKind kind, const HttpsReply *re
         else if (kind == REFUSAL_EXPIRED)
                 advice = xstrdup("the credentials have expired, also after they were fetched again");
         else if (kind == REFUSAL_SIGNATURE)
-                advice = xasprintf(
-                        "it does not accept the credentials or the signature; the clock here is %s EC2's",
-                        difference);
+                advice = xasprintf("it does not accept the credentials or the signature; %s", clock);
         else
                 advice = xstrdup("it will not help to ask again");
         diag_error(diag, -EACCES, CAUSE_EC2, "EC2 at %s refused %s: %s (HTTP %ld, request %s): %s",

@@ -102,8 +102,9 @@ typedef enum RefusalKind {
 _nonnull_ RefusalKind refusal_kind(const char *code);
 /* A word from the answer, fit for a message; NULL where there is none. */
 _nonnull_ char *refusal_word(const Text *body, const char *path);
-/* "12 s behind": the clock here beside the date of an answer (0: not known). */
-_malloc_ char *clock_difference(int64_t date);
+/* A clause that compares the clock here with the date of a service's answer (0: it has none): "the clock here
+ * is 12 s behind EC2's". */
+_malloc_ _nonnull_ char *refusal_clock(const char *service, int64_t date);
 
 /* What goes into headers and signatures has no blank and no control character, or it is damaged. */
 _nonnull_ bool credentials_text_is_valid(const char *s);

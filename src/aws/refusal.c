@@ -54,8 +54,10 @@ char *refusal_word(const Text *body, const char *path) {
         return n > 0 && n <= 64 ? xstrndup(found[0], n) : NULL;
 }
 
-char *clock_difference(int64_t date) {
-        int64_t ahead = date ? date - (int64_t)time(NULL) : 0;
-        return xasprintf("%lld s %s", (long long)(ahead < 0 ? -ahead : ahead),
-                         ahead < 0 ? "ahead of" : "behind");
+char *refusal_clock(const char *service, int64_t date) {
+        if (date == 0)
+                return xstrdup("its answer has no date to compare the clock here with");
+        int64_t ahead = date - (int64_t)time(NULL);
+        return xasprintf("the clock here is %lld s %s %s's", (long long)(ahead < 0 ? -ahead : ahead),
+                         ahead < 0 ? "ahead of" : "behind", service);
 }

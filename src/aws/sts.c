@@ -166,10 +166,9 @@ static int perform(Call *c, uint64_t limit_usec, HttpsReply *reply) {
 
 static int refuse(const Call *c, const HttpsReply *reply, const char *code, Diag *diag) {
         _cleanup_(freep) char *id = refusal_word(&reply->body, "ErrorResponse/RequestId"),
-                              *difference = clock_difference(reply->date);
+                              *clock = refusal_clock("STS", reply->date);
         _cleanup_(freep) char *signature =
-                xasprintf("it does not accept the credentials or the signature; the clock here is %s STS's",
-                          difference);
+                xasprintf("it does not accept the credentials or the signature; %s", clock);
         RefusalKind kind = refusal_kind(code);
         const char *advice = kind == REFUSAL_UNAUTHORIZED ? c->unauthorized
                              : kind == REFUSAL_EXPIRED    ? c->expired

@@ -55,6 +55,11 @@ ok 'after one request' sent 1 ec2
 mock2 --fault ec2:error=SignatureDoesNotMatch
 ok 'a refused signature is final' fails name i-0123
 ok 'and EC2'"'"'s own message, which repeats the token, is not shown' lacks session+token
+ok 'the clock here is beside the date of the answer' says "s behind EC2's"
+mock2 --fault ec2:error=SignatureDoesNotMatch --fault ec2:no-date
+ok 'so is a signature refused by an answer without a date' fails name i-0123
+ok 'which says nothing of the clock here' says 'its answer has no date to compare the clock here with'
+ok 'but that' lacks '0 s behind'
 mock2 --fault ec2:throttle
 AWS_MAX_ATTEMPTS=3 fails name i-0123
 ok 'AWS_MAX_ATTEMPTS is the number of attempts' sent 3 ec2

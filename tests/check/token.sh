@@ -216,6 +216,10 @@ ok 'one that may not be is told' fails 20 ESTS 'refused AssumeRole: AccessDenied
         --cluster-name demo --role-arn "$ROLE/other"
 vars=("${assume[@]}" AWS_SECRET_ACCESS_KEY=false-secret)
 ok 'so is a wrong secret' fails 20 ESTS 'it does not accept the credentials or the signature; the clock here is' --cluster-name demo --role-arn "$ROLE"
+mock4 --key "$ENV_KEY" --fault sts:no-date
+vars=("${assume[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS" AWS_SECRET_ACCESS_KEY=false-secret)
+ok 'an answer without a date says nothing of the clock' fails 20 ESTS 'its answer has no date to compare the clock here with' \
+        --cluster-name demo --role-arn "$ROLE"
 mock4
 vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
 ok 'the role of the instance may assume one' good "$ROLE_KEY" --role-arn "$ROLE"

@@ -26,6 +26,7 @@ listens, then serves until killed.
            close (half an answer, then closed)   refuse (closed without an answer)   garbage (no HTTP)
            short / long (Content-Length says less / more than is sent)   chunked   until-close (no length, then closed)
            no-keepalive (Connection: close)   drop (closed after the answer without saying so)   surplus (bytes behind the answer)
+           no-date (an answer without the Date header)
     imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
            skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE
@@ -78,12 +79,14 @@ def faults_for(service, path):
     return found
 
 
-FRAMINGS = ('silent', 'hang', 'close', 'refuse', 'garbage', 'short', 'long', 'chunked', 'until-close', 'no-keepalive', 'drop', 'surplus')
+FRAMINGS = ('silent', 'hang', 'close', 'refuse', 'garbage', 'short', 'long', 'chunked', 'until-close', 'no-keepalive', 'drop', 'surplus', 'no-date')
 
 
 def send(conn, code, body, headers, framing):
     """Returns whether the connection goes on."""
-    head = f'HTTP/1.1 {code} X\r\nServer: EC2ws\r\nDate: {email.utils.formatdate(now(), usegmt=True)}\r\n'
+    head = f'HTTP/1.1 {code} X\r\nServer: EC2ws\r\n'
+    if framing != 'no-date':
+        head += f'Date: {email.utils.formatdate(now(), usegmt=True)}\r\n'
     head += ''.join(f'{k}: {v}\r\n' for k, v in headers)
     if framing == 'silent':
         time.sleep(3600)
