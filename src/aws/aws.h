@@ -42,8 +42,8 @@ _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint6
 
 /* STS of a region, regional endpoints only: AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT,
  * AWS_ENDPOINT_URL(_STS) and AWS_IGNORE_CONFIGURED_ENDPOINT_URLS mean what they mean to the AWS CLI. Proxies
- * as for EC2. */
-_must_check_ _nonnull_ int sts_assume_role(const char *region, const char *role_arn, const Credentials *with,
+ * as for EC2. The first asks as who credentials_get() finds. */
+_must_check_ _nonnull_ int sts_assume_role(Imds *imds, const char *region, const char *role_arn,
                                            uint64_t deadline_usec, Credentials *ret, Diag *diag);
 _must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region, const char *role_arn,
                                                              const char *session, const char *token,
@@ -51,8 +51,8 @@ _must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region,
                                                              Diag *diag);
 /* A URL that anybody can GET within the next minutes to learn whose credentials these are, if they send the
  * header x-k8s-aws-id with that value (https://github.com/kubernetes-sigs/aws-iam-authenticator): byte for
- * byte what `aws eks get-token` presigns at that second. Sends nothing. It is a secret: who has it is us, for
- * the cluster of that id. */
+ * byte what `aws eks get-token` presigns at that second. Sends nothing. It is a secret: whoever has it can
+ * act as their owner in the cluster of that id. */
 _must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *cluster,
                                                 const Credentials *with, int64_t seconds, char **ret_url,
                                                 Diag *diag);

@@ -46,13 +46,8 @@ bool credentials_text_is_valid(const char *s) {
 }
 
 /* ---- the environment ---- */
-static const char *environment(const char *name) {
-        const char *value = getenv(name);
-        return value && *value ? value : NULL;
-}
-
 static char *copy_environment(const char *name) {
-        const char *value = environment(name);
+        const char *value = environment_value(name);
         return value ? str_strip(value) : NULL;
 }
 
@@ -123,7 +118,7 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
 
 static int from_web_identity(const char *region, uint64_t deadline, Credentials *ret, Diag *diag) {
         _cleanup_(forgetp) char *token = NULL;
-        const char *file = environment("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = environment("AWS_ROLE_ARN");
+        const char *file = environment_value("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = environment_value("AWS_ROLE_ARN");
         if (!file)
                 return 0;
         if (!role)
@@ -134,7 +129,7 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         if (r < 0 || !token)
                 return r;
         r = sts_assume_role_with_web_identity(region, role,
-                                              environment("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token,
+                                              environment_value("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token,
                                               deadline, ret, diag);
         return r < 0 ? r : 1;
 }
@@ -157,7 +152,7 @@ static bool is_local(const char *host) {
 
 /* → where to connect, and what to ask for there. */
 static int find_container(Url *ret, char **ret_target, Diag *diag) {
-        const char *relative = environment(RELATIVE_URI), *full = environment(FULL_URI);
+        const char *relative = environment_value(RELATIVE_URI), *full = environment_value(FULL_URI);
         _cleanup_(freep) char *text =
                 relative ? xasprintf("http://169.254.170.2%s", relative) : xstrdup(full);
         const char *start = startswith(text, "http://") ? text + strlen("http://") : NULL;
@@ -183,7 +178,7 @@ static int find_container(Url *ret, char **ret_target, Diag *diag) {
 
 static int make_container_request(const Url *url, const char *target, Text *ret, Diag *diag) {
         _cleanup_(forgetp) char *token = NULL;
-        const char *file = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+        const char *file = environment_value("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
         int r = file ? read_token("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file, &token, diag) : 0;
         if (r < 0)
                 return r;
@@ -250,7 +245,7 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
         _cleanup_(url_done) Url url = {};
         _cleanup_(freep) char *target = NULL;
         Text request = {};
-        if (!environment(RELATIVE_URI) && !environment(FULL_URI))
+        if (!environment_value(RELATIVE_URI) && !environment_value(FULL_URI))
                 return 0;
         int r = find_container(&url, &target, diag);
         if (r >= 0)

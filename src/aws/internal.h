@@ -61,10 +61,64 @@ _must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers,
                                       const char *form, uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
-/* How long and how often one question is asked; of DescribeInstances, and what `make bench` gives to a
- * fleet. */
+/* ---- questions to a Query API ---- */
+/* A service that takes a form and answers in XML, and the words for it. */
+typedef struct QueryService {
+        const char *name;               /* "EC2", as messages have it */
+        const char *full_name;          /* "the EC2 API", to which the network may not lead */
+        const char *id;                 /* "ec2", in host names and signatures */
+        const char *version;            /* of the API */
+        const char *url_variable;       /* "AWS_ENDPOINT_URL_EC2" */
+        const char *region_setting;     /* what gives it the region: "AWS_REGION" */
+        const char *code_path, *request_id_path;        /* in the XML of an error */
+        const char *if_stopped;         /* what follows "stopped by SIGTERM while asking …" */
+        Cause cause, endpoint_cause;    /* of a failure; of a region or an endpoint that is none */
+} QueryService;
+
+typedef struct QueryEndpoint {
+        Url url;
+        char *host;                     /* as the Host header has it */
+        const char *path;               /* as a request has it: "/" where the URL has none */
+} QueryEndpoint;
+/* Where the service is: as AWS_ENDPOINT_URL_x, AWS_ENDPOINT_URL, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS,
+ * AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT have it, else made of the region and the domain (NULL:
+ * that of the region's partition). -EINVAL where that is not the URL of any place. */
+_must_check_ _nonnull(1, 2, 4, 5) int query_endpoint(const QueryService *service, const char *region,
+                                                     const char *domain, QueryEndpoint *ret, Diag *diag);
+void query_endpoint_done(QueryEndpoint *e);
+
+/* How long and how often one question is asked. */
 typedef struct RetryPolicy { unsigned attempts; uint64_t total_usec, base_usec, cap_usec; } RetryPolicy;
+/* that of DescribeInstances, which `make bench` gives to a fleet */
 extern const RetryPolicy ec2_retry_policy;
+
+typedef struct Query Query;
+struct Query {
+        const QueryService *service;
+        const char *region, *domain;    /* as for query_endpoint() */
+        const char *action;             /* "DescribeInstances" */
+        const char *fields;             /* of the form, encoded, each after a '&': "&InstanceId.1=i-…" */
+        Credentials *credentials;       /* that sign the request, replaced once where they have expired; NULL:
+                                         * it is not signed, the form itself says who asks */
+        Imds *imds;                     /* where they come from */
+        RetryPolicy retry;
+        /* Reads ret out of an answer: 1, 0 where what was asked for is not there (yet), -EBADMSG if it is not
+         * an answer to this question at all. */
+        int (*accept)(const Query *q, const Text *body);
+        void *ret;
+        const char *missing;            /* what is said when accept finds nothing, and what to do about it; */
+        const char *missing_advice;     /* NULL: something else than the service must have answered */
+        const char *unauthorized, *expired;     /* what to do about these refusals */
+        const char *instead;            /* the setting that makes the question needless, or NULL */
+        unsigned *requests;             /* is incremented for each that is sent; or NULL */
+};
+/* Asks until there is an answer that q->accept takes, a refusal (-EACCES) or no time left (-ETIMEDOUT); the
+ * last attempt begins at the end of the time at the latest and may take another second. AWS_MAX_ATTEMPTS
+ * limits the attempts, too. */
+_must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
+/* These seconds since 1970 by AWS's clock, as far as refusals of earlier questions have shown that this
+ * machine's is wrong. */
+int64_t query_clock(int64_t seconds);
 
 /* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among
  * them. */
@@ -105,6 +159,12 @@ _nonnull_ char *refusal_word(const Text *body, const char *path);
 /* A clause that compares the clock here with the date of a service's answer (0: it has none): "the clock here
  * is 12 s behind EC2's". */
 _malloc_ _nonnull_ char *refusal_clock(const char *service, int64_t date);
+
+/* A variable of the environment; NULL where it is not set or empty. */
+static inline const char *environment_value(const char *name) {
+        const char *value = getenv(name);
+        return value && *value ? value : NULL;
+}
 
 /* What goes into headers and signatures has no blank and no control character, or it is damaged. */
 _nonnull_ bool credentials_text_is_valid(const char *s);

@@ -29,13 +29,9 @@ static int find_region(const TokenRequest *q, Imds *imds, char **ret, Diag *diag
 
 static int find_credentials(const TokenRequest *q, Imds *imds, const char *region, Credentials *ret,
                             Diag *diag) {
-        Credentials own = {};
-        int r = credentials_get(imds, region, q->deadline_usec, q->role_arn ? &own : ret, diag);
-        if (r < 0 || !q->role_arn)
-                return r;
-        r = sts_assume_role(region, q->role_arn, &own, q->deadline_usec, ret, diag);
-        credentials_done(&own);
-        return r;
+        if (q->role_arn)
+                return sts_assume_role(imds, region, q->role_arn, q->deadline_usec, ret, diag);
+        return credentials_get(imds, region, q->deadline_usec, ret, diag);
 }
 
 /* RFC 4648's alphabet for URLs, without padding. */

@@ -8,6 +8,11 @@ tool=${HELPERS:-build/tests/helpers}/aws-tool
 NAME=ip-10-0-0-10.us-west-2.compute.internal
 run() { "$tool" "$@" >"$tmp/out" 2>"$tmp/err"; }
 fails() { run "$@"; failed; }
+# fails_at HOST VARIABLE=VALUE...: where EC2 is asked with this environment, by a proxy that is none
+fails_at() {
+        local host=$1; shift
+        ! env AWS_MAX_ATTEMPTS=1 HTTPS_PROXY=http://127.0.0.1:1 "$@" "$tool" name i-1 2>"$tmp/err" && says "no usable answer from EC2 at $host to"
+}
 mock2() { mock --ec2-listen 127.0.0.1:0 "$@"; }
 
 mock2
@@ -98,6 +103,25 @@ unset AWS_ENDPOINT_URL
 ok 'the endpoint is made of region and domain' env AWS_MAX_ATTEMPTS=1 AWS_REGION=eu-nowhere-9 HTTPS_PROXY=http://127.0.0.1:1 \
         bash -c '! "$1" name i-1 2>"$2"' - "$tool" "$tmp/err"
 ok 'with the region of the environment' says ec2.eu-nowhere-9.amazonaws.com
+AWS_REGION='us west' ok 'a region that is none' fails name i-1
+ok 'is told' says 'EEC2: "us west" is not the name of a region; AWS_REGION takes one like us-west-2'
+AWS_ENDPOINT_URL_EC2=ftp://x ok 'so is an endpoint that is none' fails name i-1
+ok 'by its variable' says 'AWS_ENDPOINT_URL_EC2 in the environment is not of the form http[s]://HOST[:PORT][/PATH]'
+# The tool gives the domain that the instance knows: amazonaws.com.
+while read -r words want; do
+        IFS=, read -ra more <<<"$words"
+        ok "$words" fails_at "$want" "${more[@]}"
+done <<'END'
+AWS_USE_FIPS_ENDPOINT=true ec2-fips.us-west-2.amazonaws.com
+AWS_USE_FIPS_ENDPOINT=1 ec2.us-west-2.amazonaws.com
+AWS_USE_FIPS_ENDPOINT=true,AWS_REGION=us-gov-east-1 ec2.us-gov-east-1.amazonaws.com
+AWS_USE_DUALSTACK_ENDPOINT=True ec2.us-west-2.api.aws
+AWS_USE_DUALSTACK_ENDPOINT=true,AWS_REGION=cn-north-1 ec2.cn-north-1.api.amazonwebservices.com.cn
+AWS_USE_DUALSTACK_ENDPOINT=true,AWS_USE_FIPS_ENDPOINT=true ec2-fips.us-west-2.api.aws
+AWS_USE_FIPS_ENDPOINT=true,AWS_ENDPOINT_URL=https://EC2.example:443 ec2.example
+AWS_ENDPOINT_URL=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2.us-west-2.amazonaws.com
+AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2.us-west-2.amazonaws.com
+END
 
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
         -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then

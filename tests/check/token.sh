@@ -228,6 +228,26 @@ for code in 'ExpiredToken|the credentials that ask have expired' 'RegionDisabled
         vars=("${environment[@]}" "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
         ok "${code%|*} is told" fails 20 ESTS "${code#*|}" --cluster-name demo --region us-west-2 --role-arn "$ROLE"
 done
+mock4 --fault sts:expired
+vars=(AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+ok 'credentials that have expired are fetched again' good "$ROLE_KEY" --role-arn "$ROLE"
+ok 'once' sent 2 security-credentials/mock-role
+ok 'and ask again' sent 2 AssumeRole
+for skew in 3600 -3600; do
+        mock4 --key "$ENV_KEY" --fault "sts:skew=$skew"
+        vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+        ok "a clock that is off by $skew s is corrected" run --cluster-name demo --role-arn "$ROLE"
+        ok 'after one request more' sent 2 AssumeRole
+        ok 'with a word about it' says "STS's; requests are signed with STS's time. Look at chrony."
+        ok 'and STS says who the token is of' resolve demo
+done
+for fault in 'redirect|HTTP 307, a redirect, which is never followed: something else than STS answers there' 'status=503|an answer that is not STS'"'"'s (HTTP 503)' \
+             'not-xml|an answer that is not STS'"'"'s XML' 'error=Throttling|Throttling (HTTP 400)'; do
+        mock4 --fault "sts:${fault%|*}"
+        vars=("${environment[@]}" AWS_REGION=us-west-2 AWS_MAX_ATTEMPTS=2 "AWS_ENDPOINT_URL_STS=$AWS_ENDPOINT_URL_STS")
+        ok "${fault%|*} to the end is told" fails 20 ESTS "; the last one: ${fault#*|}. " --cluster-name demo --role-arn "$ROLE"
+        ok 'after AWS_MAX_ATTEMPTS' sent 2 sts
+done
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
         -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
         mock4 --key "$ENV_KEY" --tls "$tmp/cert:$tmp/key"

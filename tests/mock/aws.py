@@ -30,7 +30,7 @@ listens, then serves until killed.
     imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
            skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE
-    sts:   not-xml   error=CODE        container: body=TEXT
+    sts:   not-xml   error=CODE   expired and skew=SECONDS as for ec2        container: body=TEXT
 EC2 and STS check the signature (Version 4) of each request with the credentials that the metadata service hands out, or those
 of --key ID:SECRET[:TOKEN], and the date against their clock: 300 s either way, as AWS does. Who assumes the role of
 --role-arn ARN:ID:SECRET:TOKEN gets those.
@@ -284,7 +284,7 @@ def ec2(method, path, headers, body, fault):
         return 200, b'<html>welcome', []
     if fault and fault.kind == 'error':
         return ec2_error(fault.value, f'secret: {headers.get("x-amz-security-token")}')
-    if fault and fault.kind == 'expired' and '/'.join(keys(1)[:1]) in headers.get('authorization', ''):
+    if fault and fault.kind == 'expired' and keys(1)[0] in headers.get('authorization', ''):
         return ec2_error('RequestExpired')
     if fault and fault.kind in ANSWERS:
         return ec2_error(ANSWERS[fault.kind])
@@ -315,6 +315,10 @@ def sts_credentials(action):
 def sts(method, path, headers, body, fault):
     if fault and fault.kind == 'status':
         return int(fault.value), b'', []
+    if fault and fault.kind == 'redirect':
+        return 307, b'', [('Location', 'http://127.0.0.1:9/')]
+    if fault and fault.kind == 'expired' and keys(1)[0] in headers.get('authorization', ''):
+        return sts_error('ExpiredToken')
     if fault and fault.kind == 'not-xml':
         return 200, b'<html>welcome', []
     if fault and fault.kind == 'error':

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A form → the XML that a Query API of AWS (EC2, STS) answers to it. What the service itself refuses is final;
+ * everything else, and what the service calls temporary, is tried again. A clock that is off by more than the
+ * service allows is corrected for the signature alone, and credentials that expired are fetched once more.
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
+#include "aws/internal.h"
+
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/time.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <strings.h>
+#include <time.h>
+
+#define ATTEMPT_USEC (5 * USEC_PER_SEC)
+#define CLOCK_SKEW   240                /* seconds; AWS itself accepts about five minutes */
+
+/* Seconds by which AWS's clock is ahead of this machine's, once a refusal has shown that it matters: for all
+ * signatures of this process. */
+static int64_t clock_ahead;
+
+int64_t query_clock(int64_t seconds) {
+        return seconds + clock_ahead;
+}
+
+/* ---- where ---- */
+void query_endpoint_done(QueryEndpoint *e) {
+        url_done(&e->url);
+        free(e->host);
+}
+
+static bool is_true(const char *variable) {
+        const char *value = getenv(variable);
+        return value && strcasecmp(value, "true") == 0;
+}
+
+/* The variable that names an endpoint, or NULL.
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html */
+static const char *endpoint_variable(const QueryService *service) {
+        if (is_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
+                return NULL;
+        if (environment_value(service->url_variable))
+                return service->url_variable;
+        return environment_value("AWS_ENDPOINT_URL") ? "AWS_ENDPOINT_URL" : NULL;
+}
+
+/* The AWS CLI's own rules for both services (boto/botocore: botocore/data/ec2 and sts, endpoint-rule-set-1.json),
+ * but regional endpoints alone, which every VPC can reach through an interface endpoint. */
+static char *regional_endpoint(const QueryService *service, const char *region, const char *domain) {
+        const Partition *p = partition_find(region);
+        bool fips = is_true("AWS_USE_FIPS_ENDPOINT"), dual_stack = is_true("AWS_USE_DUALSTACK_ENDPOINT");
+        if (streq(p->name, "aws-us-gov") && !dual_stack)
+                fips = false;           /* those of GovCloud are validated as they are */
+        return xasprintf("https://%s%s.%s.%s", service->id, fips ? "-fips" : "", region,
+                         dual_stack ? p->dual_stack : domain ?: p->domain);
+}
+
+int query_endpoint(const QueryService *service, const char *region, const char *domain, QueryEndpoint *ret,
+                   Diag *diag) {
+        const char *variable = endpoint_variable(service);
+        QueryEndpoint e = {};
+        if (!region_is_valid(region))
+                return diag_error(diag, -EINVAL, service->endpoint_cause,
+                                  "\"%s\" is not the name of a region; %s takes one like us-west-2", region,
+                                  service->region_setting);
+        _cleanup_(freep) char *text =
+                variable ? xstrdup(getenv(variable)) : regional_endpoint(service, region, domain);
+        if (url_parse(text, &e.url) < 0)
+                return diag_error(diag, -EINVAL, service->endpoint_cause,
+                                  "%s%s is not of the form http[s]://HOST[:PORT][/PATH]",
+                                  variable ?: "the endpoint, made of region and domain,",
+                                  variable ? " in the environment" : "");
+        _cleanup_(freep) char *host = str_lower(e.url.host);
+        bool literal = strchr(host, ':'), usual = streq(e.url.port, e.url.https ? "443" : "80");
+        e.host = xasprintf("%s%s%s%s%s", literal ? "[" : "", host, literal ? "]" : "", usual ? "" : ":",
+                           usual ? "" : e.url.port);
+        e.path = *e.url.path ? e.url.path : "/";
+        *ret = e;
+        return 0;
+}
+
+/* ---- an attempt ---- */
+typedef enum QueryStep { QUERY_DONE, QUERY_REFUSED, QUERY_AGAIN, QUERY_AGAIN_AT_ONCE } QueryStep;
+
+/* A question on its way. */
+typedef struct Asking {
+        const Query *query;
+        QueryEndpoint endpoint;
+        char *form;
+        uint64_t deadline_usec;
+        bool clock_corrected, credentials_renewed;
+        char *why, *advice;             /* the last failure, and what to do about it */
+} Asking;
+
+/* Takes both texts. */
+static QueryStep try_again(Asking *a, char *why, char *advice) {
+        free(a->why);
+        free(a->advice);
+        a->why = why;
+        a->advice = advice;
+        return QUERY_AGAIN;
+}
+
+static char *sign(const Asking *a, const char *const (*headers)[2], size_t n_headers, const char *date) {
+        SignedRequest request = {
+                .method = "POST",
+                .path = a->endpoint.path,
+                .query = "",
+                .headers = headers,
+                .n_headers = n_headers,
+                .body = a->form,
+                .body_size = strlen(a->form),
+                .region = a->query->region,
+                .service = a->query->service->id,
+                .date = date,
+        };
+        return sigv4_authorization(&request, a->query->credentials);
+}
+
+/* QUERY_DONE for any HTTP response at all. */
+static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
+        const Query *q = a->query;
+        char date[17] = "", *why = NULL;
+        _cleanup_(freep) char *authorization = NULL;
+        const char *headers[5][2] = {
+                { "content-type",         "application/x-www-form-urlencoded; charset=utf-8" },
+                { "host",                 a->endpoint.host },
+                { "x-amz-date",           date },
+                { "x-amz-security-token", q->credentials ? q->credentials->token : NULL },
+        };
+        size_t n = 2;
+        if (q->credentials) {
+                n = q->credentials->token ? 4 : 3;
+                sigv4_date(query_clock(time(NULL)), date);
+                authorization = sign(a, headers, n, date);
+                headers[n][0] = "authorization";
+                headers[n][1] = authorization;
+                n++;
+        }
+        if (q->requests)
+                (*q->requests)++;
+        if (https_post(&a->endpoint.url, headers, n, a->form, limit_usec, reply, &why) >= 0)
+                return QUERY_DONE;
+        return try_again(a, why,
+                         xasprintf("Check the way to %s: NAT gateway or VPC endpoint, security groups, "
+                                   "HTTPS_PROXY and NO_PROXY",
+                                   q->service->full_name));
+}
+
+static char *advise_interception(const QueryService *service, const char *more) {
+        return xasprintf("Something between here and %s answers in its place: look at HTTPS_PROXY, "
+                         "NO_PROXY%s AWS_ENDPOINT_URL%s",
+                         service->name, *more ? "," : " and", more);
+}
+
+static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
+        const Query *q = a->query;
+        int r = reply->body.size > 0 ? q->accept(q, &reply->body) : -EBADMSG;
+        if (r > 0)
+                return QUERY_DONE;
+        return try_again(a,
+                         r < 0 ? xasprintf("an answer that is not %s's XML", q->service->name)
+                               : xstrdup(q->missing),
+                         r == 0 && q->missing_advice ? xstrdup(q->missing_advice)
+                                                     : advise_interception(q->service, ""));
+}
+
+/* ---- what the service refuses ---- */
+/* Signs with the service's time from now on, where that can be why it refused. */
+static bool correct_clock(Asking *a, const HttpsReply *reply) {
+        const char *name = a->query->service->name;
+        int64_t ahead = reply->date - (int64_t)time(NULL), wrong = ahead - clock_ahead;
+        if (a->clock_corrected || reply->date == 0 || (wrong < CLOCK_SKEW && wrong > -CLOCK_SKEW))
+                return false;
+        a->clock_corrected = true;
+        clock_ahead = ahead;
+        log_warning("The clock of this machine is %lld s %s %s's; requests are signed with %s's time. Look at "
+                    "chrony.",
+                    (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind", name, name);
+        return true;
+}
+
+static bool renew_credentials(Asking *a, Diag *diag) {
+        const Query *q = a->query;
+        Credentials fresh = {};
+        if (a->credentials_renewed ||
+            credentials_get(q->imds, q->region, a->deadline_usec, &fresh, diag) < 0)
+                return false;
+        a->credentials_renewed = true;
+        credentials_done(q->credentials);
+        *q->credentials = fresh;
+        log_info("%s says that the credentials have expired; fetched them again.", q->service->name);
+        return true;
+}
+
+static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsReply *reply, const char *code,
+                                Diag *diag) {
+        const QueryService *s = a->query->service;
+        _cleanup_(freep) char *id = refusal_word(&reply->body, s->request_id_path);
+        _cleanup_(freep) char *clock = refusal_clock(s->name, reply->date);
+        _cleanup_(freep) char *signature =
+                xasprintf("it does not accept the credentials or the signature; %s", clock);
+        const char *advice = kind == REFUSAL_UNAUTHORIZED ? a->query->unauthorized
+                             : kind == REFUSAL_EXPIRED    ? a->query->expired
+                             : kind == REFUSAL_SIGNATURE  ? signature
+                             : streq(code, "RegionDisabledException")
+                                     ? "switch STS on for this region in the account settings of IAM"
+                                     : "it will not help to ask again";
+        diag_error(diag, -EACCES, s->cause, "%s at %s refused %s: %s (HTTP %ld, request %s): %s", s->name,
+                   a->endpoint.host, a->query->action, code, reply->status, id ?: "without id", advice);
+        return QUERY_REFUSED;
+}
+
+static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
+        const QueryService *s = a->query->service;
+        _cleanup_(freep) char *code = refusal_word(&reply->body, s->code_path);
+        if (!code) {
+                bool redirect = reply->status >= 300 && reply->status < 400;
+                return try_again(a,
+                                 redirect ? xasprintf("HTTP %ld, a redirect, which is never followed: "
+                                                      "something else than %s answers there",
+                                                      reply->status, s->name)
+                                          : xasprintf("an answer that is not %s's (HTTP %ld)", s->name,
+                                                      reply->status),
+                                 advise_interception(s, " and the VPC endpoint"));
+        }
+        /* Only the service's own word is final: a proxy, or a load balancer in its way, may think better of
+         * it. */
+        RefusalKind kind = refusal_kind(code);
+        bool is_signed = a->query->credentials;
+        if (kind == REFUSAL_TEMPORARY || reply->status >= 500)
+                return try_again(a, xasprintf("%s (HTTP %ld)", code, reply->status),
+                                 xasprintf("%s says so itself and may answer later", s->name));
+        if (is_signed && (kind == REFUSAL_SIGNATURE || kind == REFUSAL_EXPIRED) && correct_clock(a, reply))
+                return QUERY_AGAIN_AT_ONCE;
+        if (is_signed && kind == REFUSAL_EXPIRED && renew_credentials(a, diag))
+                return QUERY_AGAIN_AT_ONCE;
+        return report_refusal(a, kind, reply, code, diag);
+}
+
+/* ---- one after the other ---- */
+static QueryStep attempt_query(Asking *a, Diag *diag) {
+        HttpsReply reply = {};
+        uint64_t now = now_usec(), left = a->deadline_usec - MIN(now, a->deadline_usec);
+        /* The last attempt, at the end of the time, gets a second too. */
+        QueryStep step = send_form(a, MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), &reply);
+        if (step == QUERY_DONE)
+                step = reply.status == 200 ? judge_answer(a, &reply) : judge_error(a, &reply, diag);
+        if (reply.body.data)
+                explicit_bzero(reply.body.data, reply.body.size);       /* STS answers with secrets */
+        text_done(&reply.body);
+        return step;
+}
+
+static unsigned max_attempts(unsigned limit) {
+        const char *text = environment_value("AWS_MAX_ATTEMPTS");
+        uint64_t n = 0;
+        if (text && parse_u64(text, &n) < 0)
+                log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the "
+                            "attempts but the time.");
+        return n == 0 ? limit : (unsigned)MIN(n, limit);        /* 0 is no limit to the AWS SDKs either */
+}
+
+static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
+        const Query *q = a->query;
+        _cleanup_(freep) char *instead =
+                q->instead ? xasprintf("; with %s %s is not asked", q->instead, q->service->name)
+                           : xstrdup("");
+        return diag_error(diag, -ETIMEDOUT, q->service->cause,
+                          "no usable answer from %s at %s to %s, %u requests in %.1f s; the last one: %s. "
+                          "%s%s",
+                          q->service->name, a->endpoint.host, q->action, attempts,
+                          (double)usec / USEC_PER_SEC, a->why, a->advice, instead);
+}
+
+static int report_stop(const Asking *a, Diag *diag) {
+        const QueryService *s = a->query->service;
+        return diag_error(diag, -EINTR, CAUSE_INTERRUPTED, "stopped by %s while asking %s at %s for %s%s",
+                          stop_name(stop_signal()), s->name, a->endpoint.host, a->query->action,
+                          s->if_stopped);
+}
+
+static int attempt_until(Asking *a, Diag *diag) {
+        const Query *q = a->query;
+        unsigned attempts = max_attempts(q->retry.attempts);
+        uint64_t begin = now_usec();
+        a->deadline_usec = begin + q->retry.total_usec;
+        for (unsigned n = 1, failures = 0;; n++) {
+                QueryStep step = attempt_query(a, diag);
+                if (step == QUERY_DONE)
+                        return 0;
+                if (step == QUERY_REFUSED)
+                        return -EACCES;
+                if (stop_signal())
+                        return report_stop(a, diag);
+                uint64_t now = now_usec();
+                if (n >= attempts || now >= a->deadline_usec)
+                        return report_exhaustion(a, n, now - begin, diag);
+                if (step == QUERY_AGAIN_AT_ONCE)
+                        continue;
+                log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "%s, %s: %s; trying again.", q->service->name,
+                         q->action, a->why);
+                uint64_t pause = backoff_usec(failures++, q->retry.base_usec, q->retry.cap_usec);
+                sleep_usec(MIN(pause, a->deadline_usec - now));
+                if (stop_signal())
+                        return report_stop(a, diag);
+        }
+}
+
+int query_ask(const Query *q, Diag *diag) {
+        Asking a = { .query = q };
+        assert(!q->credentials || (q->imds && q->credentials->key_id));
+        int r = query_endpoint(q->service, q->region, q->domain, &a.endpoint, diag);
+        if (r >= 0)
+                r = https_load(q->service->cause, diag);
+        if (r >= 0) {
+                a.form = xasprintf("Action=%s&Version=%s%s", q->action, q->service->version, q->fields);
+                r = attempt_until(&a, diag);
+                explicit_bzero(a.form, strlen(a.form));         /* a web identity is a secret */
+        }
+        query_endpoint_done(&a.endpoint);
+        free(a.form);
+        free(a.why);
+        free(a.advice);
+        return r;
+}
