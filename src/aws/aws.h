@@ -59,12 +59,11 @@ _must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *
 
 typedef struct TokenRequest {
         const char *cluster;            /* its name, or the id of a local one */
-        const char *region, *role_arn;  /* NULL: as the environment or the
-                                         * metadata service say; no other role */
+        const char *region, *role_arn;  /* NULL: as the environment or the metadata service say; no other role */
         uint64_t deadline_usec;         /* now_usec() */
 } TokenRequest;
-/* A bearer token for the API server of an EKS cluster, a secret, and the second (since 1970) from which it
- * counts. */
+/* A bearer token for the API server of an EKS cluster, a secret of the caller's, and the second since 1970
+ * from which its 15 minutes count. */
 _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, int64_t *ret_seconds,
                                       Diag *diag);
 
