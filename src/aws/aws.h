@@ -1,48 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The services we ask: the instance metadata service and a container's credential endpoint (plain HTTP, our
- * own small client), the EC2 and STS APIs (libcurl). */
+/* The services that say who and what an instance is: the instance metadata service and a container's
+ * credential endpoint (plain HTTP, a small client of our own), the APIs of EC2 and STS (libcurl). */
 #include "base/error.h"
 #include "base/root.h"
 #include <jansson.h>
 
-/* One connection, one token, one budget for a whole phase. IMDSv2 only; never through a proxy, never
- * following a redirect. Base: AWS_EC2_METADATA_SERVICE_ENDPOINT, else http://169.254.169.254, with
- * AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6 http://[fd00:ec2::254]. Nothing is sent before the first
- * get. */
+/* A client of the instance metadata service, version 2 only: one connection, one session token and one budget
+ * of time for all that is asked through it. Never through a proxy, never following a redirect. The service is
+ * at AWS_EC2_METADATA_SERVICE_ENDPOINT, else at http://169.254.169.254, or with
+ * AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6 at http://[fd00:ec2::254]. */
 typedef struct Imds Imds;
-Imds *imds_new(uint64_t budget_usec);           /* 0: the default of 60 s */
+/* The budget counts while an answer is waited for; 0: the default of 60 s. Sends nothing yet. */
+Imds *imds_new(uint64_t budget_usec);
 Imds *imds_free(Imds *i);
 DEFINE_CLEANUP(Imds *, imds_free)
-/* GET /latest/PATH. -ENOENT for 404, which is final. 401 asks for a new token once; everything else (refused,
- * timed out, cut off, 5xx, 429) is retried with full jitter until the budget is spent, then -ETIMEDOUT and a
- * diagnostic that tells what was seen last. ret_size may be NULL. */
+/* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is asked
+ * for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until the budget
+ * is spent, then -ETIMEDOUT and a diagnostic that tells what was seen last. *ret, the caller's, has a NUL behind
+ * its bytes; ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
 /* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls the
- * answers of another one asks for nothing that stands there. The first takes a reference; the second belongs
- * to i and is NULL before any answer. */
+ * answers of another one does not ask for them again. imds_recall() takes a reference; what imds_answers()
+ * gives belongs to i, and is NULL before any answer. */
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
 
-/* What a region belongs to, from conf/; never NULL. */
-typedef struct Partition { const char *prefix, *name, *domain, *dual_stack; } Partition;
+/* What a region belongs to, from conf/partitions.csv. */
+typedef struct Partition {
+        const char *prefix;                     /* of the names of its regions: "cn-" */
+        const char *name;                       /* "aws-cn" */
+        const char *domain, *dual_stack;        /* of host names, and of those that have IPv6 addresses, too */
+} Partition;
+/* The partition of a region by its name; of one that is not known, that of "aws". Never NULL. */
 _nonnull_ const Partition *partition_find(const char *region);
 
-typedef struct Credentials { char *key_id, *secret, *token; } Credentials;
-void credentials_done(Credentials *c);
+typedef struct Credentials { char *key_id, *secret, *token; } Credentials;      /* token may be NULL */
+void credentials_done(Credentials *c);          /* erases the secrets, too */
 /* The first of these that there is, in the order of the AWS CLI: AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY
  * and AWS_SESSION_TOKEN; the role AWS_ROLE_ARN by AWS_WEB_IDENTITY_TOKEN_FILE, from STS in that region; the
- * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the instance's role by IMDS. What the
- * environment asks for and does not work is a failure, no other is tried then. Nothing is begun after the
- * deadline (now_usec()). Files of the CLI (~/.aws) are not read. */
+ * endpoint of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI; the instance's role by IMDS. Where the
+ * environment asks for one of them and that does not work, it is a failure, and no other is tried. Nothing is
+ * begun after the deadline (now_usec()). Files of the CLI (~/.aws) are not read. */
 _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint64_t deadline_usec,
                                            Credentials *ret, Diag *diag);
 
-/* STS of a region, regional endpoints only: AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT,
- * AWS_ENDPOINT_URL(_STS) and AWS_IGNORE_CONFIGURED_ENDPOINT_URLS mean what they mean to the AWS CLI. Proxies
- * as for EC2. The first asks as who credentials_get() finds. */
+/* For STS and EC2 alike: AWS_ENDPOINT_URL(_STS, _EC2), AWS_IGNORE_CONFIGURED_ENDPOINT_URLS,
+ * AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT and AWS_MAX_ATTEMPTS mean what they mean to the AWS CLI,
+ * endpoints are always regional, and HTTPS_PROXY and NO_PROXY are honoured. */
+/* The credentials of a role: of one that those may assume whom credentials_get() finds, or of one that trusts
+ * the token of an identity provider. */
 _must_check_ _nonnull_ int sts_assume_role(Imds *imds, const char *region, const char *role_arn,
                                            uint64_t deadline_usec, Credentials *ret, Diag *diag);
 _must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region, const char *role_arn,
@@ -68,17 +77,15 @@ _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, i
                                       Diag *diag);
 
 typedef struct Ec2 {
-        const char *region, *domain;    /* "us-west-2", "amazonaws.com"; the endpoint is
-                                         * made of them, or AWS_ENDPOINT_URL(_EC2) */
+        const char *region, *domain;    /* "us-west-2", which AWS_REGION goes before; "amazonaws.com" */
         Imds *imds;                     /* for credentials */
 } Ec2;
 /* DescribeInstances → PrivateDnsName of the instance. Attempts of 5 s each, full jitter between them,
- * AWS_MAX_ATTEMPTS of them where that is set, 10 minutes at most; an empty name counts as "not yet".
- * HTTPS_PROXY and NO_PROXY are honoured. */
+ * for 10 minutes at most; an empty name counts as "not yet". */
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
-/* DescribeInstanceTypes → ENIs of the default network card and IPv4 addresses of each; a few short attempts
- * only. */
+/* DescribeInstanceTypes → the network interfaces that the default network card can have, and the IPv4 addresses
+ * of each; four attempts within 20 s. */
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The environment, a token file, a container's endpoint, or else the metadata service → the keys that sign
- * requests. Nothing of them ever reaches a message.
+ * requests. No message has any part of them.
  * https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html */
 #include "aws/internal.h"
@@ -16,25 +16,26 @@
 #include <unistd.h>
 
 #define ROLES        "meta-data/iam/security-credentials/"
+#define ROLE_ATTEMPTS 10
 #define MAX_TOKEN    (64u << 10)
 #define ATTEMPT_USEC (2 * USEC_PER_SEC)
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (2 * USEC_PER_SEC)
 
-static void forget(char *secret) {
+static void forget_secret(char *secret) {
         if (secret)
                 explicit_bzero(secret, strlen(secret));
         free(secret);
 }
 
-static void forgetp(char **secret) {
-        forget(*secret);
+static void forget_secretp(char **secret) {
+        forget_secret(*secret);
 }
 
 void credentials_done(Credentials *c) {
         free(c->key_id);
-        forget(c->secret);
-        forget(c->token);
+        forget_secret(c->secret);
+        forget_secret(c->token);
         *c = (Credentials){};
 }
 
@@ -95,10 +96,10 @@ static const char *parse_credentials(const char *text, size_t size, Credentials 
 }
 
 /* ---- token files ---- */
-/* The token in the file that the variable names; it is renewed in place, so it is read each time. */
+/* The token in the file that the variable names. EKS renews it in place, so it is read each time. */
 static int read_token(const char *variable, const char *path, char **ret, Diag *diag) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(forgetp) char *text = NULL;
+        _cleanup_(forget_secretp) char *text = NULL;
         int r = root_new("/", &root);
         _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
         if (r >= 0)
@@ -108,7 +109,7 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
                                   variable, strerror(-r));
         char *token = str_strip(text);
         if (!*token || !credentials_text_is_valid(token)) {
-                forget(token);
+                forget_secret(token);
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS, "%s, which %s names, %s", path, variable,
                                   *text ? "has more in it than one token" : "is empty");
         }
@@ -117,7 +118,7 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
 }
 
 static int from_web_identity(const char *region, uint64_t deadline, Credentials *ret, Diag *diag) {
-        _cleanup_(forgetp) char *token = NULL;
+        _cleanup_(forget_secretp) char *token = NULL;
         const char *file = environment_value("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = environment_value("AWS_ROLE_ARN");
         if (!file)
                 return 0;
@@ -138,8 +139,9 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
 #define RELATIVE_URI "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
 #define FULL_URI     "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 
-/* Plain HTTP carries secrets only where it does not leave the machine; the other three are the agents' own
- * addresses. */
+/* Plain HTTP may carry secrets only where it does not leave the machine. The addresses of ECS (169.254.170.2)
+ * and EKS Pod Identity (the two others that are not loopback) do not either:
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html */
 static bool is_local(const char *host) {
         static const char *const agents[] = { "localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23",
                                               "::1" };
@@ -150,7 +152,7 @@ static bool is_local(const char *host) {
         return inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
-/* → where to connect, and what to ask for there. */
+/* Where to connect, and what to ask for there. */
 static int find_container(Url *ret, char **ret_target, Diag *diag) {
         const char *relative = environment_value(RELATIVE_URI), *full = environment_value(FULL_URI);
         _cleanup_(freep) char *text =
@@ -177,7 +179,7 @@ static int find_container(Url *ret, char **ret_target, Diag *diag) {
 }
 
 static int make_container_request(const Url *url, const char *target, Text *ret, Diag *diag) {
-        _cleanup_(forgetp) char *token = NULL;
+        _cleanup_(forget_secretp) char *token = NULL;
         const char *file = environment_value("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
         int r = file ? read_token("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file, &token, diag) : 0;
         if (r < 0)
@@ -236,8 +238,7 @@ static int ask_container_until(const Url *url, const Text *request, uint64_t dea
                 return r;
         return diag_error(diag, r ?: -ETIMEDOUT, CAUSE_CREDENTIALS,
                           "the credential endpoint at %s, which the environment names, hands out nothing: "
-                          "%s. Look at the EKS Pod Identity "
-                          "agent and its association",
+                          "%s. Look at the EKS Pod Identity agent and its association",
                           url->authority, why);
 }
 
@@ -259,8 +260,8 @@ static int from_container(uint64_t deadline, Credentials *ret, Diag *diag) {
 }
 
 /* ---- the instance's role ---- */
-/* The role of a fresh instance takes a moment to reach the metadata service, which says 404 until then;
- * nodeadm gives it 15 attempts (nodeadm/internal/aws/imds), about as long as this. */
+/* The role of a new instance takes a moment to reach the metadata service, which says 404 until then. nodeadm
+ * gives it 15 attempts (awslabs/amazon-eks-ami: nodeadm/internal/aws/imds), which takes about as long. */
 static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char **ret, size_t *ret_size,
                          Diag *diag) {
         for (unsigned n = 0;; n++) {
@@ -268,11 +269,11 @@ static int get_patiently(Imds *imds, const char *path, uint64_t deadline, char *
                 if (r != -ENOENT)
                         return r;
                 uint64_t pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
-                if (n == 9 || now_usec() + pause >= deadline)
+                if (n + 1 >= ROLE_ATTEMPTS || now_usec() + pause >= deadline)
                         return diag_error(diag, r, CAUSE_CREDENTIALS,
                                           "the metadata service has no credentials of a role for this "
-                                          "instance: it was launched "
-                                          "without an instance profile, or the profile has no role");
+                                          "instance: it was launched without an instance profile, or the "
+                                          "profile has no role");
                 sleep_usec(pause);
         }
 }
@@ -296,8 +297,8 @@ static int from_role(Imds *imds, uint64_t deadline, Credentials *ret, Diag *diag
         if (why)
                 return diag_error(diag, -EBADMSG, CAUSE_CREDENTIALS,
                                   "the metadata service does not hand out credentials of this instance's "
-                                  "role: %s; look at the role's trust "
-                                  "policy, ec2.amazonaws.com must be allowed to assume it",
+                                  "role: %s; look at the role's trust policy, ec2.amazonaws.com must be "
+                                  "allowed to assume it",
                                   why);
         return 1;
 }

@@ -52,8 +52,8 @@ unsigned ec2_requests(void) {
         return requests;
 }
 
-/* The rest of the question is the same for all. */
-static int ask(const Ec2 *ec2, Query *q, Diag *diag) {
+/* Completes the question with what is the same for all of them. */
+static int ask_ec2(const Ec2 *ec2, Query *q, Diag *diag) {
         _cleanup_(freep) char *unauthorized =
                 xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy "
                           "has it), or a service control policy or the policy of the VPC endpoint denies it",
@@ -75,8 +75,8 @@ static int ask(const Ec2 *ec2, Query *q, Diag *diag) {
         return query_ask(q, diag);
 }
 
-/* What goes into a form as it is, without encoding. */
-static bool is_plain(const char *s) {
+/* May it go into a form as it is, without encoding? */
+static bool is_form_word(const char *s) {
         return *s && !s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")];
 }
 
@@ -86,7 +86,7 @@ static bool is_plain(const char *s) {
 static int accept_name(const Query *q, const Text *body) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = xml_texts(body->data, body->size, PRIVATE_NAME, &names);
-        if (r < 0 || !names || !is_plain(names[0]))     /* it will be a flag of kubelet's */
+        if (r < 0 || !names || !is_form_word(names[0]))     /* it will be a flag of kubelet's */
                 return MIN(r, 0);
         *(char **)q->ret = xstrdup(names[0]);
         return 1;
@@ -104,9 +104,9 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
                 .instead = "spec.featureGates.InstanceIdNodeName: true",
         };
-        if (!is_plain(instance_id))
+        if (!is_form_word(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS, "the instance id has characters that none has");
-        return ask(ec2, &q, diag);
+        return ask_ec2(ec2, &q, diag);
 }
 
 /* ---- the limits ---- */
@@ -157,10 +157,10 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
                 .missing_advice = "Something is wrong with what answers there",
                 .instead = "spec.kubelet.config.maxPods",
         };
-        if (!is_plain(instance_type))
+        if (!is_form_word(instance_type))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS,
                                   "the instance type has characters that none has");
-        int r = ask(ec2, &q, diag);
+        int r = ask_ec2(ec2, &q, diag);
         if (r < 0)
                 return r;
         *ret_enis = (unsigned)limits[0];

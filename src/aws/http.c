@@ -47,10 +47,10 @@ static const struct { const char *name; int (*take)(HttpResponse *p, const char 
         { "connection",        header_connection },
 };
 
-static int take_header(HttpResponse *p, char *line) {
+static int take_header_line(HttpResponse *p, char *line) {
         char *colon = strchr(line, ':');
         if (line[0] == ' ' || line[0] == '\t')
-                return 0;               /* a folded line: none of the headers above is ever folded */
+                return 0;               /* continues the line before, which none of the headers above does */
         if (!colon || colon == line)
                 return -EBADMSG;
         *colon = 0;
@@ -113,7 +113,7 @@ static int take_line(HttpResponse *p, char *line) {
         case HTTP_STATUS:
                 return take_status(p, line);
         case HTTP_HEADER:
-                return *line ? take_header(p, line) : take_end_of_head(p);
+                return *line ? take_header_line(p, line) : take_end_of_head(p);
         case HTTP_CHUNK_SIZE:
                 return take_chunk_size(p, line);
         case HTTP_CHUNK_END:
@@ -151,7 +151,10 @@ static ssize_t feed_body(HttpResponse *p, const char *data, size_t size) {
                 return -EFBIG;
         text_add_bytes(&p->body, data, n);
         p->head = 0;
-        if (p->state != HTTP_UNTIL_CLOSE && (p->left -= n) == 0)
+        if (p->state == HTTP_UNTIL_CLOSE)
+                return (ssize_t)n;
+        p->left -= n;
+        if (p->left == 0)
                 p->state = p->state == HTTP_BODY ? HTTP_DONE : HTTP_CHUNK_END;
         return (ssize_t)n;
 }
@@ -259,14 +262,16 @@ static int receive_response(int fd, uint64_t deadline, HttpResponse *p) {
                 if (r != 0)
                         return r;
                 if (now_usec() >= deadline)
-                        return -ETIMEDOUT;      /* one byte now and then does not keep us here */
+                        return -ETIMEDOUT;      /* also where a byte comes now and then */
         }
 }
 
 static int exchange_once(const Url *url, int *fd, const Text *request, uint64_t deadline, HttpResponse *p) {
         int r = 0;
-        if (*fd < 0)
-                *fd = r = open_connection(url, deadline);
+        if (*fd < 0) {
+                *fd = open_connection(url, deadline);
+                r = MIN(*fd, 0);
+        }
         if (r >= 0)
                 r = send_request(*fd, request, deadline);
         if (r >= 0)
@@ -280,7 +285,8 @@ static int exchange_once(const Url *url, int *fd, const Text *request, uint64_t 
         return r < 0 ? r : 0;
 }
 
-/* A kept connection that has something to read before anything was asked is at its end, or out of step. */
+/* What a kept connection has to read before anything was asked is its end, or an answer to nothing: neither
+ * can be used. */
 static bool connection_is_stale(int fd) {
         return poll(&(struct pollfd){ .fd = fd, .events = POLLIN | POLLRDHUP }, 1, 0) != 0;
 }
@@ -294,8 +300,8 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
                 reused = false;
         }
         int r = exchange_once(url, fd, request, deadline, &p);
-        /* The peer may close an idle connection just as we use it: no failure of its, so try on a new one at
-         * once. */
+        /* A peer may close an idle connection in the moment in which it is used again. That is no failure: the
+         * request is sent again at once, on a new connection. */
         if (reused && (r == -EPIPE || r == -ECONNRESET) && p.head == 0 && p.state == HTTP_STATUS) {
                 http_response_done(&p);
                 r = exchange_once(url, fd, request, deadline, &p);
@@ -311,15 +317,11 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
 /* ---- addresses ---- */
 static int split_authority(const char *authority, const char *default_port, char **ret_host,
                            char **ret_port) {
-        const char *host = authority, *end, *port;
-        if (*authority == '[') {
-                host++;
-                end = strchr(authority, ']');
-                if (!end)
-                        return -EINVAL;
-                port = end + 1;
-        } else
-                port = end = authority + strcspn(authority, ":");
+        bool literal = *authority == '[';       /* an IPv6 address */
+        const char *host = authority + literal, *end = host + strcspn(host, literal ? "]" : ":");
+        if (literal && !*end)
+                return -EINVAL;
+        const char *port = end + literal;
         uint64_t number = 80;
         if (end == host || (*port && (*port != ':' || parse_u64(port + 1, &number) < 0)) || number < 1 ||
             number > 65535)

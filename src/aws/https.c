@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the response to it, over TLS and through a proxy where the environment names one: libcurl carries
- * the bytes. It comes by dlopen when it is really needed, since it brings some thirty libraries into the
- * process. */
+ * A form → the response to it, over TLS and through a proxy where the environment names one, by libcurl. It is
+ * loaded by the first process that needs it, with the thirty libraries that it brings. */
 #include "aws/internal.h"
 
 #include "base/curl.h"
@@ -22,13 +21,12 @@ int https_load(Cause cause, Diag *diag) {
                 easy = curl.init();
         if (!easy)
                 return diag_error(diag, -ELIBACC, cause,
-                                  "libcurl.so.4, which carries requests to AWS, cannot be "
-                                  "loaded: %s",
+                                  "libcurl.so.4, which carries requests to AWS, cannot be loaded: %s",
                                   why ?: "it does not start");
         return 0;
 }
 
-static size_t take_body(char *data, size_t one, size_t size, void *user) {
+static size_t collect_body(char *data, size_t one, size_t size, void *user) {
         Text *body = user;
         if (body->size + one * size > HTTP_MAX_BODY)
                 return 0;               /* ends the transfer with an error */
@@ -36,7 +34,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *user) {
         return one * size;
 }
 
-static size_t take_header(char *data, size_t one, size_t size, void *user) {
+static size_t note_date(char *data, size_t one, size_t size, void *user) {
         HttpsReply *reply = user;
         _cleanup_(freep) char *line = xstrndup(data, one * size);
         if (strncasecmp(line, "date:", 5) == 0) {
@@ -52,19 +50,20 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
         return stop_signal() != 0;
 }
 
-/* libcurl reads HTTPS_PROXY, but of the other one only the name in small letters, as CGI programs would let
- * strangers set it. Like the Go SDK, nothing on this machine itself is asked through a proxy. */
+/* libcurl reads HTTPS_PROXY in both spellings, but http_proxy in small letters alone, since a CGI program has
+ * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is not
+ * asked through a proxy, as the AWS SDK for Go has it (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_proxy(const Url *url) {
-        const char *proxy = getenv("HTTP_PROXY");
+        const char *proxy = environment_value("HTTP_PROXY");
         if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))
                 curl.setopt(easy, CURLOPT_NOPROXY, "*");
-        else if (!url->https && proxy && *proxy && !getenv("http_proxy"))
+        else if (!url->https && proxy && !getenv("http_proxy"))
                 curl.setopt(easy, CURLOPT_PROXY, proxy);
 }
 
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
                         HttpsReply *reply) {
-        const char *bundle = getenv("AWS_CA_BUNDLE");
+        const char *bundle = environment_value("AWS_CA_BUNDLE");
         _cleanup_(freep) char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
                                                    *url->path ? url->path : "/");
         long limit = (long)(limit_usec / USEC_PER_MSEC);
@@ -78,13 +77,13 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
         curl.setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
         curl.setopt(easy, CURLOPT_USERAGENT, "nodestrap/" VERSION);
         curl.setopt(easy, CURLOPT_ERRORBUFFER, error);
-        curl.setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+        curl.setopt(easy, CURLOPT_WRITEFUNCTION, collect_body);
         curl.setopt(easy, CURLOPT_WRITEDATA, &reply->body);
-        curl.setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+        curl.setopt(easy, CURLOPT_HEADERFUNCTION, note_date);
         curl.setopt(easy, CURLOPT_HEADERDATA, reply);
         curl.setopt(easy, CURLOPT_NOPROGRESS, 0L);
         curl.setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stop);
-        if (bundle && *bundle)
+        if (bundle)
                 curl.setopt(easy, CURLOPT_CAINFO, bundle);
         set_proxy(url);
 }
@@ -102,7 +101,7 @@ static struct curl_slist *make_list(const char *const (*headers)[2], size_t n) {
         return list;
 }
 
-static char *describe(CURLcode code, const char *error) {
+static char *describe_failure(CURLcode code, const char *error) {
         char today[17];
         if (curl_may_quote_proxy(error))
                 return xasprintf("%s (libcurl says more, but may quote a password: is the address in "
@@ -131,7 +130,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         curl.free_all(list);
         if (code != CURLE_OK) {
                 text_done(&reply.body);
-                *ret_why = describe(code, error);
+                *ret_why = describe_failure(code, error);
                 return -EIO;
         }
         *ret = reply;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → what the instance metadata service says, version 2 only: a session token first, then GET after GET
- * on one connection.
+ * Paths → what the instance metadata service says of them, version 2 only: a session token first, then one GET
+ * after the other on one connection.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
- * At boot the service may be unreachable, slow or busy for a while; only "there is no such thing" (404) is
- * taken as an answer. */
+ * While a machine boots the service may be unreachable, slow or busy, so everything but 200 and 404 is tried
+ * again. */
 #include "aws/internal.h"
 
 #include "base/log.h"
@@ -37,7 +37,7 @@ Imds *imds_new(uint64_t budget_usec) {
         return i;
 }
 
-static void drop_token(Imds *i) {
+static void forget_session(Imds *i) {
         if (i->token)
                 explicit_bzero(i->token, strlen(i->token));
         free(i->token);
@@ -49,7 +49,7 @@ Imds *imds_free(Imds *i) {
                 return NULL;
         if (i->fd >= 0)
                 close(i->fd);
-        drop_token(i);
+        forget_session(i);
         url_done(&i->url);
         json_decref(i->answers);
         free(i);
@@ -69,8 +69,8 @@ json_t *imds_answers(const Imds *i) {
         return i->answers;
 }
 
-/* 1 with the answer of earlier, -ENOENT for a 404 of earlier, 0 when it was never asked. */
-static int recall(const Imds *i, const char *path, char **ret, size_t *ret_size) {
+/* What this path was answered before: 1 with those bytes, -ENOENT for a 404, 0 where it was never asked for. */
+static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_size) {
         const json_t *answer = json_object_get(i->answers, path);
         size_t size = 0;
         if (!answer)
@@ -85,7 +85,7 @@ static int recall(const Imds *i, const char *path, char **ret, size_t *ret_size)
 }
 
 /* Credentials are short-lived and secret: they are never kept. */
-static void remember(Imds *i, const char *path, const Text *body) {
+static void keep_answer(Imds *i, const char *path, const Text *body) {
         if (startswith(path, "meta-data/iam/"))
                 return;
         _cleanup_(freep) char *coded = body ? base64_encode(body->data ?: "", body->size) : NULL;
@@ -93,16 +93,16 @@ static void remember(Imds *i, const char *path, const Text *body) {
         json_object_set_new(i->answers, path, coded ? json_string(coded) : json_null());
 }
 
-static int find_endpoint(Imds *i, Diag *diag) {
-        const char *url = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
-                   *mode = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+static int find_imds_endpoint(Imds *i, Diag *diag) {
+        const char *url = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
+                   *mode = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
         if (i->url.host)
                 return 0;
-        if (mode && *mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
+        if (mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
                 return diag_error(
                         diag, -EINVAL, CAUSE_IMDS,
                         "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE in the environment is neither IPv4 nor IPv6");
-        if (!url || !*url)
+        if (!url)
                 url = mode && strcasecmp(mode, "IPv6") == 0 ? "http://[fd00:ec2::254]"
                                                             : "http://169.254.169.254";
         int r = url_parse(url, &i->url);
@@ -159,8 +159,8 @@ static char *describe_status(unsigned status) {
         return xasprintf("HTTP %u", status);
 }
 
-/* Puts what went wrong into *why; 0 always: try again. */
-static int again(char **why, char *text) {
+/* Takes the text of what went wrong; 0 always: try again. */
+static int note_failure(char **why, char *text) {
         free(*why);
         *why = text;
         return 0;
@@ -174,23 +174,23 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         int r = imds_request(i, "PUT", "api/token", "X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL,
                              deadline, &answer);
         if (r < 0)
-                return again(why, xasprintf("asking for a session token: %s", describe_errno(r)));
+                return note_failure(why, xasprintf("asking for a session token: %s", describe_errno(r)));
         if (answer.status != 200) {
                 _cleanup_(freep) char *status = describe_status(answer.status);
-                return again(why, xasprintf("asking for a session token: %s", status));
+                return note_failure(why, xasprintf("asking for a session token: %s", status));
         }
         for (size_t k = 0; k < answer.body.size; k++)
                 if (answer.body.data[k] <= ' ' || answer.body.data[k] > '~')
-                        return again(why, xstrdup("a session token with characters that no token has"));
+                        return note_failure(why, xstrdup("a session token with characters that no token has"));
         if (answer.body.size == 0 || answer.body.size > 4096)
-                return again(why, xasprintf("a session token of %zu bytes", answer.body.size));
+                return note_failure(why, xasprintf("a session token of %zu bytes", answer.body.size));
         i->token = xmemdup(answer.body.data, answer.body.size);
         explicit_bzero(answer.body.data, answer.body.size);
         return 1;
 }
 
-/* 1 there is an answer, 0 try again, else final. A 401 to a token that was good a moment ago is worth one new
- * token at once. */
+/* 1 there is an answer, 0 try again, else final. A session token may expire at any time: after a 401 one more
+ * is asked for at once. */
 static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *ret, char **why) {
         for (unsigned n = 0; n < 2; n++) {
                 _cleanup_(http_response_done) HttpResponse answer = {};
@@ -201,7 +201,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                 if (r == -EFBIG)
                         return r;
                 if (r < 0)
-                        return again(why, xstrdup(describe_errno(r)));
+                        return note_failure(why, xstrdup(describe_errno(r)));
                 if (answer.status == 404)
                         return -ENOENT;
                 if (answer.status == 200) {
@@ -209,10 +209,10 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                         answer = (HttpResponse){};
                         return 1;
                 }
-                again(why, describe_status(answer.status));
+                note_failure(why, describe_status(answer.status));
                 if (answer.status != 401)
                         return 0;
-                drop_token(i);
+                forget_session(i);
         }
         return 0;
 }
@@ -243,14 +243,13 @@ static int report_failure(const Imds *i, int r, const char *path, unsigned reque
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
                                   "stopped by %s while asking the instance metadata service at %s for "
-                                  "/latest/%s, %u requests in %.1f s; "
-                                  "nothing was changed",
+                                  "/latest/%s, %u requests in %.1f s; nothing was changed",
                                   stop_name(stop_signal()), i->url.authority, path, requests,
                                   (double)usec / USEC_PER_SEC);
         return diag_error(diag, r, CAUSE_IMDS,
                           "no usable answer from the instance metadata service at %s for /latest/%s, %u "
-                          "requests in %.1f s; the "
-                          "last one: %s. Check the network of this instance and its metadata options%s",
+                          "requests in %.1f s; the last one: %s. Check the network of this instance and its "
+                          "metadata options%s",
                           i->url.authority, path, requests, (double)usec / USEC_PER_SEC, why,
                           streq(path, "user-data") ? "; a machine outside EC2 needs a file: -c file://PATH"
                                                    : "");
@@ -266,27 +265,27 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
                 if (*c <= ' ' || *c > '~')
                         return diag_error(diag, -EINVAL, CAUSE_IMDS,
                                           "a metadata path has characters that none has");
-        int r = recall(i, path, ret, ret_size);
+        int r = find_answer(i, path, ret, ret_size);
         if (r != 0)
                 return MIN(r, 0);
-        r = find_endpoint(i, diag);
+        r = find_imds_endpoint(i, diag);
         if (r < 0)
                 return r;
         r = imds_try_until(i, path, begin + i->budget_usec - MIN(i->spent_usec, i->budget_usec), &answer,
                            &why);
-        /* Only the time spent here counts: the budget is not used up by others' waiting between two gets. */
+        /* The budget is for this service alone: what passes between two gets does not count. */
         uint64_t spent = now_usec() - begin;
         i->spent_usec += spent;
         log_debug("Instance metadata, %s: %s after %u requests, %llu ms.", path,
                   r > 0 ? "answered" : r == -ENOENT ? "not there" : "failed", i->requests - requests,
                   (unsigned long long)(spent / USEC_PER_MSEC));
         if (r == -ENOENT) {
-                remember(i, path, NULL);
+                keep_answer(i, path, NULL);
                 return r;
         }
         if (r < 0)
                 return report_failure(i, r, path, i->requests - requests, spent, why, diag);
-        remember(i, path, &answer.body);
+        keep_answer(i, path, &answer.body);
         if (ret_size)
                 *ret_size = answer.body.size;
         *ret = text_take(&answer.body);

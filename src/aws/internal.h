@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the clients in this folder share among themselves: HTTP, the wait between attempts, signatures,
- * refusals. */
+/* What the clients in this folder share: HTTP, questions to the APIs of EC2 and STS, signatures, refusals. */
 #include "aws/aws.h"
 #include "base/backoff.h"
 #include "base/str.h"
@@ -9,17 +8,18 @@
 #define HTTP_MAX_BODY (4u << 20)        /* user data is 16 KiB at most, an answer of EC2 some KiB */
 #define HTTP_MAX_HEAD (64u << 10)
 
-/* "http://[fd00:ec2::254]:80/base" in its pieces. A text without a scheme is taken as http://. */
+/* "http://[fd00:ec2::254]:80/base" in its pieces. */
 typedef struct Url {
         bool https;
         char *authority;                /* as written, for the Host header */
         char *host, *port;              /* without brackets; "80" or "443" where none is written */
         char *path;                     /* "" or "/base", never with a slash at its end */
 } Url;
+/* A text without a scheme is taken as http://; -EINVAL for a user, a query, a fragment, or no URL at all. */
 _must_check_ _nonnull_ int url_parse(const char *text, Url *ret);
 void url_done(Url *u);
 
-/* Bytes of an HTTP/1.x response, as they come, → status and body. All zero at first. */
+/* Where the reading of a response stands. */
 typedef enum HttpState {
         HTTP_STATUS,
         HTTP_HEADER,
@@ -31,16 +31,17 @@ typedef enum HttpState {
         HTTP_UNTIL_CLOSE,
         HTTP_DONE,
 } HttpState;
+/* An HTTP/1.x response while its bytes come in. All zero at first. */
 typedef struct HttpResponse {
         HttpState state;
         unsigned status;
         bool keep_alive, chunked, has_length;
         uint64_t left;                  /* bytes that are still to come of the body or chunk */
-        size_t head;                    /* bytes of lines since the last body data */
+        size_t head;                    /* bytes of lines since the last bytes of a body */
         Text line, body;
 } HttpResponse;
-/* 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP (bytes behind the end
- * of the response too: nothing was asked for that they could answer), -EFBIG past HTTP_MAX_BODY. */
+/* Reads the next bytes: 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP,
+ * and for bytes behind the end of the response, -EFBIG past HTTP_MAX_BODY. */
 _must_check_ _nonnull_ int http_feed(HttpResponse *p, const char *data, size_t size);
 /* The peer closed the connection: 1 if that was the end of the body, else -ECONNRESET. */
 _must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
@@ -52,12 +53,15 @@ void http_response_done(HttpResponse *p);
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec,
                                          HttpResponse *ret);
 
-/* The other carrier, for EC2 and STS: libcurl, which https_load() loads once; cause is that of a failure to.
- * A response of any status is a success of https_post(); else -EIO, and *ret_why, the caller's, says what
- * happened. */
-/* date: 0 where the peer did not say */
-typedef struct HttpsReply { long status; Text body; int64_t date; } HttpsReply;
+/* Loads libcurl, once: before the first https_post(). cause is that of a failure. */
 _must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
+typedef struct HttpsReply {
+        long status;
+        Text body;
+        int64_t date;                   /* of the Date header, in seconds since 1970; 0 where there is none */
+} HttpsReply;
+/* Sends a form, by http:// where the URL says so. A response of any status is a success; else -EIO, and
+ * *ret_why, the caller's, says what happened. */
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers,
                                       const char *form, uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
@@ -120,17 +124,17 @@ _must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
  * machine's is wrong. */
 int64_t query_clock(int64_t seconds);
 
-/* AWS Signature Version 4. headers: {lower-case name, value}, sorted by name, host and x-amz-date among
- * them. */
+/* ---- AWS Signature Version 4 ---- */
 typedef struct SignedRequest {
         const char *method, *path, *query;      /* path and query already in canonical form */
-        const char *const (*headers)[2];
+        const char *const (*headers)[2];        /* {lower-case name, value}, sorted by name, host among them */
         size_t n_headers;
         const char *body;
         size_t body_size;
         const char *region, *service, *date;    /* date: "20260102T030405Z" */
 } SignedRequest;
-/* What RFC 3986 does not leave alone becomes %2F: as AWS wants it in queries and in forms. */
+/* All bytes but RFC 3986's unreserved characters become %2F and the like, as AWS wants it in queries and in
+ * forms. */
 _nonnull_ void text_add_encoded(Text *t, const char *s);
 /* The value of the Authorization header. */
 _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const Credentials *credentials);
@@ -138,14 +142,15 @@ _malloc_ _nonnull_ char *sigv4_authorization(const SignedRequest *request, const
  * AWS CLI writes them, and the signature. No name in the request's own query may begin with another one's. */
 _malloc_ _nonnull_ char *sigv4_presigned_query(const SignedRequest *request, const Credentials *credentials,
                                                unsigned expires);
-/* 64 hex digits for a canonical request made elsewhere (a presigned URL has its own). */
+/* The signature of a canonical request, in hexadecimal digits. */
 _nonnull_ void sigv4_signature(const SignedRequest *request, const char *secret, const char *canonical,
                                char ret[static 65]);
 /* "20260102T030405Z" of seconds since 1970. */
 _nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);
 
-/* What an error answer means. Its own text may repeat the request, session token included, so only the code
- * is ever shown. */
+/* ---- refusals ---- */
+/* What an error answer means. Its message may repeat the request, session token included, so only its code is
+ * ever shown. */
 typedef enum RefusalKind {
         REFUSAL_FINAL,
         REFUSAL_TEMPORARY,
@@ -154,7 +159,7 @@ typedef enum RefusalKind {
         REFUSAL_UNAUTHORIZED
 } RefusalKind;
 _nonnull_ RefusalKind refusal_kind(const char *code);
-/* A word from the answer, fit for a message; NULL where there is none. */
+/* A word from the XML of an answer, fit for a message, the caller's; NULL where there is none. */
 _nonnull_ char *refusal_word(const Text *body, const char *path);
 /* A clause that compares the clock here with the date of a service's answer (0: it has none): "the clock here
  * is 12 s behind EC2's". */
@@ -166,10 +171,10 @@ static inline const char *environment_value(const char *name) {
         return value && *value ? value : NULL;
 }
 
-/* What goes into headers and signatures has no blank and no control character, or it is damaged. */
+/* Has it only what may stand in a header and in a signature: no blank, no control character? */
 _nonnull_ bool credentials_text_is_valid(const char *s);
 
-/* conf/partitions.csv: the first that fits; the last fits all */
+/* conf/partitions.csv; the last one fits every region */
 extern const Partition partitions[];
 extern const size_t n_partitions;
 /* "us-west-2": may it become a part of a host name? */

@@ -93,7 +93,7 @@ typedef struct Asking {
         QueryEndpoint endpoint;
         char *form;
         uint64_t deadline_usec;
-        bool clock_corrected, credentials_renewed;
+        bool clock_corrected, credentials_renewed;      /* each is tried once */
         char *why, *advice;             /* the last failure, and what to do about it */
 } Asking;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request → its AWS Signature Version 4, in a header or in the query. Ours and not libcurl's: the date can
- * be corrected when this machine's clock is wrong, and a presigned URL needs the same steps.
+ * A request → its AWS Signature Version 4, in a header or in the query. libcurl can sign too, but not by another
+ * clock than this machine's, and not for a presigned URL.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 
 #include "base/hash.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -28,7 +29,7 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         unsigned char key[32], next[32];
         char digest[65];
 
-        /* The key is folded through date, region and service, so that it is good for nothing else. */
+        /* The key is derived for one date, region and service: it is good for nothing else. */
         hmac_sha256(first, strlen(first), parts[0], strlen(parts[0]), key);
         for (size_t i = 1; i < ARRAY_SIZE(parts); i++) {
                 hmac_sha256(key, sizeof key, parts[i], strlen(parts[i]), next);
@@ -43,19 +44,22 @@ void sigv4_signature(const SignedRequest *q, const char *secret, const char *can
         explicit_bzero(key, sizeof key);
 }
 
-/* Blanks at the ends go, and those inside become one. */
-static void add_value(Text *t, const char *value) {
-        for (bool first = true; *(value += strspn(value, " \t")); first = false) {
-                size_t n = strcspn(value, " \t");
-                text_add(t, "%s%.*s", first ? "" : " ", (int)n, value);
-                value += n;
+/* Without the blanks at its ends, and with one in place of several inside. */
+static void add_header_value(Text *t, const char *value) {
+        const char *word = value + strspn(value, " \t");
+        for (const char *separator = ""; *word; separator = " ") {
+                size_t n = strcspn(word, " \t");
+                text_add(t, "%s%.*s", separator, (int)n, word);
+                word += n + strspn(word + n, " \t");
         }
 }
 
 static char *make_names(const SignedRequest *q) {
         Text t = {};
-        for (size_t i = 0; i < q->n_headers; i++)
+        for (size_t i = 0; i < q->n_headers; i++) {
+                assert(i == 0 || strcmp(q->headers[i - 1][0], q->headers[i][0]) < 0);
                 text_add(&t, "%s%s", i > 0 ? ";" : "", q->headers[i][0]);
+        }
         return text_take(&t);
 }
 
@@ -66,7 +70,7 @@ static char *make_canonical(const SignedRequest *q, const char *names) {
         text_add(&t, "%s\n%s\n%s\n", q->method, q->path, q->query);
         for (size_t i = 0; i < q->n_headers; i++) {
                 text_add(&t, "%s:", q->headers[i][0]);
-                add_value(&t, q->headers[i][1]);
+                add_header_value(&t, q->headers[i][1]);
                 text_add(&t, "\n");
         }
         text_add(&t, "\n%s\n%s", names, digest);
@@ -94,8 +98,8 @@ static void push_parameter(char ***v, const char *name, const char *value) {
         strv_push(v, text_take(&t));
 }
 
-/* In any order for the reader, but sorted for the signature: by name, which the whole texts are too while no
- * name begins with another. */
+/* The parameters as they are signed: sorted by name. Whole texts sort as their names do as long as no name is
+ * the beginning of another. */
 static char *sort_query(const char *query) {
         _cleanup_(strv_freep) char **all = NULL;
         for (const char *p = query; *p; p += strspn(p, "&")) {

@@ -87,8 +87,9 @@ static void add_field(Text *fields, const char *name, const char *value) {
         text_add_encoded(fields, value);
 }
 
-/* Asks for credentials of a role, and forgets the fields, which it takes. */
-static int assume(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
+/* Completes the question with what is the same for both of them. The fields, which it takes, may hold a
+ * secret. */
+static int assume_role(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
         uint64_t now = now_usec();
         _cleanup_(freep) char *text = text_take(fields);
         q->service = &sts;
@@ -126,7 +127,7 @@ int sts_assume_role(Imds *imds, const char *region, const char *role_arn, uint64
         add_field(&fields, "RoleArn", role_arn);
         /* the CLI's, which access entries and trust policies may name */
         add_field(&fields, "RoleSessionName", "EKSGetTokenAuth");
-        return assume(&q, &fields, deadline_usec, diag);
+        return assume_role(&q, &fields, deadline_usec, diag);
 }
 
 int sts_assume_role_with_web_identity(const char *region, const char *role_arn, const char *session,
@@ -144,5 +145,5 @@ int sts_assume_role_with_web_identity(const char *region, const char *role_arn, 
         add_field(&fields, "RoleArn", role_arn);
         add_field(&fields, "RoleSessionName", session);
         add_field(&fields, "WebIdentityToken", token);
-        return assume(&q, &fields, deadline_usec, diag);
+        return assume_role(&q, &fields, deadline_usec, diag);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long to wait before the next attempt. Thousands of nodes boot in the same second: without jitter over
- * the full span they would also come back in the same second. */
+ * How long to wait before the next attempt. Thousands of nodes may boot in the same second, and without jitter
+ * over the full span they would all come back in the same second, too. */
 #include "base/backoff.h"
 
 #include "base/stop.h"
@@ -16,7 +16,7 @@ uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec) {
                 span *= 2;
         span = MIN(span, cap_usec);
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-                /* no entropy yet at early boot: the clock must do */
+                /* The kernel has no entropy yet, early at boot: the clock has to serve. */
                 random = now_usec() * 0x9e3779b97f4a7c15u;
         return random % (span + 1);
 }

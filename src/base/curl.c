@@ -19,8 +19,8 @@ static const Symbol symbols[] = {
         { "curl_slist_free_all", offsetof(Curl, free_all) },
 };
 
-/* The sentences of libcrypto's errors, half a MiB that nobody reads: libssl's are kept, and those of
- * certificates are no part of them. */
+/* Leaves out the texts of libcrypto's errors, half a MiB that no message shows: libssl's are loaded, and the
+ * texts about certificates (X509_verify_cert_error_string(3)) are no part of either. */
 int curl_load(Curl *ret, char **ret_why) {
         (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, NULL);
         return library_load("libcurl.so.4", symbols, ARRAY_SIZE(symbols), ret, ret_why);

@@ -12,7 +12,7 @@ int library_load(const char *name, const Symbol *symbols, size_t n, void *table,
         bool whole = library;
         for (size_t i = 0; whole && i < n; i++) {
                 void *address = dlsym(library, symbols[i].name);
-                /* to C an object is no function */
+                /* copied, since C has no cast from a pointer to data to one to a function */
                 memcpy((char *)table + symbols[i].offset, &address, sizeof address);
                 whole = address || symbols[i].optional;
         }
