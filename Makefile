@@ -17,7 +17,7 @@ O            ?= build$(if $(SAN),-san)
 CFLAGS       ?= -Oz -g
 PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
 # Loaded by the process that needs them and not linked: libcurl with its thirty libraries to speak TLS (src/base/curl.c), libblkid and
-# libmount on nodes with local disks (src/disk/content.c, src/apply/mounts.c).
+# libmount on nodes with local disks (src/disk/content.c, src/disk/libmount.c).
 LINK_PKGS    := $(filter-out libcurl blkid mount,$(PKGS))
 
 WARNINGS     := -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \

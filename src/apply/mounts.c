@@ -4,77 +4,20 @@
  * own table below /run stay out of it: nothing of ours needs them. */
 #include "apply/mounts.h"
 
-#include "base/library.h"
 #include "base/str.h"
+#include "disk/libmount.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libmount.h>
-#include <pthread.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct Libmount {
-        __typeof__(&mnt_new_context) new_context;
-        __typeof__(&mnt_free_context) free_context;
-        __typeof__(&mnt_context_set_source) set_source;
-        __typeof__(&mnt_context_set_target) set_target;
-        __typeof__(&mnt_context_set_fstype) set_fstype;
-        __typeof__(&mnt_context_set_options) set_options;
-        __typeof__(&mnt_context_disable_helpers) disable_helpers;
-        __typeof__(&mnt_context_disable_mtab) disable_mtab;
-        __typeof__(&mnt_context_enable_rwonly_mount) only_writable;
-        __typeof__(&mnt_context_mount) mount;
-        __typeof__(&mnt_context_get_syscall_errno) get_errno;
-        __typeof__(&mnt_context_get_excode) get_excode;
-        __typeof__(&mnt_new_table) new_table;
-        __typeof__(&mnt_unref_table) unref_table;
-        __typeof__(&mnt_table_parse_file) parse_file;
-        __typeof__(&mnt_new_iter) new_iter;
-        __typeof__(&mnt_free_iter) free_iter;
-        __typeof__(&mnt_table_next_fs) next_fs;
-        __typeof__(&mnt_fs_get_target) get_target;
-} Libmount;
-
-static const Symbol symbols[] = {
-        { "mnt_new_context",               offsetof(Libmount, new_context)     },
-        { "mnt_free_context",              offsetof(Libmount, free_context)    },
-        { "mnt_context_set_source",        offsetof(Libmount, set_source)      },
-        { "mnt_context_set_target",        offsetof(Libmount, set_target)      },
-        { "mnt_context_set_fstype",        offsetof(Libmount, set_fstype)      },
-        { "mnt_context_set_options",       offsetof(Libmount, set_options)     },
-        { "mnt_context_disable_helpers",   offsetof(Libmount, disable_helpers) },
-        { "mnt_context_disable_mtab",      offsetof(Libmount, disable_mtab)    },
-        { "mnt_context_enable_rwonly_mount", offsetof(Libmount, only_writable) },
-        { "mnt_context_mount",             offsetof(Libmount, mount)           },
-        { "mnt_context_get_syscall_errno", offsetof(Libmount, get_errno)       },
-        { "mnt_context_get_excode",        offsetof(Libmount, get_excode)      },
-        { "mnt_new_table",                 offsetof(Libmount, new_table)       },
-        { "mnt_unref_table",               offsetof(Libmount, unref_table)     },
-        { "mnt_table_parse_file",          offsetof(Libmount, parse_file)      },
-        { "mnt_new_iter",                  offsetof(Libmount, new_iter)        },
-        { "mnt_free_iter",                 offsetof(Libmount, free_iter)       },
-        { "mnt_table_next_fs",             offsetof(Libmount, next_fs)         },
-        { "mnt_fs_get_target",             offsetof(Libmount, get_target)      },
-};
-
-static Libmount mnt;
-static char *load_error;          /* NULL: it is loaded */
-static pthread_once_t load_once = PTHREAD_ONCE_INIT;
-
-static void libmount_open(void) {
-        (void)!library_load("libmount.so.1", symbols, ARRAY_SIZE(symbols), &mnt, &load_error);
-}
-
-static int libmount_load(Work *w) {
-        pthread_once(&load_once, libmount_open);
-        return load_error
-                       ? work_fail(
-                                 w, -ELIBACC, CAUSE_STORAGE_TOOL,
-                                 "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1",
-                                 load_error)
-                       : 0;
+static int need_libmount(Work *w) {
+        const char *why = libmount_load();
+        return why ? work_fail(w, -ELIBACC, CAUSE_STORAGE_TOOL,
+                               "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1", why)
+                   : 0;
 }
 
 /* ---- where a directory is ---- */
@@ -116,24 +59,24 @@ static int path_resolve(Work *w, const char *path, char **ret) {
  * fail instead of us. */
 static int context_fill(struct libmnt_context *c, const char *source, const char *target, const char *type,
                         const char *options) {
-        int r = mnt.disable_helpers(c, 1);
+        int r = libmount.disable_helpers(c, 1);
         if (r == 0)
-                r = mnt.disable_mtab(c, 1);
+                r = libmount.disable_mtab(c, 1);
         if (r == 0)
-                r = mnt.only_writable(c, 1);
+                r = libmount.only_writable(c, 1);
         if (r == 0)
-                r = mnt.set_source(c, source);
+                r = libmount.set_source(c, source);
         if (r == 0)
-                r = mnt.set_target(c, target);
+                r = libmount.set_target(c, target);
         if (r == 0)
-                r = mnt.set_fstype(c, type);
-        return r == 0 ? mnt.set_options(c, options) : r;
+                r = libmount.set_fstype(c, type);
+        return r == 0 ? libmount.set_options(c, options) : r;
 }
 
 int mount_device(Work *w, const char *device, const char *target, const char *type, const char *options) {
         _cleanup_(freep) char *source = NULL, *where = NULL;
         char words[512] = "";
-        int r = libmount_load(w);
+        int r = need_libmount(w);
         if (r >= 0)
                 r = path_resolve(w, device, &source);
         if (r >= 0)
@@ -141,21 +84,21 @@ int mount_device(Work *w, const char *device, const char *target, const char *ty
         if (r < 0)
                 return r;
         work_at(w, "mounting %s on %s", device, target);
-        struct libmnt_context *c = mnt.new_context();
+        struct libmnt_context *c = libmount.new_context();
         if (!c)
                 return work_fail(w, -ENOMEM, CAUSE_MOUNT, "%s cannot be mounted: libmount has no memory",
                                  device);
         r = context_fill(c, source, where, type, options);
         if (r == 0)
-                r = mnt.mount(c);
+                r = libmount.mount(c);
         if (r != 0) {
-                int e = r < 0 ? -r : mnt.get_errno(c);
-                (void)mnt.get_excode(c, r, words, sizeof words);
+                int e = r < 0 ? -r : libmount.get_errno(c);
+                (void)libmount.get_excode(c, r, words, sizeof words);
                 r = work_fail(w, -(e ?: EIO), CAUSE_MOUNT,
                               "%s (%s) cannot be mounted on %s: %s; dmesg may say more", device, type, target,
                               *words ? words : strerror(e ?: EIO));
         }
-        mnt.free_context(c);
+        libmount.free_context(c);
         return r;
 }
 
@@ -186,21 +129,21 @@ static bool mount_is_below(const char *path, const char *directory) {
 
 int mount_below(Work *w, const char *path, char **ret) {
         struct libmnt_fs *fs = NULL;
-        int r = libmount_load(w);
+        int r = need_libmount(w);
         if (r < 0)
                 return r;
-        struct libmnt_table *table = mnt.new_table();
-        struct libmnt_iter *i = mnt.new_iter(MNT_ITER_FORWARD);
-        r = table && i ? mnt.parse_file(table, "/proc/self/mountinfo") : -ENOMEM;
+        struct libmnt_table *table = libmount.new_table();
+        struct libmnt_iter *i = libmount.new_iter(MNT_ITER_FORWARD);
+        r = table && i ? libmount.parse_file(table, "/proc/self/mountinfo") : -ENOMEM;
         if (r != 0)
                 r = work_fail(w, r < 0 ? r : -EIO, CAUSE_MOUNT, "/proc/self/mountinfo cannot be read: %s",
                               strerror(r < 0 ? -r : EIO));
-        while (r == 0 && mnt.next_fs(table, i, &fs) == 0)
-                if (mount_is_below(mnt.get_target(fs), path)) {
-                        *ret = xstrdup(mnt.get_target(fs));
+        while (r == 0 && libmount.next_fs(table, i, &fs) == 0)
+                if (mount_is_below(libmount.get_target(fs), path)) {
+                        *ret = xstrdup(libmount.get_target(fs));
                         r = 1;
                 }
-        mnt.free_iter(i);
-        mnt.unref_table(table);
+        libmount.free_iter(i);
+        libmount.unref_table(table);
         return r;
 }

@@ -6,6 +6,7 @@
 #include "host/host.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
 /* Is the word in the device's vital product data? 1, 0, or why that is not known; -ETIMEDOUT where reading
@@ -44,7 +45,8 @@ _nonnull_ void storage_clear(Storage *s);
 /* The parts of it. detect_arrays(): sysfs alone. detect_mounts(): /proc/self/mountinfo. */
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *diag);
-_must_check_ _nonnull_ int mounts_parse(const char *text, Storage *s, Diag *diag);
+/* Reads a file in the format of mountinfo; -ELIBACC where libmount cannot be loaded. */
+_must_check_ _nonnull_ int mounts_read(FILE *file, Storage *s, Diag *diag);
 _nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
 _nonnull_ void mount_units_clear(Storage *s);
 /* Do two paths name the same place, as text: "//", "/./" and a slash at the end say nothing? */

@@ -1,111 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /proc/self/mountinfo → Mounts (proc(5)): "36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root
- * rw,errors=continue", where blanks and backslashes in a field are written as octal numbers, and any number
- * of fields may stand before the dash. */
+ * /proc/self/mountinfo (proc(5)) → Mounts, by libmount; and which of them is seen at a path. */
 #include "host/detect.h"
 
 #include "base/str.h"
+#include "disk/libmount.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
 
-/* \040 → ' ', in place. */
-static void unescape(char *s) {
-        char *to = s;
-        for (; *s; s++)
-                if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' && s[3] >= '0' &&
-                    s[3] <= '7') {
-                        *to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-                        s += 3;
-                } else
-                        *to++ = *s;
-        *to = 0;
+#define MOUNTINFO "/proc/self/mountinfo"
+
+/* A line that libmount cannot read; nothing is read after it. The main thread alone detects. */
+static int bad_line;
+static int on_bad_line(_unused_ struct libmnt_table *table, _unused_ const char *file, int line) {
+        bad_line = line;
+        return -1;
 }
 
-static bool has_option(const char *options, const char *name) {
-        size_t n = strlen(name);
-        for (const char *o = options; o; o = strchr(o, ',') ? strchr(o, ',') + 1 : NULL)
-                if (strncmp(o, name, n) == 0 && (o[n] == ',' || o[n] == 0))
-                        return true;
-        return false;
-}
-
-static bool parse_id(const char *text, unsigned *ret) {
-        uint64_t n = 0;
-        if (!text || parse_u64(text, &n) < 0 || n > UINT32_MAX)
+/* Libmount takes more for a mount than the kernel prints: a line of fstab, a path that is none. For
+ * /dev/root, which is no device, it says which one that is on this machine. */
+static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
+        const char *target = libmount.get_target(fs), *root = libmount.get_root(fs),
+                   *type = libmount.get_fstype(fs), *source = libmount.get_source(fs);
+        int id = libmount.get_id(fs), parent = libmount.get_parent_id(fs);
+        dev_t number = libmount.get_devno(fs);
+        if (!libmount.is_kernel(fs) || id < 0 || parent < 0 || !root || !target || *target != '/' || !type)
                 return false;
-        *ret = (unsigned)n;
+        *ret = (Mount){
+                .target = xstrdup(target),
+                .source = xstrdup(source ?: ""),
+                .number = xasprintf("%u:%u", major(number), minor(number)),
+                .root = xstrdup(root),
+                .type = xstrdup(type),
+                /* of the mount, or of the file system */
+                .read_only = libmount.get_option(fs, "ro", NULL, NULL) == 0,
+                .id = (unsigned)id,
+                .parent = (unsigned)parent,
+        };
         return true;
 }
 
-static bool is_number(const char *text) {
-        size_t major = strspn(text, "0123456789"),
-               minor = text[major] == ':' ? strspn(text + major + 1, "0123456789") : 0;
-        return major > 0 && minor > 0 && text[major + 1 + minor] == 0;
-}
-
-/* The fields of a line → *ret, which points into the line; false where they are not those of a mount. */
-static bool split_line(char *line, Mount *ret) {
-        enum { ID, PARENT, NUMBER, ROOT, TARGET, OPTIONS, BEFORE, TYPE = BEFORE, SOURCE, ALL };
-        char *fields[ALL] = {}, *word;
-        size_t n = 0;
-
-        while (n < BEFORE && (word = strsep(&line, " ")))
-                fields[n++] = word;
-        while ((word = strsep(&line, " ")) && !streq(word, "-"))
-                ;                       /* shared:1 and the like */
-        while (n >= BEFORE && n < ALL && (word = strsep(&line, " ")))
-                fields[n++] = word;
-        if (n < ALL || !line || !parse_id(fields[ID], &ret->id) || !parse_id(fields[PARENT], &ret->parent) ||
-            !is_number(fields[NUMBER]) || fields[TARGET][0] != '/' || !*fields[TYPE])
-                return false;
-        ret->number = fields[NUMBER];
-        ret->root = fields[ROOT];
-        ret->target = fields[TARGET];
-        ret->type = fields[TYPE];
-        ret->source = fields[SOURCE];
-        ret->read_only = has_option(fields[OPTIONS], "ro") || has_option(line, "ro");
-        return true;
-}
-
-static void own_strings(Mount *m) {
-        char **strings[] = { &m->target, &m->source, &m->number, &m->root, &m->type };
-        for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-                unescape(*strings[i]);
-                *strings[i] = xstrdup(*strings[i]);
-        }
-}
-
-int mounts_parse(const char *text, Storage *s, Diag *diag) {
-        _cleanup_(freep) char *copy = xstrdup(text);
-        size_t room = s->n_mounts;
-        unsigned number = 0;
-
-        for (char *next = copy, *line; (line = strsep(&next, "\n")) && (next || *line);) {
-                Mount m = {};
-                number++;
-                if (!split_line(line, &m))
-                        return diag_error_at(
-                                diag, -EBADMSG, CAUSE_FACTS,
-                                &(Position){ .source = "/proc/self/mountinfo", .line = number }, NULL,
-                                "this is no mount as proc(5) describes it; what is mounted is not known");
-                own_strings(&m);
-                if (s->n_mounts == room) {
-                        room = room ? 2 * room : 64;
-                        s->mounts = xrealloc(s->mounts, room, sizeof *s->mounts);
-                }
-                s->mounts[s->n_mounts++] = m;
-        }
+static int take_table(struct libmnt_table *table, Storage *s) {
+        struct libmnt_iter *i = libmount.new_iter(MNT_ITER_FORWARD);
+        struct libmnt_fs *fs = NULL;
+        if (!i)
+                return -ENOMEM;
+        s->mounts = xcalloc((size_t)libmount.get_nents(table), sizeof *s->mounts);
+        while (!bad_line && libmount.next_fs(table, i, &fs) == 0)
+                if (take_mount(fs, &s->mounts[s->n_mounts]))
+                        s->n_mounts++;
+                else
+                        bad_line = (int)s->n_mounts + 1;
+        libmount.free_iter(i);
         return 0;
 }
 
+int mounts_read(FILE *file, Storage *s, Diag *diag) {
+        const char *why = libmount_load();
+        if (why)
+                return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
+                                  "libmount.so.1, which tells what is mounted, cannot be loaded: %s; "
+                                  "install libmount1",
+                                  why);
+        struct libmnt_table *table = libmount.new_table();
+        bad_line = 0;
+        int r = table ? libmount.set_parser_errcb(table, on_bad_line) : -ENOMEM;
+        if (r == 0)
+                r = libmount.parse_stream(table, file, MOUNTINFO);
+        if (r == 0)
+                r = take_table(table, s);
+        libmount.unref_table(table);
+        if (bad_line)
+                return diag_error_at(diag, -EBADMSG, CAUSE_FACTS,
+                                     &(Position){ .source = MOUNTINFO, .line = (unsigned)bad_line }, NULL,
+                                     "this is no mount as proc(5) describes it; what is mounted is not known");
+        return r < 0 ? fact_error(diag, r, MOUNTINFO, "what is mounted is not known") : 0;
+}
+
 int detect_mounts(const Root *root, Storage *s, Diag *diag) {
-        _cleanup_(freep) char *text = NULL;
-        int r = root_read(root, "/proc/self/mountinfo", 64 << 20, &text, NULL);
-        if (r < 0)
-                return r == -ENOENT
-                               ? 0
-                               : fact_error(diag, r, "/proc/self/mountinfo", "what is mounted is not known");
-        return mounts_parse(text, s, diag);
+        int fd = root_open(root, MOUNTINFO, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
+        if (!file)
+                return fd == -ENOENT ? 0 : fact_error(diag, fd, MOUNTINFO, "what is mounted is not known");
+        int r = mounts_read(file, s, diag);
+        fclose(file);
+        return r;
 }
 
 /* The rest of path below dir ("" where they are the same), NULL if it lies elsewhere; "//", "/./" and a slash

@@ -107,6 +107,15 @@ for program in mkfs.xfs cp; do
         ok "no $program" refused '{strategy: RAID0}' ESTORAGETOOL "$program is not in this image"
 done
 
+for library in mount blkid; do
+        mkdir "$tmp/lib$library"; : >"$tmp/lib$library/lib$library.so.1"        # what dlopen finds first, and is no library
+        machine g6-xlarge nvme0n1
+        export LD_LIBRARY_PATH=$tmp/lib$library
+        ok "no lib$library" refused '{strategy: RAID0}' ESTORAGETOOL "lib$library.so.1, which tells" "install lib${library}1"
+        ok "is needed only for local storage" planned '{}'
+        unset LD_LIBRARY_PATH
+done
+
 # ---- eight disks ----
 eight_disks
 ok "blank disks make an array" planned '{strategy: RAID0}' make make make

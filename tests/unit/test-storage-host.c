@@ -387,11 +387,19 @@ TEST(mounts) {
         ASSERT_STREQ(storage_mount_of(s, "/var/lib")->source, "/dev/nvme0n1p1");
 }
 
+static int mounts_parse(const char *text, Storage *s, Diag *diag) {
+        FILE *f = fmemopen((char *)(uintptr_t)text, strlen(text), "r");
+        ASSERT_TRUE(f);
+        int r = mounts_read(f, s, diag);
+        fclose(f);
+        return r;
+}
+
 TEST(mountinfo_in_all_its_forms) {
         _cleanup_(diag_done) Diag diag = {};
         Storage s = {};
         ASSERT_OK(mounts_parse("36 35 98:0 /a\\040b /mnt/with\\011tab\\134and\\012line\\9 ro,noatime - ext3.x /dev/a\\040b rw\n"
-                               "37 35 98:1 / /b rw shared:1 master:2 propagate_from:3 unbindable - fuse.x  rw,lowerdir=/a b,ro\n"
+                               "37 35 98:1 / /b rw shared:1 master:2 propagate_from:3 unbindable - fuse.x  rw,lowerdir=/a\\040b,ro\n"
                                "38 35 98:2 / /c rw,romantic - tmpfs none rw,error=ro", &s, &diag));
         ASSERT_EQ(s.n_mounts, 3);
         ASSERT_STREQ(s.mounts[0].target, "/mnt/with\ttab\\and\nline\\9");
@@ -409,9 +417,9 @@ TEST(mountinfo_in_all_its_forms) {
 
 TEST(mountinfo_that_makes_no_sense) {
         static const char *const lines[] = {
-                "rubbish", "", "36 35 98:0 / /mnt rw shared:1", "36 35 98:0 / /mnt rw - xfs", "36 35 98:0 / /mnt rw - xfs /dev/a",
-                "x 35 98:0 / /mnt rw - xfs /dev/a rw", "36 -1 98:0 / /mnt rw - xfs /dev/a rw", "36 99999999999 98:0 / /mnt rw - xfs /dev/a rw",
-                "36 35 98 / /mnt rw - xfs /dev/a rw", "36 35 98: / /mnt rw - xfs /dev/a rw", "36 35 98:0x / /mnt rw - xfs /dev/a rw",
+                "rubbish", "36 35 98:0 / /mnt rw shared:1", "36 35 98:0 / /mnt rw - xfs", "36 35 98:0 / /mnt rw - xfs /dev/a",
+                "x 35 98:0 / /mnt rw - xfs /dev/a rw", "36 -1 98:0 / /mnt rw - xfs /dev/a rw", "-36 35 98:0 / /mnt rw - xfs /dev/a rw",
+                "36 35 98 / /mnt rw - xfs /dev/a rw", "36 35 98: / /mnt rw - xfs /dev/a rw", "/dev/a /mnt xfs rw 0 0",
                 "36 35 98:0 / mnt rw - xfs /dev/a rw", "36 35 98:0 / /mnt rw -  /dev/a rw",
         };
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -420,6 +428,12 @@ TEST(mountinfo_that_makes_no_sense) {
                 run_write(&r, "/proc/self/mountinfo", text);
                 run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 2: ", "what is mounted is not known");
         }
+}
+
+TEST(fstab_is_no_mountinfo) {
+        RUN(r, "stores");
+        run_write(&r, "/proc/self/mountinfo", "/dev/nvme0n1p1 / xfs rw 0 0\n");
+        run_fails(&r, CAUSE_FACTS, "/proc/self/mountinfo, line 1: ", "what is mounted is not known");
 }
 
 TEST(no_mountinfo) {
