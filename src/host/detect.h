@@ -4,6 +4,7 @@
  * looks. What a plain container lacks (PCI, NUMA, disks) may be missing; what is there and cannot be
  * understood is an error with the path and why. */
 #include "host/host.h"
+#include "host/probe.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint6
 /* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and
  * reads the disks anew then). Fewer than expected is no error here: the planner says which. Wants h->type. */
 _must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options,
-                                          Host *h, Diag *diag);
+                                          Prober *prober, Host *h, Diag *diag);
 _nonnull_ void storage_clear(Storage *s);
 /* The parts of it. detect_arrays(): sysfs alone. detect_mounts(): /proc/self/mountinfo. */
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);

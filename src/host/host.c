@@ -36,7 +36,9 @@ static void detect_ptrace_scope(const Root *root, Host *h) {
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
-static int look(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+static int read_machine(const Root *root, const Config *config, const HostOptions *options, Host *h,
+                        Diag *diag) {
+        _cleanup_(prober_end) Prober prober = {};
         NameQuestion name;
         int r, answered;
 
@@ -56,8 +58,12 @@ static int look(const Root *root, const Config *config, const HostOptions *optio
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);
+        if (storage_wanted(config, options))
+                r = prober_start(root, &prober, diag);
+        if (r < 0)
+                return r;
         name_ask(config, options, h, storage_wanted(config, options), &name);
-        r = detect_storage(root, config, options, h, diag);
+        r = detect_storage(root, config, options, &prober, h, diag);
         answered = name_take(&name, h, diag);
         return r < 0 ? r : answered;
 }
@@ -127,7 +133,7 @@ static int find_api_servers(const Config *config, const HostOptions *options, Ho
 int host_detect(const Root *root, const Config *config, const HostOptions *options, Host **ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         int r = options->instance_type ? model_host(config, options, h, diag)
-                                       : look(root, config, options, h, diag);
+                                       : read_machine(root, config, options, h, diag);
         if (r >= 0)
                 r = detect_gpus(root, config, h, diag);
         if (r < 0)

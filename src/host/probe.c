@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Child → thread for each device → Contents, over a pipe. A thread owns all that it touches, for it may come
- * back long after nobody waits for it any more, or never; whoever of the two comes last frees it. The child
- * is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits for
- * what was asked of it, whatever signal comes. */
+ * Paths → child → thread for each device → Contents, over a socket. A thread owns all that it touches, for it
+ * may come back long after nobody waits for it any more, or never; whoever of the two comes last frees it.
+ * The child is there because a process cannot end while the kernel keeps one of its threads: closing a disk
+ * waits for what was asked of it, whatever signal comes. */
 #include "host/probe.h"
 
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,15 +130,7 @@ static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag
         return r;
 }
 
-/* ---- from the child to us ---- */
-
-/* the strings follow: the content's, then the error's */
-typedef struct Answer { int result; Content content; Cause cause; } Answer;
-
-static char **answer_string(Content *c, size_t i) {
-        char **strings[] = { &c->type, &c->label, &c->uuid, &c->raid.uuid, &c->raid.name, &c->error };
-        return i < ARRAY_SIZE(strings) ? strings[i] : NULL;
-}
+/* ---- messages: their size, then what was added ---- */
 
 static void add_string(Text *t, const char *s) {
         size_t size = s ? strlen(s) + 1 : 0;    /* 0: NULL */
@@ -144,13 +138,44 @@ static void add_string(Text *t, const char *s) {
         text_add_bytes(t, s ?: "", size);
 }
 
-static void add_answer(Text *t, Probed *p, const Diag *diag) {
-        const Diagnostic *e = diag_first_error(diag);
-        Answer a = { p->result, p->content, e ? e->cause : CAUSE_NONE };
-        text_add_bytes(t, &a, sizeof a);
-        for (size_t i = 0; answer_string(&p->content, i); i++)
-                add_string(t, *answer_string(&p->content, i));
-        add_string(t, e ? e->text : NULL);
+static Text message_new(void) {
+        Text t = {};
+        size_t size = 0;
+        text_add_bytes(&t, &size, sizeof size);
+        return t;
+}
+
+/* That nobody is there to take it is found by who waits for an answer. */
+static void message_send(int fd, Text *t) {
+        memcpy(t->data, &t->size, sizeof t->size);
+        for (size_t done = 0; done < t->size;) {
+                ssize_t k = send(fd, t->data + done, t->size - done, MSG_NOSIGNAL);
+                if (k < 0 && errno != EINTR)
+                        break;
+                done += k > 0 ? (size_t)k : 0;
+        }
+        text_done(t);
+}
+
+#define WHATEVER_COMES 0        /* as deadline: none, and signals do not end the wait */
+
+/* A whole message. 1, 0 if the time is up, or a negative errno. */
+static int message_read(int fd, uint64_t deadline_usec, Text *t) {
+        char part[4096];
+        for (size_t size = SIZE_MAX; t->size < size;) {
+                int r = deadline_usec == WHATEVER_COMES ? 1 : stop_wait(fd, deadline_usec);
+                if (r < 0 || (r == 0 && now_usec() >= deadline_usec))
+                        return r;
+                ssize_t k = r > 0 ? read(fd, part, sizeof part) : 0;
+                if (k < 0 && errno != EINTR)
+                        return -errno;
+                if (r > 0 && k == 0)
+                        return -EPIPE;
+                text_add_bytes(t, part, k > 0 ? (size_t)k : 0);
+                if (t->size >= sizeof size)
+                        memcpy(&size, t->data, sizeof size);
+        }
+        return 1;
 }
 
 typedef struct Rest { const char *data; size_t size; } Rest;
@@ -174,6 +199,25 @@ static bool take_string(Rest *r, char **ret) {
         return true;
 }
 
+/* ---- from the child to us ---- */
+
+/* the strings follow: the content's, then the error's */
+typedef struct Answer { int result; Content content; Cause cause; } Answer;
+
+static char **answer_string(Content *c, size_t i) {
+        char **strings[] = { &c->type, &c->label, &c->uuid, &c->raid.uuid, &c->raid.name, &c->error };
+        return i < ARRAY_SIZE(strings) ? strings[i] : NULL;
+}
+
+static void add_answer(Text *t, Probed *p, const Diag *diag) {
+        const Diagnostic *e = diag_first_error(diag);
+        Answer a = { .result = p->result, .content = p->content, .cause = e ? e->cause : CAUSE_NONE };
+        text_add_bytes(t, &a, sizeof a);
+        for (size_t i = 0; answer_string(&p->content, i); i++)
+                add_string(t, *answer_string(&p->content, i));
+        add_string(t, e ? e->text : NULL);
+}
+
 static bool take_answer(Rest *r, Probed *p, Diag *diag) {
         _cleanup_(freep) char *error = NULL;
         Content strings = {};
@@ -194,7 +238,7 @@ static bool take_answer(Rest *r, Probed *p, Diag *diag) {
         return true;
 }
 
-/* ---- both ---- */
+/* ---- the child ---- */
 
 /* A child that the kernel keeps must hold nothing that others wait for: the lock of this run, a pipe to who
  * reads our messages. */
@@ -206,58 +250,80 @@ static void let_go(int *fd) {
         (void)!close_range((unsigned)*fd + 1, ~0U, 0);
 }
 
-static void probe_in_child(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, int fd) {
+static void probe_devices(const Root *root, char **paths, uint64_t timeout_usec, Text *answers) {
         uint64_t deadline = now_usec() + timeout_usec;
+        size_t n = strv_length(paths);
         Probe **probes = xcalloc(n, sizeof(Probe *));
-        Text t = {};
-        size_t size = 0;
-        text_add_bytes(&t, &size, sizeof size);
         for (size_t i = 0; i < n; i++)
-                probes[i] = probe_start(root, all[i].path);
+                probes[i] = probe_start(root, paths[i]);
         for (size_t i = 0; i < n; i++) {
+                Probed p = {};
                 Diag diag = {};
-                all[i].result = probe_take(probes[i], deadline, &all[i].content, &diag);
-                add_answer(&t, &all[i], &diag);
-        }
-        memcpy(t.data, &t.size, sizeof t.size);
-        for (size_t done = 0; done < t.size;) {
-                ssize_t k = write(fd, t.data + done, t.size - done);
-                if (k < 0 && errno != EINTR)
-                        break;
-                done += k > 0 ? (size_t)k : 0;
+                p.result = probe_take(probes[i], deadline, &p.content, &diag);
+                add_answer(answers, &p, &diag);
         }
 }
 
-/* All that the child has to say: it begins with its size, as there may never be an end. 1, 0 if the time is
- * up, or a negative errno. */
-static int answers_read(int fd, uint64_t deadline_usec, Text *t) {
-        char part[4096];
-        for (size_t size = SIZE_MAX; t->size < size;) {
-                int r = stop_wait(fd, deadline_usec);
-                if (r < 0 || (r == 0 && now_usec() >= deadline_usec))
-                        return r;
-                ssize_t k = r > 0 ? read(fd, part, sizeof part) : 0;
-                if (k < 0 && errno != EINTR)
-                        return -errno;
-                if (r > 0 && k == 0)
-                        return -EPIPE;
-                text_add_bytes(t, part, k > 0 ? (size_t)k : 0);
-                if (t->size >= sizeof size)
-                        memcpy(&size, t->data, sizeof size);
-        }
-        return 1;
+/* Takes its one order, unless we end before there is one. */
+static void probe_in_child(const Root *root, int fd) {
+        Text order = {}, answers = message_new();
+        char **paths = NULL, *path;
+        uint64_t timeout_usec;
+        size_t size;
+        let_go(&fd);
+        if (message_read(fd, WHATEVER_COMES, &order) <= 0)
+                return;
+        Rest rest = { order.data, order.size };
+        (void)!take_bytes(&rest, &size, sizeof size);
+        (void)!take_bytes(&rest, &timeout_usec, sizeof timeout_usec);
+        while (take_string(&rest, &path))
+                strv_push(&paths, path);
+        probe_devices(root, paths, timeout_usec, &answers);
+        message_send(fd, &answers);
 }
 
-static int answers_take(int fd, Probed *all, size_t n, uint64_t timeout_usec, Diag *diag) {
+/* ---- both ---- */
+
+int prober_start(const Root *root, Prober *ret, Diag *diag) {
+        int fds[2];
+        pid_t child = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0 ? -1 : fork();
+        if (child < 0)
+                return diag_error(diag, -errno, CAUSE_INTERNAL, "no process to look at the disks: %s",
+                                  strerror(errno));
+        if (child == 0) {
+                probe_in_child(root, fds[1]);
+                _exit(0);
+        }
+        close(fds[1]);
+        *ret = (Prober){ .child = child, .fd = fds[0] };
+        return 0;
+}
+
+void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec) {
+        Text order = message_new();
+        assert(p->child > 0 && !p->asked);
+        text_add_bytes(&order, &timeout_usec, sizeof timeout_usec);
+        for (size_t i = 0; i < n; i++)
+                add_string(&order, all[i].path);
+        p->asked = true;
+        p->timeout_usec = timeout_usec;
+        p->until_usec = now_usec() + timeout_usec + GRACE_USEC;
+        message_send(p->fd, &order);
+}
+
+int prober_take(Prober *p, Probed *all, size_t n, Diag *diag) {
         _cleanup_(text_done) Text t = {};
-        int r = answers_read(fd, now_usec() + timeout_usec + GRACE_USEC, &t);
+        int r = message_read(p->fd, p->until_usec, &t);
         Rest rest = { t.data, t.size };
         size_t size, i = 0;
-        if (r > 0 && take_bytes(&rest, &size, sizeof size))
-                while (i < n && take_answer(&rest, &all[i], diag))
-                        i++;
+        bool whole = r > 0 && take_bytes(&rest, &size, sizeof size);
+        while (whole && i < n && take_answer(&rest, &all[i], diag))
+                i++;
         for (; i < n; i++)
-                all[i].result = r < 0 ? r : probe_give_up(0, timeout_usec / USEC_PER_SEC, &all[i].content);
+                all[i].result = r < 0 ? r : probe_give_up(0, p->timeout_usec / USEC_PER_SEC, &all[i].content);
+        p->asked = r < 0;
+        for (i = 0; i < n; i++)
+                p->asked |= all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE;
         return r == -EINTR || r >= 0
                        ? 0
                        : diag_error(diag, r, CAUSE_INTERNAL,
@@ -265,28 +331,13 @@ static int answers_take(int fd, Probed *all, size_t n, uint64_t timeout_usec, Di
                                     strerror(-r));
 }
 
-int probe_all(const Root *root, Probed *all, size_t n, uint64_t timeout_usec, Diag *diag) {
-        int fds[2];
-        if (n == 0)
-                return 0;
-        pid_t child = pipe2(fds, O_CLOEXEC) < 0 ? -1 : fork();
-        if (child < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, "no process to look at the disks: %s",
-                                  strerror(errno));
-        if (child == 0) {
-                let_go(&fds[1]);
-                probe_in_child(root, all, n, timeout_usec, fds[1]);
-                _exit(0);
-        }
-        close(fds[1]);
-        int r = answers_take(fds[0], all, n, timeout_usec, diag);
-        close(fds[0]);
-        bool silent = r < 0;
-        for (size_t i = 0; i < n; i++)
-                silent = silent || all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE;
-        (void)kill(child, SIGKILL);
-        /* one that the kernel keeps is left to it */
-        while (waitpid(child, NULL, silent ? WNOHANG : 0) < 0 && errno == EINTR)
+/* One that the kernel keeps is left to it. */
+void prober_end(Prober *p) {
+        if (p->child <= 0)
+                return;
+        close_fd(&p->fd);
+        (void)kill(p->child, SIGKILL);
+        while (waitpid(p->child, NULL, p->asked ? WNOHANG : 0) < 0 && errno == EINTR)
                 ;
-        return r;
+        *p = (Prober){};
 }

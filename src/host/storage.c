@@ -8,7 +8,6 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "host/probe.h"
 #include "host/wait.h"
 
 #include <errno.h>
@@ -89,14 +88,19 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
         return r == -EACCES || r == -EPERM || r == -ENOENT ? cannot_look(s, r, path) : r;
 }
 
-/* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. */
-static int look_at_contents(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
+/* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. Meanwhile
+ * we read what is mounted. */
+static int look_at_contents(const Root *root, const HostOptions *options, Prober *prober, Host *h,
+                            Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
         _cleanup_(freep) Probed *all = xcalloc(room, sizeof *all);
         _cleanup_(freep) Content **contents = xcalloc(room, sizeof(Content *));
         size_t n = devices_of(h, all, contents);
-        int result = probe_all(root, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT, diag);
 
+        prober_ask(prober, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT);
+        int result = detect_mounts(root, &h->storage, diag);
+        if (result >= 0)
+                result = prober_take(prober, all, n, diag);
         for (size_t i = 0; i < n; i++) {
                 if (all[i].result < 0 && result == 0)
                         result = look_failed(&h->storage, all[i].result, all[i].path, diag);
@@ -172,15 +176,13 @@ static int wait_and_read(const Root *root, const Config *config, const HostOptio
         return detect_disks(root, h, diag);
 }
 
-static int look_at_all(const Root *root, const Config *config, const HostOptions *options, Host *h,
-                       Diag *diag) {
+static int read_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober,
+                        Host *h, Diag *diag) {
         int r = disks_look_closer(root, h, diag);
-        if (r >= 0)
-                r = detect_mounts(root, &h->storage, diag);
         if (r >= 0)
                 r = detect_arrays(root, &h->storage, diag);
         if (r >= 0)
-                r = look_at_contents(root, options, h, diag);
+                r = look_at_contents(root, options, prober, h, diag);
         if (r >= 0)
                 r = look_at_directories(root, config, h, diag);
         if (r >= 0)
@@ -188,12 +190,13 @@ static int look_at_all(const Root *root, const Config *config, const HostOptions
         return r >= 0 ? find_programs(root, &h->storage, diag) : r;
 }
 
-int detect_storage(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
+int detect_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober, Host *h,
+                   Diag *diag) {
         if (!storage_wanted(config, options))
                 return 0;
         int r = options->disks_timeout_usec > 0 ? wait_and_read(root, config, options, h, diag) : 0;
         if (r >= 0)
-                r = look_at_all(root, config, options, h, diag);
+                r = read_storage(root, config, options, prober, h, diag);
         (void)!root_read_line(root, "/proc/sys/kernel/random/uuid", &h->storage.chance);
         char *why = TAKE_PTR(h->storage.not_looked);
         if (why) {
