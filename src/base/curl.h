@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* libcurl, loaded when it is really needed: it brings some thirty libraries into the process. */
-#include "base/macro.h"
+#include "base/library.h"
 #include <curl/curl.h>
 
-typedef struct Curl {
-        __typeof__(&curl_easy_init) init;
-        __typeof__(&curl_easy_cleanup) cleanup;
-        __typeof__(&curl_easy_setopt) setopt;
-        __typeof__(&curl_easy_perform) perform;
-        __typeof__(&curl_easy_getinfo) getinfo;
-        __typeof__(&curl_easy_strerror) strerror;
-        __typeof__(&curl_getdate) getdate;
-        __typeof__(&curl_slist_append) append;
-        __typeof__(&curl_slist_free_all) free_all;
-} Curl;
+#define CURL_FUNCTIONS(X)                \
+        X(init, curl_easy_init)          \
+        X(cleanup, curl_easy_cleanup)    \
+        X(setopt, curl_easy_setopt)      \
+        X(perform, curl_easy_perform)    \
+        X(getinfo, curl_easy_getinfo)    \
+        X(strerror, curl_easy_strerror)  \
+        X(getdate, curl_getdate)         \
+        X(append, curl_slist_append)     \
+        X(free_all, curl_slist_free_all)
+typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
 /* Fills the table; returns and *ret_why are those of library_load(). */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);

@@ -7,14 +7,17 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-int library_load(const char *name, const Symbol *symbols, size_t n, void *table, char **ret_why) {
+int library_load(const char *name, const char *functions, void *table, char **ret_why) {
         void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
         bool whole = library;
-        for (size_t i = 0; whole && i < n; i++) {
-                void *address = dlsym(library, symbols[i].name);
+        char *slot = table;
+        for (const char *f = functions; whole && *f; f += strlen(f) + 1) {
+                bool optional = *f == '?';
+                void *address = dlsym(library, f + optional);
                 /* copied, since C has no cast from a pointer to data to one to a function */
-                memcpy((char *)table + symbols[i].offset, &address, sizeof address);
-                whole = address || symbols[i].optional;
+                memcpy(slot, &address, sizeof address);
+                slot += sizeof address;
+                whole = address || optional;
         }
         if (whole)
                 return 0;

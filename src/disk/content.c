@@ -11,42 +11,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct Blkid {
-        __typeof__(&blkid_new_probe) new_probe;
-        __typeof__(&blkid_free_probe) free_probe;
-        __typeof__(&blkid_probe_set_device) set_device;
-        __typeof__(&blkid_probe_enable_superblocks) enable_superblocks;
-        __typeof__(&blkid_probe_set_superblocks_flags) set_superblocks_flags;
-        __typeof__(&blkid_probe_enable_partitions) enable_partitions;
-        __typeof__(&blkid_do_safeprobe) do_safeprobe;
-        __typeof__(&blkid_do_probe) do_probe;
-        __typeof__(&blkid_reset_probe) reset_probe;
-        __typeof__(&blkid_probe_lookup_value) lookup_value;
-} Blkid;
-
-static const Symbol symbols[] = {
-        { "blkid_new_probe",                   offsetof(Blkid, new_probe)             },
-        { "blkid_free_probe",                  offsetof(Blkid, free_probe)            },
-        { "blkid_probe_set_device",            offsetof(Blkid, set_device)            },
-        { "blkid_probe_enable_superblocks",    offsetof(Blkid, enable_superblocks)    },
-        { "blkid_probe_set_superblocks_flags", offsetof(Blkid, set_superblocks_flags) },
-        { "blkid_probe_enable_partitions",     offsetof(Blkid, enable_partitions)     },
-        { "blkid_do_safeprobe",                offsetof(Blkid, do_safeprobe)          },
-        { "blkid_do_probe",                    offsetof(Blkid, do_probe)              },
-        { "blkid_reset_probe",                 offsetof(Blkid, reset_probe)           },
-        { "blkid_probe_lookup_value",          offsetof(Blkid, lookup_value)          },
-};
+#define BLKID_FUNCTIONS(X)                                          \
+        X(new_probe, blkid_new_probe)                               \
+        X(free_probe, blkid_free_probe)                             \
+        X(set_device, blkid_probe_set_device)                       \
+        X(enable_superblocks, blkid_probe_enable_superblocks)       \
+        X(set_superblocks_flags, blkid_probe_set_superblocks_flags) \
+        X(enable_partitions, blkid_probe_enable_partitions)         \
+        X(do_safeprobe, blkid_do_safeprobe)                         \
+        X(do_probe, blkid_do_probe)                                 \
+        X(reset_probe, blkid_reset_probe)                           \
+        X(lookup_value, blkid_probe_lookup_value)
+typedef struct Blkid { BLKID_FUNCTIONS(LIBRARY_POINTER) } Blkid;
 
 static Blkid blkid;
 static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* the executors probe on threads */
 static char *blkid_error;                              /* NULL: it is loaded */
 
 static void load_blkid(void) {
-        (void)!library_load("libblkid.so.1", symbols, ARRAY_SIZE(symbols), &blkid, &blkid_error);
+        (void)!library_load("libblkid.so.1", BLKID_FUNCTIONS(LIBRARY_NAME), &blkid, &blkid_error);
 }
 
 static void probe_freep(blkid_probe *p) {

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* libmount, loaded where there are local disks: it reads mountinfo, and knows why a mount failed. */
-#include "base/macro.h"
+#include "base/library.h"
 
 #include <libmount.h>
 
-typedef struct Libmount {
-        __typeof__(&mnt_new_context) new_context;
-        __typeof__(&mnt_free_context) free_context;
-        __typeof__(&mnt_context_set_source) set_source;
-        __typeof__(&mnt_context_set_target) set_target;
-        __typeof__(&mnt_context_set_fstype) set_fstype;
-        __typeof__(&mnt_context_set_options) set_options;
-        __typeof__(&mnt_context_disable_helpers) disable_helpers;
-        __typeof__(&mnt_context_disable_mtab) disable_mtab;
-        __typeof__(&mnt_context_enable_rwonly_mount) only_writable;
-        __typeof__(&mnt_context_mount) mount;
-        __typeof__(&mnt_context_get_syscall_errno) get_errno;
-        __typeof__(&mnt_context_get_excode) get_excode;
-        __typeof__(&mnt_new_table) new_table;
-        __typeof__(&mnt_unref_table) unref_table;
-        __typeof__(&mnt_table_set_parser_errcb) set_parser_errcb;
-        __typeof__(&mnt_table_parse_file) parse_file;
-        __typeof__(&mnt_table_parse_stream) parse_stream;
-        __typeof__(&mnt_table_get_nents) get_nents;
-        __typeof__(&mnt_new_iter) new_iter;
-        __typeof__(&mnt_free_iter) free_iter;
-        __typeof__(&mnt_table_next_fs) next_fs;
-        __typeof__(&mnt_fs_is_kernel) is_kernel;
-        __typeof__(&mnt_fs_get_id) get_id;
-        __typeof__(&mnt_fs_get_parent_id) get_parent_id;
-        __typeof__(&mnt_fs_get_devno) get_devno;
-        __typeof__(&mnt_fs_get_root) get_root;
-        __typeof__(&mnt_fs_get_target) get_target;
-        __typeof__(&mnt_fs_get_fstype) get_fstype;
-        __typeof__(&mnt_fs_get_source) get_source;
-        __typeof__(&mnt_fs_get_option) get_option;
-} Libmount;
+#define LIBMOUNT_FUNCTIONS(X)                             \
+        X(new_context, mnt_new_context)                   \
+        X(free_context, mnt_free_context)                 \
+        X(set_source, mnt_context_set_source)             \
+        X(set_target, mnt_context_set_target)             \
+        X(set_fstype, mnt_context_set_fstype)             \
+        X(set_options, mnt_context_set_options)           \
+        X(disable_helpers, mnt_context_disable_helpers)   \
+        X(disable_mtab, mnt_context_disable_mtab)         \
+        X(only_writable, mnt_context_enable_rwonly_mount) \
+        X(mount, mnt_context_mount)                       \
+        X(get_errno, mnt_context_get_syscall_errno)       \
+        X(get_excode, mnt_context_get_excode)             \
+        X(new_table, mnt_new_table)                       \
+        X(unref_table, mnt_unref_table)                   \
+        X(set_parser_errcb, mnt_table_set_parser_errcb)   \
+        X(parse_file, mnt_table_parse_file)               \
+        X(parse_stream, mnt_table_parse_stream)           \
+        X(get_nents, mnt_table_get_nents)                 \
+        X(new_iter, mnt_new_iter)                         \
+        X(free_iter, mnt_free_iter)                       \
+        X(next_fs, mnt_table_next_fs)                     \
+        X(is_kernel, mnt_fs_is_kernel)                    \
+        X(get_id, mnt_fs_get_id)                          \
+        X(get_parent_id, mnt_fs_get_parent_id)            \
+        X(get_devno, mnt_fs_get_devno)                    \
+        X(get_root, mnt_fs_get_root)                      \
+        X(get_target, mnt_fs_get_target)                  \
+        X(get_fstype, mnt_fs_get_fstype)                  \
+        X(get_source, mnt_fs_get_source)                  \
+        X(get_option, mnt_fs_get_option)
+typedef struct Libmount { LIBMOUNT_FUNCTIONS(LIBRARY_POINTER) } Libmount;
 /* Its functions, once libmount_load() has loaded it. */
 extern Libmount libmount;
 

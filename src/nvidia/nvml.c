@@ -61,82 +61,67 @@ _Static_assert(STRUCT_VERSION(FabricInfo2, 2) == 0x02000024 && STRUCT_VERSION(Fa
                "as pynvml.py has them");
 _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has it");
 
-typedef struct Nvml {
-        unsigned (*init)(void);
-        unsigned (*shutdown)(void);
-        const char *(*error_string)(unsigned code);
-        unsigned (*count)(unsigned *ret);
-        unsigned (*handle)(unsigned index, NvmlDevice *ret);
-        unsigned (*pci)(NvmlDevice device, PciInfo *ret);
-        unsigned (*fabric)(NvmlDevice device, FabricInfo1 *ret);
-        unsigned (*fabric_v)(NvmlDevice device, FabricInfo2 *ret);
-        unsigned (*mig_mode)(NvmlDevice device, unsigned *ret_current, unsigned *ret_pending);
-        unsigned (*set_mig_mode)(NvmlDevice device, unsigned mode, unsigned *ret_activation);
-        unsigned (*profile)(NvmlDevice device, unsigned index, ProfileInfo1 *ret);
-        unsigned (*profile_v)(NvmlDevice device, unsigned index, ProfileInfo2 *ret);
-        unsigned (*instances)(NvmlDevice device, unsigned profile, void **ret, unsigned *count);
-        unsigned (*instance_info)(void *instance, InstanceInfo *ret);
-        unsigned (*places)(NvmlDevice device, unsigned profile, Placement *ret, unsigned *count);
-        unsigned (*create)(NvmlDevice device, unsigned profile, void **ret);
-        unsigned (*create_at)(NvmlDevice device, unsigned profile, const Placement *placement, void **ret);
-        unsigned (*destroy)(void *instance);
-        unsigned (*compute_profile)(void *instance, unsigned index, unsigned engines,
-                                    ComputeProfileInfo *ret);
-        unsigned (*compute_create)(void *instance, unsigned profile, void **ret);
-        unsigned (*compute_instances)(void *instance, unsigned profile, void **ret, unsigned *count);
-        unsigned (*compute_destroy)(void *compute);
-        unsigned (*persistence)(NvmlDevice device, unsigned *ret);
-        unsigned (*set_persistence)(NvmlDevice device, unsigned on);
-        unsigned (*auto_boost)(NvmlDevice device, unsigned *ret, unsigned *ret_default);
-        unsigned (*set_auto_boost)(NvmlDevice device, unsigned on);
-        unsigned (*set_default_auto_boost)(NvmlDevice device, unsigned on, unsigned flags);
-        unsigned (*memory_clocks)(NvmlDevice device, unsigned *count, unsigned *ret);
-        unsigned (*graphics_clocks)(NvmlDevice device, unsigned memory, unsigned *count, unsigned *ret);
-        unsigned (*application_clock)(NvmlDevice device, unsigned type, unsigned *ret);
-        unsigned (*default_clock)(NvmlDevice device, unsigned type, unsigned *ret);
-        unsigned (*set_application_clocks)(NvmlDevice device, unsigned memory, unsigned graphics);
-        unsigned (*reset_application_clocks)(NvmlDevice device);
-} Nvml;
-static Nvml nvml;
+/* return type, member, name (after a '?' where older libraries lack it), parameters */
+#define NVML_FUNCTIONS(X)                                                                            \
+        X(unsigned, init, "nvmlInit_v2", (void))                                                     \
+        X(unsigned, shutdown, "nvmlShutdown", (void))                                                \
+        X(const char *, error_string, "nvmlErrorString", (unsigned code))                            \
+        X(unsigned, count, "nvmlDeviceGetCount_v2", (unsigned *ret))                                 \
+        X(unsigned, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))      \
+        X(unsigned, pci, "nvmlDeviceGetPciInfo_v3", (NvmlDevice device, PciInfo *ret))               \
+        X(unsigned, fabric, "?nvmlDeviceGetGpuFabricInfo", (NvmlDevice device, FabricInfo1 *ret))    \
+        X(unsigned, fabric_v, "?nvmlDeviceGetGpuFabricInfoV", (NvmlDevice device, FabricInfo2 *ret)) \
+        X(unsigned, mig_mode, "?nvmlDeviceGetMigMode",                                               \
+          (NvmlDevice device, unsigned *ret_current, unsigned *ret_pending))                         \
+        X(unsigned, set_mig_mode, "?nvmlDeviceSetMigMode",                                           \
+          (NvmlDevice device, unsigned mode, unsigned *ret_activation))                              \
+        X(unsigned, profile, "?nvmlDeviceGetGpuInstanceProfileInfo",                                 \
+          (NvmlDevice device, unsigned index, ProfileInfo1 *ret))                                    \
+        X(unsigned, profile_v, "?nvmlDeviceGetGpuInstanceProfileInfoV",                              \
+          (NvmlDevice device, unsigned index, ProfileInfo2 *ret))                                    \
+        X(unsigned, instances, "?nvmlDeviceGetGpuInstances",                                         \
+          (NvmlDevice device, unsigned profile, void **ret, unsigned *count))                        \
+        X(unsigned, instance_info, "?nvmlGpuInstanceGetInfo", (void *instance, InstanceInfo *ret))   \
+        X(unsigned, places, "?nvmlDeviceGetGpuInstancePossiblePlacements_v2",                        \
+          (NvmlDevice device, unsigned profile, Placement *ret, unsigned *count))                    \
+        X(unsigned, create, "?nvmlDeviceCreateGpuInstance",                                          \
+          (NvmlDevice device, unsigned profile, void **ret))                                         \
+        X(unsigned, create_at, "?nvmlDeviceCreateGpuInstanceWithPlacement",                          \
+          (NvmlDevice device, unsigned profile, const Placement *placement, void **ret))             \
+        X(unsigned, destroy, "?nvmlGpuInstanceDestroy", (void *instance))                            \
+        X(unsigned, compute_profile, "?nvmlGpuInstanceGetComputeInstanceProfileInfo",                \
+          (void *instance, unsigned index, unsigned engines, ComputeProfileInfo *ret))               \
+        X(unsigned, compute_create, "?nvmlGpuInstanceCreateComputeInstance",                         \
+          (void *instance, unsigned profile, void **ret))                                            \
+        X(unsigned, compute_instances, "?nvmlGpuInstanceGetComputeInstances",                        \
+          (void *instance, unsigned profile, void **ret, unsigned *count))                           \
+        X(unsigned, compute_destroy, "?nvmlComputeInstanceDestroy", (void *compute))                 \
+        X(unsigned, persistence, "?nvmlDeviceGetPersistenceMode",                                    \
+          (NvmlDevice device, unsigned *ret))                                                        \
+        X(unsigned, set_persistence, "?nvmlDeviceSetPersistenceMode",                                \
+          (NvmlDevice device, unsigned on))                                                          \
+        X(unsigned, auto_boost, "?nvmlDeviceGetAutoBoostedClocksEnabled",                            \
+          (NvmlDevice device, unsigned *ret, unsigned *ret_default))                                 \
+        X(unsigned, set_auto_boost, "?nvmlDeviceSetAutoBoostedClocksEnabled",                        \
+          (NvmlDevice device, unsigned on))                                                          \
+        X(unsigned, set_default_auto_boost, "?nvmlDeviceSetDefaultAutoBoostedClocksEnabled",         \
+          (NvmlDevice device, unsigned on, unsigned flags))                                          \
+        X(unsigned, memory_clocks, "?nvmlDeviceGetSupportedMemoryClocks",                            \
+          (NvmlDevice device, unsigned *count, unsigned *ret))                                       \
+        X(unsigned, graphics_clocks, "?nvmlDeviceGetSupportedGraphicsClocks",                        \
+          (NvmlDevice device, unsigned memory, unsigned *count, unsigned *ret))                      \
+        X(unsigned, application_clock, "?nvmlDeviceGetApplicationsClock",                            \
+          (NvmlDevice device, unsigned type, unsigned *ret))                                         \
+        X(unsigned, default_clock, "?nvmlDeviceGetDefaultApplicationsClock",                         \
+          (NvmlDevice device, unsigned type, unsigned *ret))                                         \
+        X(unsigned, set_application_clocks, "?nvmlDeviceSetApplicationsClocks",                      \
+          (NvmlDevice device, unsigned memory, unsigned graphics))                                   \
+        X(unsigned, reset_application_clocks, "?nvmlDeviceResetApplicationsClocks",                  \
+          (NvmlDevice device))
+#define POINTER(type, member, name, parameters) type(*member) parameters;
+#define NAME(type, member, name, parameters) name "\0"
+static struct { NVML_FUNCTIONS(POINTER) } nvml;
 enum { CLOCK_GRAPHICS = 0, CLOCK_MEMORY = 2 };  /* nvmlClockType_t */
-
-#define SYMBOL(member, name) { name, offsetof(Nvml, member), false }
-#define OPTIONAL(member, name) { name, offsetof(Nvml, member), true }
-static const Symbol symbols[] = {
-        SYMBOL(init,                       "nvmlInit_v2"),
-        SYMBOL(shutdown,                   "nvmlShutdown"),
-        SYMBOL(error_string,               "nvmlErrorString"),
-        SYMBOL(count,                      "nvmlDeviceGetCount_v2"),
-        SYMBOL(handle,                     "nvmlDeviceGetHandleByIndex_v2"),
-        SYMBOL(pci,                        "nvmlDeviceGetPciInfo_v3"),
-        OPTIONAL(fabric,                   "nvmlDeviceGetGpuFabricInfo"),
-        OPTIONAL(fabric_v,                 "nvmlDeviceGetGpuFabricInfoV"),
-        OPTIONAL(mig_mode,                 "nvmlDeviceGetMigMode"),
-        OPTIONAL(set_mig_mode,             "nvmlDeviceSetMigMode"),
-        OPTIONAL(profile,                  "nvmlDeviceGetGpuInstanceProfileInfo"),
-        OPTIONAL(profile_v,                "nvmlDeviceGetGpuInstanceProfileInfoV"),
-        OPTIONAL(instances,                "nvmlDeviceGetGpuInstances"),
-        OPTIONAL(instance_info,            "nvmlGpuInstanceGetInfo"),
-        OPTIONAL(places,                   "nvmlDeviceGetGpuInstancePossiblePlacements_v2"),
-        OPTIONAL(create,                   "nvmlDeviceCreateGpuInstance"),
-        OPTIONAL(create_at,                "nvmlDeviceCreateGpuInstanceWithPlacement"),
-        OPTIONAL(destroy,                  "nvmlGpuInstanceDestroy"),
-        OPTIONAL(compute_profile,          "nvmlGpuInstanceGetComputeInstanceProfileInfo"),
-        OPTIONAL(compute_create,           "nvmlGpuInstanceCreateComputeInstance"),
-        OPTIONAL(compute_instances,        "nvmlGpuInstanceGetComputeInstances"),
-        OPTIONAL(compute_destroy,          "nvmlComputeInstanceDestroy"),
-        OPTIONAL(persistence,              "nvmlDeviceGetPersistenceMode"),
-        OPTIONAL(set_persistence,          "nvmlDeviceSetPersistenceMode"),
-        OPTIONAL(auto_boost,               "nvmlDeviceGetAutoBoostedClocksEnabled"),
-        OPTIONAL(set_auto_boost,           "nvmlDeviceSetAutoBoostedClocksEnabled"),
-        OPTIONAL(set_default_auto_boost,   "nvmlDeviceSetDefaultAutoBoostedClocksEnabled"),
-        OPTIONAL(memory_clocks,            "nvmlDeviceGetSupportedMemoryClocks"),
-        OPTIONAL(graphics_clocks,          "nvmlDeviceGetSupportedGraphicsClocks"),
-        OPTIONAL(application_clock,        "nvmlDeviceGetApplicationsClock"),
-        OPTIONAL(default_clock,            "nvmlDeviceGetDefaultApplicationsClock"),
-        OPTIONAL(set_application_clocks,   "nvmlDeviceSetApplicationsClocks"),
-        OPTIONAL(reset_application_clocks, "nvmlDeviceResetApplicationsClocks"),
-};
 #define CALL(member, ...) (nvml.member ? (int)nvml.member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 
 /* ---- loading ---- */
@@ -148,7 +133,7 @@ static bool loaded;
 static char *load(void) {
         char *why = NULL;
         if (!loaded)
-                loaded = library_load("libnvidia-ml.so.1", symbols, ARRAY_SIZE(symbols), &nvml, &why) >= 0;
+                loaded = library_load("libnvidia-ml.so.1", NVML_FUNCTIONS(NAME), &nvml, &why) >= 0;
         return why;
 }
 
