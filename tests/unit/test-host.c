@@ -34,8 +34,23 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
         return -ENOENT;
 }
 
+/* fork(2): how often, and with how many threads at most. */
+static unsigned forks, threads_at_fork;
+static bool waits_for_fork;             /* EC2 answers only then, or after a second */
+
+static void on_fork(void) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(strv_freep) char **threads = NULL;
+        ASSERT_OK(root_new("/", &root));
+        ASSERT_OK(root_list(root, "/proc/self/task", &threads));
+        threads_at_fork = MAX(threads_at_fork, (unsigned)strv_length(threads));
+        __atomic_add_fetch(&forks, 1, __ATOMIC_RELEASE);
+}
+
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         ec2_names++;
+        for (unsigned ms = 0; waits_for_fork && ms < 1000 && __atomic_load_n(&forks, __ATOMIC_ACQUIRE) == 0; ms++)
+                usleep(1000);
         if (!startswith(instance_id, "i-"))
                 return diag_error(diag, -EINVAL, CAUSE_EC2, "no such instance");
         *ret = xasprintf("ip-10-1-2-3.%s.compute.internal", ec2->region);
@@ -389,6 +404,24 @@ TEST(asked_once_each) {
         ASSERT_EQ(ec2_names, 1);
         ASSERT_EQ(ec2_limits, 0);
         ASSERT_EQ(diag_count(&r.diag, true), 0);
+}
+
+/* A child of a process with threads has their locks, held for ever: of malloc, of dlopen. */
+TEST(nothing_forks_while_the_name_is_asked_for) {
+        RUN(r, "stores");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.options.storage = true;
+        r.config.instance.storage = (LocalStorage){ .strategy = STORAGE_RAID0, .mount_path = (char *)"/mnt/k8s-disks" };
+        ASSERT_EQ(pthread_atfork(on_fork, NULL, NULL), 0);
+        forks = threads_at_fork = 0;
+        waits_for_fork = true;
+        run_ok(&r);
+        waits_for_fork = false;
+        ASSERT_STREQ(r.host->instance.private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_EQ(r.host->disks[3].content.kind, CONTENT_OTHER);
+        ASSERT_EQ(forks, 1);
+        ASSERT_EQ(threads_at_fork, 1);
 }
 
 TEST(instance_id_as_name_needs_no_ec2) {
