@@ -7,10 +7,34 @@
 #include "base/time.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ARGV(...) ((char *[]){ __VA_ARGS__, NULL })
 #define SCRIPT(text) ARGV((char *)"/bin/sh", (char *)"-c", (char *)(text))
+
+/* A process that does not end when it is killed, as one that waits for a disk (TASK_UNINTERRUPTIBLE): its tracer stops it on its way out
+ * (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): what this program is when it is started with "stuck". */
+__attribute__((constructor)) static void be_stuck(int argc, char **argv) {
+        if (argc < 2 || !streq(argv[1], "stuck"))
+                return;
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+        pid_t tracer = fork();
+        if (tracer == 0) {
+                setpgid(0, 0);          /* killing the group does not reach it */
+                if (ptrace(PTRACE_SEIZE, getppid(), 0, PTRACE_O_TRACEEXIT) < 0)
+                        _exit(77);
+                dprintf(STDOUT_FILENO, "%d", getpid());
+                close_range(STDIN_FILENO, ~0U, 0);
+                for (;;)
+                        pause();
+        }
+        int status = 0;
+        waitpid(tracer, &status, 0);
+        _exit(WEXITSTATUS(status));
+}
 
 TEST(exit_status_and_output) {
         _cleanup_(child_result_done) ChildResult c = {};
@@ -120,6 +144,25 @@ TEST(a_child_that_never_stops_talking_has_a_deadline_too) {
         alarm(0);
         ASSERT_TRUE(!c.timed_out);
         ASSERT_STREQ(c.errors, "over");
+}
+
+TEST(a_child_that_does_not_end_when_killed_is_left) {
+        _cleanup_(child_result_done) ChildResult c = {};
+        uint64_t tracer = 0, begin = now_usec();
+        int status = 0;
+        alarm(60);                      /* instead of a test that never ends */
+        ASSERT_OK(child_run(ARGV((char *)"/proc/self/exe", (char *)"stuck"), 2 * USEC_PER_SEC, 100, &c));
+        alarm(0);
+        if (c.status == 77)
+                SKIP("nobody may trace here");
+        ASSERT_TRUE(c.timed_out);
+        ASSERT_EQ(c.status, 128 + SIGKILL);
+        ASSERT_TRUE(now_usec() - begin < 30 * USEC_PER_SEC);
+        ASSERT_EQ(waitpid(-1, &status, WNOHANG), 0);    /* it is still there */
+        ASSERT_OK(parse_u64(c.output, &tracer));
+        ASSERT_EQ(kill((pid_t)tracer, SIGKILL), 0);
+        ASSERT_TRUE(waitpid(-1, &status, 0) > 0);
+        ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 TEST(stdin_is_empty_and_no_descriptor_leaks) {
