@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Argument vector → exit status, output and last words of a child. A pidfd (pidfd_open(2)) stands beside the
- * two pipes in one poll, so that the end is seen at once, and a grandchild that keeps a pipe open cannot keep
- * us. */
+ * Argument vector → exit status, output and last lines of stderr of a child. A pidfd (pidfd_open(2)) is polled
+ * beside the two pipes, so that the child's end is seen at once, also where a grandchild keeps a pipe open. */
 #include "base/run.h"
 
 #include "base/str.h"
@@ -18,6 +17,8 @@
 
 #define ERRORS_KEPT 2048U
 #define PIPE_HOLDS  (64U << 10)
+#define END_USEC    (5 * USEC_PER_SEC)  /* from SIGKILL to the end: the kernel lets go of memory and files first,
+                                         * and of who waits for a disk that does not answer never */
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
 
@@ -48,8 +49,8 @@ static void stream_add(Stream *s, const char *data, size_t n) {
         }
 }
 
-/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)):
- * who fills it as fast as it is read must not keep us from the clock. */
+/* Takes what is there, without waiting; closes at the end of file. Never more than a pipe holds (pipe(7)): a
+ * child that writes as fast as we read would otherwise keep us here past its deadline. */
 static void stream_read(Stream *s) {
         char buffer[4096];
         for (size_t taken = 0; s->fd >= 0 && taken < PIPE_HOLDS;) {
@@ -98,8 +99,8 @@ static int spawn(char *const *argv, int out, int err, pid_t *ret) {
         return r;
 }
 
-/* Reads both streams until the child has ended; false if the deadline came first, or somebody who no longer
- * wants it. */
+/* Reads both streams until the child has ended; false if the deadline came first, or cancel_fd became
+ * readable. */
 static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t deadline) {
         for (;;) {
                 struct pollfd fds[] = {
@@ -130,13 +131,16 @@ static char *last_lines(const Stream *err) {
 
 static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t deadline, ChildResult *ret) {
         int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), e = pidfd < 0 ? -errno : 0;
-        bool ended = pidfd >= 0 && attend(pidfd, cancel_fd, out, err, deadline);
-        siginfo_t how = {};
+        bool in_time = pidfd >= 0 && attend(pidfd, cancel_fd, out, err, deadline), ended = in_time;
+        siginfo_t how = { .si_code = CLD_KILLED };
 
-        if (!ended)
+        how.si_status = SIGKILL;
+        if (!in_time) {
                 kill(-pid, SIGKILL);
+                ended = pidfd >= 0 && attend(pidfd, -1, out, err, now_usec() + END_USEC);
+        }
         close_fd(&pidfd);
-        while (waitid(P_PID, (id_t)pid, &how, WEXITED) < 0)
+        while (ended && waitid(P_PID, (id_t)pid, &how, WEXITED) < 0)
                 if (errno != EINTR)
                         return -errno;
         if (e < 0)
@@ -145,7 +149,7 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
         stream_read(err);
         *ret = (ChildResult){
                 .status = how.si_code == CLD_EXITED ? how.si_status : 128 + how.si_status,
-                .timed_out = !ended,
+                .timed_out = !in_time,
                 .cut = out->cut,
                 .size = out->text.size,
                 .errors = last_lines(err),

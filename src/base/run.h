@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A child process by argument vector, never by a shell: what it printed, how it ended, and not a moment past
- * its deadline. */
+/* A child process by argument vector, never by a shell: what it printed, how it ended; killed at its
+ * deadline. */
 #include "base/macro.h"
 
 typedef struct ChildResult {
         int status;             /* its exit status, or 128 + signal as shells count */
-        bool timed_out;         /* the deadline passed and the whole process
-                                 * group was killed; status is 137 then */
+        bool timed_out;         /* the deadline passed and the whole process group was killed; status
+                                 * is 137 then. A child that the kernel keeps even so, because it
+                                 * waits for a device, is left behind after five seconds */
         char *output; size_t size;      /* of stdout, NUL behind it; never more than the limit */
         bool cut;               /* there was more of it, read and thrown away */
         char *errors;           /* the last lines of stderr, for a message; "" if there were none */
@@ -15,8 +16,8 @@ typedef struct ChildResult {
 void child_result_done(ChildResult *r);
 
 /* Runs argv[0] (looked up in PATH unless there is a slash in it) in a process group of its own, stdin empty,
- * signals as they are by default. 0 when it ran, however it ended: look at status. < 0 when it could not be
- * started (-ENOENT: no such program). */
+ * signals as they are by default, and keeps up to limit bytes of its output. 0 when it ran, however it ended:
+ * look at status. < 0 when it could not be started (-ENOENT: no such program). */
 _must_check_ _nonnull_ int child_run(char *const *argv, uint64_t timeout_usec, size_t limit,
                                      ChildResult *ret);
 /* The same until an instant (CLOCK_MONOTONIC), or until cancel_fd becomes readable (-1: there is none), which
