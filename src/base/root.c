@@ -287,18 +287,6 @@ static int same_at(int dir_fd, const char *name, const void *data, size_t size, 
         return result;
 }
 
-int root_same(const Root *r, const char *path, const void *data, size_t size, mode_t mode) {
-        const char *name = NULL;
-        int dir = open_parent(r, path, 0, &name);
-        if (dir == -ENOENT || dir == -ENOTDIR)
-                return 0;
-        if (dir < 0)
-                return dir;
-        int result = same_at(dir, name, data, size, mode);
-        close(dir);
-        return result;
-}
-
 static int write_all(int fd, const void *data, size_t size) {
         for (const char *p = data; size > 0;) {
                 ssize_t n = write(fd, p, size);

@@ -65,6 +65,3 @@ _must_check_ _nonnull_ int root_replace(const Root *r, const char *path, const v
 /* The same without the wait for the disk: for /run, which no power cut outlives. */
 _must_check_ _nonnull_ int root_replace_volatile(const Root *r, const char *path, const void *data,
                                                  size_t size, mode_t mode);
-/* Is what is there byte for byte this, with this mode, and a regular file? 1 or 0 or a negative errno. */
-_must_check_ _nonnull_ int root_same(const Root *r, const char *path, const void *data, size_t size,
-                                     mode_t mode);

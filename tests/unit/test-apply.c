@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The loop and its file actions, on ordinary files below a temporary root; units are tested with a real systemd in
  * tests/check/units.sh. */
+#include "files.h"
 #include "apply/executor.h"
 
 #include "base/hash.h"
@@ -112,7 +113,7 @@ TEST(writes_files_and_changes_nothing_the_second_time) {
         ASSERT_EQ(results_count(&b.results, OUTCOME_DONE), 2);
         assert_file(&b, "/etc/a/one", "1\n");
         assert_file(&b, "/etc/a/two", "2\n");
-        ASSERT_EQ(root_same(b.root, "/etc/a/one", "1\n", 2, 0600), 1);
+        ASSERT_TRUE(file_is(b.root, "/etc/a/one", "1\n", 2, 0600));
         ASSERT_TRUE(b.results.items[0].begin_usec <= b.results.items[0].end_usec && b.results.items[0].begin_usec > 0);
         ASSERT_OK(apply(&b));
         ASSERT_EQ(results_count(&b.results, OUTCOME_UNCHANGED), 2);
@@ -188,7 +189,7 @@ TEST(a_link_is_replaced_and_not_followed) {
         add(&b, ACTION_WRITE_FILE, "/etc/link", "ours");
         ASSERT_OK(apply(&b));
         assert_file(&b, "/etc/target", "somebody else's");
-        ASSERT_EQ(root_same(b.root, "/etc/link", "ours", 4, 0644), 1);
+        ASSERT_TRUE(file_is(b.root, "/etc/link", "ours", 4, 0644));
 }
 
 TEST(an_unknown_predecessor_is_refused_before_anything_is_touched) {
@@ -276,7 +277,7 @@ TEST(a_block_makes_a_missing_file_but_not_for_nothing) {
         plan_clear(&b.plan);
         add(&b, ACTION_WRITE_BLOCK, "/etc/hosts", "x");
         ASSERT_OK(apply(&b));
-        ASSERT_EQ(root_same(b.root, "/etc/hosts", BEGIN "x\n" END, strlen(BEGIN "x\n" END), 0644), 1);
+        ASSERT_TRUE(file_is(b.root, "/etc/hosts", BEGIN "x\n" END, strlen(BEGIN "x\n" END), 0644));
 }
 
 TEST(a_block_is_not_written_through_a_link) {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What tests ask of files. */
+#include "base/root.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* Is there a regular file of this mode at path itself, not behind a link, that holds this and nothing else? */
+_unused_ static bool file_is(const Root *root, const char *path, const void *data, size_t size, mode_t mode) {
+        _cleanup_(freep) char *there = NULL;
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
+        struct stat st;
+        size_t n = 0;
+        return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 07777) == mode &&
+               root_read(root, path, size + 1, &there, &n) >= 0 && n == size && memcmp(there, data, size) == 0;
+}
