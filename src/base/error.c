@@ -111,7 +111,7 @@ static Diagnostic *diag_add(Diag *d, const Position *at, const char *path) {
 }
 
 /* Takes what va_start() has begun. */
-static char *format_text(const char *format, va_list ap) {
+_printf_(1, 0) static char *format_text(const char *format, va_list ap) {
         char *text = NULL;
         return vasprintf(&text, format, ap) < 0 ? xstrdup("out of memory") : text;
 }
