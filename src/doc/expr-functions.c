@@ -332,19 +332,19 @@ static const char *scalar_to_string(const ExprCall *c, ExprValue *ret) {
 
 /* ---- the table ---- */
 
-#define UNARY(op, from, to, function)                                                                         \
+#define UNARY(op, from, to, function)                                                                        \
         { .name = op, .n = 1, .args = { from }, .result = to, .call = function, .form = EXPR_AS_FUNCTION }
-#define BINARY(op, left, right, to, function)                                                                 \
-        { .name = op, .n = 2, .args = { left, right }, .result = to, .call = function,                        \
+#define BINARY(op, left, right, to, function)                                                                \
+        { .name = op, .n = 2, .args = { left, right }, .result = to, .call = function,                       \
           .form = EXPR_AS_FUNCTION }
-#define METHOD(op, on, with, to, function)                                                                    \
+#define METHOD(op, on, with, to, function)                                                                   \
         { .name = op, .n = 2, .args = { on, with }, .result = to, .call = function, .form = EXPR_AS_METHOD }
-#define ARITHMETIC(op)                                                                                        \
-        BINARY(op, EXPR_INT, EXPR_INT, EXPR_INT, math_int),                                                   \
+#define ARITHMETIC(op)                                                                                       \
+        BINARY(op, EXPR_INT, EXPR_INT, EXPR_INT, math_int),                                                  \
         BINARY(op, EXPR_UINT, EXPR_UINT, EXPR_UINT, math_uint)
-#define ORDER(op)                                                                                             \
-        BINARY(op, EXPR_NUMBER, EXPR_NUMBER, EXPR_BOOL, order_numbers),                                       \
-        BINARY(op, EXPR_BOOL, EXPR_BOOL, EXPR_BOOL, order_bools),                                             \
+#define ORDER(op)                                                                                            \
+        BINARY(op, EXPR_NUMBER, EXPR_NUMBER, EXPR_BOOL, order_numbers),                                      \
+        BINARY(op, EXPR_BOOL, EXPR_BOOL, EXPR_BOOL, order_bools),                                            \
         BINARY(op, EXPR_STRING, EXPR_STRING, EXPR_BOOL, order_strings)
 
 static const ExprOverload overloads[] = {
