@@ -15,10 +15,10 @@ typedef struct Imds Imds;
 Imds *imds_new(uint64_t budget_usec);
 Imds *imds_free(Imds *i);
 DEFINE_CLEANUP(Imds *, imds_free)
-/* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is asked
- * for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until the budget
- * is spent, then -ETIMEDOUT and a diagnostic that tells what was seen last. *ret, the caller's, has a NUL behind
- * its bytes; ret_size may be NULL. */
+/* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is
+ * asked for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until
+ * the budget is spent, then -ETIMEDOUT and a diagnostic that tells what was seen last. *ret, the caller's,
+ * has a NUL behind its bytes; ret_size may be NULL. */
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
@@ -32,7 +32,7 @@ json_t *imds_answers(const Imds *i);
 typedef struct Partition {
         const char *prefix;                     /* of the names of its regions: "cn-" */
         const char *name;                       /* "aws-cn" */
-        const char *domain, *dual_stack;        /* of host names, and of those that have IPv6 addresses, too */
+        const char *domain, *dual_stack;        /* of host names; of those with IPv6, too */
 } Partition;
 /* The partition of a region by its name; of one that is not known, that of "aws". Never NULL. */
 _nonnull_ const Partition *partition_find(const char *region);
@@ -68,7 +68,8 @@ _must_check_ _nonnull_ int sts_presign_identity(const char *region, const char *
 
 typedef struct TokenRequest {
         const char *cluster;            /* its name, or the id of a local one */
-        const char *region, *role_arn;  /* NULL: as the environment or the metadata service say; no other role */
+        const char *region;             /* NULL: as the environment or the metadata service say */
+        const char *role_arn;           /* to be assumed, or NULL */
         uint64_t deadline_usec;         /* now_usec() */
 } TokenRequest;
 /* A bearer token for the API server of an EKS cluster, a secret of the caller's, and the second since 1970
@@ -84,8 +85,8 @@ typedef struct Ec2 {
  * for 10 minutes at most; an empty name counts as "not yet". */
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
-/* DescribeInstanceTypes → the network interfaces that the default network card can have, and the IPv4 addresses
- * of each; four attempts within 20 s. */
+/* DescribeInstanceTypes → the network interfaces that the default network card can have, and the IPv4
+ * addresses of each; four attempts within 20 s. */
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -119,7 +119,9 @@ static int read_token(const char *variable, const char *path, char **ret, Diag *
 
 static int from_web_identity(const char *region, uint64_t deadline, Credentials *ret, Diag *diag) {
         _cleanup_(forget_secretp) char *token = NULL;
-        const char *file = environment_value("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = environment_value("AWS_ROLE_ARN");
+        const char *file = environment_value("AWS_WEB_IDENTITY_TOKEN_FILE");
+        const char *role = environment_value("AWS_ROLE_ARN");
+        const char *session = environment_value("AWS_ROLE_SESSION_NAME");
         if (!file)
                 return 0;
         if (!role)
@@ -129,9 +131,8 @@ static int from_web_identity(const char *region, uint64_t deadline, Credentials 
         int r = read_token("AWS_WEB_IDENTITY_TOKEN_FILE", file, &token, diag);
         if (r < 0 || !token)
                 return r;
-        r = sts_assume_role_with_web_identity(region, role,
-                                              environment_value("AWS_ROLE_SESSION_NAME") ?: "nodestrap", token,
-                                              deadline, ret, diag);
+        r = sts_assume_role_with_web_identity(region, role, session ?: "nodestrap", token, deadline, ret,
+                                              diag);
         return r < 0 ? r : 1;
 }
 

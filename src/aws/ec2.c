@@ -28,8 +28,8 @@ static const QueryService ec2_api = {
         .endpoint_cause = CAUSE_EC2,
 };
 
-/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts each
- * would leave a third without a name, and the last of them needs most of these ten minutes
+/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts
+ * each would leave a third without a name, and the last of them needs most of these ten minutes
  * (tests/bench/fleet.c). */
 const RetryPolicy ec2_retry_policy = {
         .attempts = UINT_MAX,

@@ -300,8 +300,8 @@ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadlin
                 reused = false;
         }
         int r = exchange_once(url, fd, request, deadline, &p);
-        /* A peer may close an idle connection in the moment in which it is used again. That is no failure: the
-         * request is sent again at once, on a new connection. */
+        /* A peer may close an idle connection in the moment in which it is used again. That is no failure:
+         * the request is sent again at once, on a new connection. */
         if (reused && (r == -EPIPE || r == -ECONNRESET) && p.head == 0 && p.state == HTTP_STATUS) {
                 http_response_done(&p);
                 r = exchange_once(url, fd, request, deadline, &p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the response to it, over TLS and through a proxy where the environment names one, by libcurl. It is
- * loaded by the first process that needs it, with the thirty libraries that it brings. */
+ * A form → the response to it, over TLS and through a proxy where the environment names one, by libcurl. It
+ * is loaded by the first process that needs it, with the thirty libraries that it brings. */
 #include "aws/internal.h"
 
 #include "base/curl.h"
@@ -51,8 +51,8 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
 }
 
 /* libcurl reads HTTPS_PROXY in both spellings, but http_proxy in small letters alone, since a CGI program has
- * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is not
- * asked through a proxy, as the AWS SDK for Go has it (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
+ * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is
+ * not asked through a proxy, as by the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_proxy(const Url *url) {
         const char *proxy = environment_value("HTTP_PROXY");
         if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → what the instance metadata service says of them, version 2 only: a session token first, then one GET
- * after the other on one connection.
+ * Paths → what the instance metadata service says of them, version 2 only: a session token first, then one
+ * GET after the other on one connection.
  * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
  * While a machine boots the service may be unreachable, slow or busy, so everything but 200 and 404 is tried
  * again. */
@@ -69,7 +69,8 @@ json_t *imds_answers(const Imds *i) {
         return i->answers;
 }
 
-/* What this path was answered before: 1 with those bytes, -ENOENT for a 404, 0 where it was never asked for. */
+/* What this path was answered before: 1 with those bytes, -ENOENT for a 404, 0 where it was not
+ * asked for. */
 static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_size) {
         const json_t *answer = json_object_get(i->answers, path);
         size_t size = 0;
@@ -181,7 +182,8 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         }
         for (size_t k = 0; k < answer.body.size; k++)
                 if (answer.body.data[k] <= ' ' || answer.body.data[k] > '~')
-                        return note_failure(why, xstrdup("a session token with characters that no token has"));
+                        return note_failure(why,
+                                            xstrdup("a session token with characters that no token has"));
         if (answer.body.size == 0 || answer.body.size > 4096)
                 return note_failure(why, xasprintf("a session token of %zu bytes", answer.body.size));
         i->token = xmemdup(answer.body.data, answer.body.size);

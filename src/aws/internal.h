@@ -40,8 +40,8 @@ typedef struct HttpResponse {
         size_t head;                    /* bytes of lines since the last bytes of a body */
         Text line, body;
 } HttpResponse;
-/* Reads the next bytes: 1 when the response is complete, 0 when more must come; -EBADMSG for what is not HTTP,
- * and for bytes behind the end of the response, -EFBIG past HTTP_MAX_BODY. */
+/* Reads the next bytes: 1 when the response is complete, 0 when more must come; -EBADMSG for what is not
+ * HTTP, and for bytes behind the end of the response, -EFBIG past HTTP_MAX_BODY. */
 _must_check_ _nonnull_ int http_feed(HttpResponse *p, const char *data, size_t size);
 /* The peer closed the connection: 1 if that was the end of the body, else -ECONNRESET. */
 _must_check_ _nonnull_ int http_feed_end(HttpResponse *p);
@@ -127,7 +127,7 @@ int64_t query_clock(int64_t seconds);
 /* ---- AWS Signature Version 4 ---- */
 typedef struct SignedRequest {
         const char *method, *path, *query;      /* path and query already in canonical form */
-        const char *const (*headers)[2];        /* {lower-case name, value}, sorted by name, host among them */
+        const char *const (*headers)[2];        /* {lower-case name, value}, sorted, host among them */
         size_t n_headers;
         const char *body;
         size_t body_size;

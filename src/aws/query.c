@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A form → the XML that a Query API of AWS (EC2, STS) answers to it. What the service itself refuses is final;
- * everything else, and what the service calls temporary, is tried again. A clock that is off by more than the
- * service allows is corrected for the signature alone, and credentials that expired are fetched once more.
+ * A form → the XML that a Query API of AWS (EC2, STS) answers to it. What the service itself refuses is
+ * final; everything else, and what the service calls temporary, is tried again. A clock that is off by more
+ * than the service allows is corrected for the signature alone, and credentials that expired are fetched once
+ * more.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
@@ -49,8 +50,9 @@ static const char *endpoint_variable(const QueryService *service) {
         return environment_value("AWS_ENDPOINT_URL") ? "AWS_ENDPOINT_URL" : NULL;
 }
 
-/* The AWS CLI's own rules for both services (boto/botocore: botocore/data/ec2 and sts, endpoint-rule-set-1.json),
- * but regional endpoints alone, which every VPC can reach through an interface endpoint. */
+/* The AWS CLI's own rules for both services (boto/botocore: botocore/data/ec2 and sts,
+ * endpoint-rule-set-1.json), but regional endpoints alone, which every VPC can reach through an interface
+ * endpoint. */
 static char *regional_endpoint(const QueryService *service, const char *region, const char *domain) {
         const Partition *p = partition_find(region);
         bool fips = is_true("AWS_USE_FIPS_ENDPOINT"), dual_stack = is_true("AWS_USE_DUALSTACK_ENDPOINT");
@@ -179,8 +181,8 @@ static bool correct_clock(Asking *a, const HttpsReply *reply) {
                 return false;
         a->clock_corrected = true;
         clock_ahead = ahead;
-        log_warning("The clock of this machine is %lld s %s %s's; requests are signed with %s's time. Look at "
-                    "chrony.",
+        log_warning("The clock of this machine is %lld s %s %s's; requests are signed with %s's time. Look "
+                    "at chrony.",
                     (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind", name, name);
         return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A request → its AWS Signature Version 4, in a header or in the query. libcurl can sign too, but not by another
- * clock than this machine's, and not for a presigned URL.
+ * A request → its AWS Signature Version 4, in a header or in the query. libcurl can sign too, but not by
+ * another clock than this machine's, and not for a presigned URL.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
 #include "aws/internal.h"
 

@@ -12,13 +12,13 @@
 #include <errno.h>
 #include <time.h>
 
-#define LAST_USEC USEC_PER_SEC          /* what the last attempt of the metadata client may take beyond its time */
+#define LAST_USEC USEC_PER_SEC  /* what the metadata client's last attempt may take beyond its budget */
 
 /* As given, or of this environment, or the instance's. */
 static int find_token_region(const TokenRequest *q, Imds *imds, char **ret, Diag *diag) {
-        const char *given = q->region && *q->region
-                                    ? q->region
-                                    : environment_value("AWS_REGION") ?: environment_value("AWS_DEFAULT_REGION");
+        const char *given = q->region && *q->region ? q->region : environment_value("AWS_REGION");
+        if (!given)
+                given = environment_value("AWS_DEFAULT_REGION");
         if (given) {
                 *ret = xstrdup(given);
                 return 0;

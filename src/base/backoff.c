@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How long to wait before the next attempt. Thousands of nodes may boot in the same second, and without jitter
- * over the full span they would all come back in the same second, too. */
+ * How long to wait before the next attempt. Thousands of nodes may boot in the same second, and without
+ * jitter over the full span they would all come back in the same second, too. */
 #include "base/backoff.h"
 
 #include "base/stop.h"
