@@ -50,24 +50,31 @@ TEST(length) {
         ASSERT_RESPONSE("HTTP/1.1 404 Not Found\r\ncontent-length:0\r\n\r\n", 404, "", true);
         ASSERT_RESPONSE("HTTP/1.1 200\nContent-LENGTH:\t2 \nContent-Length: 2\n\nab", 200, "ab", true);
         ASSERT_RESPONSE("HTTP/1.1 204 None\r\n\r\n", 204, "", true);
-        ASSERT_RESPONSE("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, "x", true);
+        ASSERT_RESPONSE("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", 200,
+                        "x", true);
 }
 
 TEST(keep_alive) {
-        ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 1\r\n\r\nx", 200, "x", false);
+        ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 1\r\n\r\nx", 200, "x",
+                        false);
         ASSERT_RESPONSE("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, "x", false);
-        ASSERT_RESPONSE("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", 200, "x", true);
+        ASSERT_RESPONSE("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", 200, "x",
+                        true);
 }
 
 TEST(chunked) {
-        ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0a ; e=1\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
+        ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0a ; "
+                        "e=1\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
                         200, "abc0123456789", true);
-        ASSERT_RESPONSE("HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\n0\n\n", 200, "x", true);
+        ASSERT_RESPONSE(
+                "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\n0\n\n", 200,
+                "x", true);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", EBADMSG);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", EBADMSG);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", EBADMSG);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", EFBIG);
-        ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000000000001\r\n", EFBIG);
+        ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000000000001\r\n",
+                   EFBIG);
         ASSERT_BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", EBADMSG);
         ASSERT_CUT("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n");
 }
@@ -127,14 +134,27 @@ TEST(limits) {
 
 TEST(urls) {
         static const char *const bad[] = {
-                "", "http://", "http://:80", "http://h:0", "http://h:65536", "http://h:x", "http://[::1", "http://[::1]x", "http://u@h",
-                "http://h/a b", "http://h\r\n", "http://h/?q", "http://[]:80", "http://h:",
+                "",
+                "http://",
+                "http://:80",
+                "http://h:0",
+                "http://h:65536",
+                "http://h:x",
+                "http://[::1",
+                "http://[::1]x",
+                "http://u@h",
+                "http://h/a b",
+                "http://h\r\n",
+                "http://h/?q",
+                "http://[]:80",
+                "http://h:",
         };
         ASSERT_URL("http://169.254.169.254", "169.254.169.254", "80", "", "169.254.169.254");
         ASSERT_URL("http://[fd00:ec2::254]/", "fd00:ec2::254", "80", "", "[fd00:ec2::254]");
         ASSERT_URL("http://[::1]:8080/base//", "::1", "8080", "/base", "[::1]:8080");
         ASSERT_URL("127.0.0.1:1338", "127.0.0.1", "1338", "", "127.0.0.1:1338");
-        ASSERT_URL("https://ec2.eu-west-1.amazonaws.com", "ec2.eu-west-1.amazonaws.com", "443", "", "ec2.eu-west-1.amazonaws.com");
+        ASSERT_URL("https://ec2.eu-west-1.amazonaws.com", "ec2.eu-west-1.amazonaws.com", "443", "",
+                   "ec2.eu-west-1.amazonaws.com");
         for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
                 Url u = {};
                 ASSERT_ERROR(url_parse(bad[i], &u), EINVAL);
