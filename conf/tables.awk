@@ -9,6 +9,7 @@ function fields(n) { if (NF != n) fail("want " n " cells, found " NF) }
 function word(s) { if (s !~ /^[a-z0-9_.|:-]*$/) fail("not a word: " s); return s == "" ? "NULL" : "\"" s "\"" }
 function yes(s) { if (s != "" && s != "yes") fail("neither yes nor empty: " s); return s == "" ? "false" : "true" }
 function number(s, unknown) { if (s !~ /^[0-9]*$/) fail("not a number: " s); return s == "" ? unknown : s }
+function hex(s) { if (s !~ /^([0-9a-f][0-9a-f][0-9a-f][0-9a-f]([0-9a-f][0-9a-f])?)?$/) fail("not four or six hexadecimal digits: " s); return s == "" ? 0 : "0x" s }
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
 table == "eni-limits" {
@@ -23,19 +24,24 @@ table == "eni-limits" {
         }
 }
 table == "instance-types" {
-        fields(13)
+        fields(14)
         ordered($1)
         if (n == 1) print "const InstanceType instance_types[] = {"
         print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) " },"
+              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) ", " hex($14) " },"
 }
 table == "gpus" {
         fields(8)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
-        if ($1 !~ /^[0-9a-f][0-9a-f][0-9a-f][0-9a-f]$/) fail("not a device id: " $1)
-        board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : fail("no such board: " $7)
-        print "        { 0x" $1 ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) " },"
+        board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : $7 == "tray" ? "TRAY" : fail("no such board: " $7)
+        print "        { " hex($1) ", " word($2) ", " word($3) ", " word($4) ", " yes($5) ", " yes($6) ", GPU_CLASS_" board ", " number($8, 0) " },"
+}
+table == "pci-devices" {
+        fields(5)
+        ordered($1)
+        if (n == 1) print "const PciId pci_devices[] = {"
+        print "        { " word($1) ", " hex($2) ", " hex($3) ", " hex($4) ", " word($5) " },"
 }
 table == "pci-layout" {
         fields(3)

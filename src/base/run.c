@@ -17,8 +17,8 @@
 
 #define ERRORS_KEPT 2048U
 #define PIPE_HOLDS  (64U << 10)
-#define END_USEC    (5 * USEC_PER_SEC)  /* from SIGKILL to the end: the kernel lets go of memory and files first,
-                                         * and of who waits for a disk that does not answer never */
+/* From SIGKILL to the end of a process; one that waits for a disk which does not answer has none. */
+#define END_USEC    (5 * USEC_PER_SEC)
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
 

@@ -10,26 +10,44 @@
 /* Nothing on a node brings back a device that the bus does not show. */
 #define ADVICE "stop and start the instance, which gives it another machine, or replace it"
 
-typedef struct Part {
+typedef struct CountedPart {
         const char *one, *many;         /* for sentences */
         const char *layout;             /* its name in conf/pci-layout */
         bool (*is)(const PciDevice *);
         Cause cause;
         const char *advice;
-} Part;
-static const Part gpu_part = { "GPU", "GPUs", "gpu", pci_is_gpu, CAUSE_GPU_MISSING, ADVICE };
-static const Part nvswitch_part = { "NVSwitch",      "NVSwitches",   "switch",
-                                    pci_is_nvswitch, CAUSE_NVSWITCH, ADVICE };
-static const Part connectx_part = { "ConnectX function that leads to the NVSwitches",
-                                    "ConnectX functions that lead to the NVSwitches",
-                                    "switch",
-                                    pci_is_connectx,
-                                    CAUSE_NVSWITCH,
-                                    ADVICE };
-static const Part efa_part = {
-        "EFA device", "EFA devices",
-        "efa",        pci_is_efa,
-        CAUSE_EFA,    "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE
+} CountedPart;
+static const CountedPart gpu_part = {
+        .one = "GPU",
+        .many = "GPUs",
+        .layout = "gpu",
+        .is = pci_is_gpu,
+        .cause = CAUSE_GPU_MISSING,
+        .advice = ADVICE,
+};
+static const CountedPart nvswitch_part = {
+        .one = "NVSwitch",
+        .many = "NVSwitches",
+        .layout = "switch",
+        .is = pci_is_nvswitch,
+        .cause = CAUSE_NVSWITCH,
+        .advice = ADVICE,
+};
+static const CountedPart connectx_part = {
+        .one = "ConnectX function that leads to the NVSwitches",
+        .many = "ConnectX functions that lead to the NVSwitches",
+        .layout = "switch",
+        .is = pci_is_connectx,
+        .cause = CAUSE_NVSWITCH,
+        .advice = ADVICE,
+};
+static const CountedPart efa_part = {
+        .one = "EFA device",
+        .many = "EFA devices",
+        .layout = "efa",
+        .is = pci_is_efa,
+        .cause = CAUSE_EFA,
+        .advice = "look at the launch template, whether it has as many EFA interfaces; if so, " ADVICE,
 };
 
 static void add(Host *h, Cause cause, char *text) {
@@ -65,14 +83,14 @@ static char **missing_from(const char *list, char *const *there) {
         return known == strv_length(there) ? missing : strv_free(missing);
 }
 
-static char **missing_addresses(const InstanceType *t, const Part *part, char *const *there) {
+static char **missing_addresses(const InstanceType *t, const CountedPart *part, char *const *there) {
         for (size_t i = 0; t && i < n_pci_layout; i++)
                 if (streq(pci_layout[i].type, t->name) && streq(pci_layout[i].part, part->layout))
                         return missing_from(pci_layout[i].addresses, there);
         return NULL;
 }
 
-static void count_part(Host *h, const Part *part, unsigned expected, const char *by) {
+static void count_part(Host *h, const CountedPart *part, unsigned expected, const char *by) {
         _cleanup_(strv_freep) char **there = addresses_of(h, part->is), **missing = NULL;
         size_t have = strv_length(there);
         if (have >= expected)
@@ -124,7 +142,7 @@ static void count_stores(const Config *config, Host *h) {
 }
 
 /* Nodes without CPUs are GPUs' memory. Without any node the kernel does not tell. */
-static void count_nodes(Host *h, const InstanceType *t) {
+static void count_numa_nodes(Host *h, const InstanceType *t) {
         unsigned have = 0;
         Text ids = {};
         for (size_t i = 0; i < h->n_nodes; i++)
@@ -156,5 +174,5 @@ void take_census(const Config *config, Host *h) {
         if (o->efa != EFA_OFF)
                 count_part(h, &efa_part, o->expected_efa, "spec.instance.network.efa.expectedDevices");
         count_stores(config, h);
-        count_nodes(h, t);
+        count_numa_nodes(h, t);
 }

@@ -13,20 +13,18 @@
 #include <unistd.h>
 
 /* The directory at path or the nearest above it that exists, as a descriptor. */
-static int open_nearest(const Root *root, const char *path) {
+static int open_nearest_directory(const Root *root, const char *path) {
         _cleanup_(freep) char *part = xstrdup(path);
-        int fd;
-        while ((fd = root_open(root, part, O_PATH | O_DIRECTORY)) == -ENOENT || fd == -ENOTDIR ||
-               fd == -ELOOP) {
+        for (;;) {
+                int fd = root_open(root, part, O_PATH | O_DIRECTORY);
                 char *slash = strrchr(part, '/');
-                if (!slash || !part[1])
-                        break;
+                if ((fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP) || !slash || !part[1])
+                        return fd;
                 slash[slash == part] = 0;
         }
-        return fd;
 }
 
-static char *name_of(int fd) {
+static char *descriptor_path(int fd) {
         char target[4096];
         _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, target, sizeof target - 1);
@@ -36,11 +34,11 @@ static char *name_of(int fd) {
 
 /* The path that a descriptor was opened by, as seen from the root and without links: what mountinfo calls
  * it. */
-static char *real_path(const Root *root, int fd) {
+static char *path_below_root(const Root *root, int fd) {
         int top = root_open(root, "/", O_PATH | O_DIRECTORY);
         if (top < 0)
                 return xstrdup("/");
-        _cleanup_(freep) char *above = name_of(top), *name = name_of(fd);
+        _cleanup_(freep) char *above = descriptor_path(top), *name = descriptor_path(fd);
         close(top);
         const char *rest = startswith(name, above) ? name + strlen(above) : name;
         return xasprintf("%s%s", *rest == '/' ? "" : "/", rest);
@@ -59,10 +57,10 @@ static bool is_virtual(const char *type) {
 }
 
 static int look_around(const Root *root, const Storage *s, Directory *d) {
-        int fd = open_nearest(root, d->path);
+        int fd = open_nearest_directory(root, d->path);
         if (fd < 0)
                 return fd;
-        _cleanup_(freep) char *real = real_path(root, fd);
+        _cleanup_(freep) char *real = path_below_root(root, fd);
         const Mount *m = storage_mount_of(s, real);
         close(fd);
         d->read_only = m && m->read_only;
@@ -80,7 +78,13 @@ static int count_bytes(int fd, uint64_t *ret) {
                              NULL);
         if (!tree)
                 return -errno;
-        for (FTSENT *e; r == 0 && (errno = 0, e = fts_read(tree));) {
+        while (r == 0) {
+                errno = 0;
+                FTSENT *e = fts_read(tree);
+                if (!e) {
+                        r = -errno;
+                        break;
+                }
                 if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
                         r = e->fts_errno == ENOENT ? 0 : -e->fts_errno;
                         continue;
@@ -88,8 +92,6 @@ static int count_bytes(int fd, uint64_t *ret) {
                 if (e->fts_info != FTS_DP)
                         sum += (uint64_t)e->fts_statp->st_blocks * 512;
         }
-        if (r == 0)
-                r = -errno;
         fts_close(tree);
         *ret = sum;
         return r;
@@ -114,7 +116,7 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return r;
 }
 
-static int look_at(const Root *root, const Storage *s, uint64_t from, Directory *d) {
+static int read_path(const Root *root, const Storage *s, uint64_t from, Directory *d) {
         struct stat st;
         int r, fd = root_open(root, d->path, O_PATH);
 
@@ -137,7 +139,7 @@ static int look_at(const Root *root, const Storage *s, uint64_t from, Directory 
 int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret,
                      Diag *diag) {
         Directory d = { .path = xstrdup(path), .empty = true };
-        int r = look_at(root, s, from, &d);
+        int r = read_path(root, s, from, &d);
         if (r < 0) {
                 free(d.path);
                 free(d.real);

@@ -59,9 +59,9 @@ static const GpuModel *common_model(const Host *h) {
 
 /* ---- class ---- */
 
-/* Of racks: NVIDIA's fabric manager runs elsewhere. */
 static bool is_tray_gpu(const PciDevice *d) {
-        return pci_is_gpu(d) && (d->device == 0x2941 || d->device == 0x31c2 || d->device == 0x31c3);
+        const GpuModel *m = pci_is_gpu(d) ? gpu_model_find(d->device) : NULL;
+        return m && m->board == GPU_CLASS_TRAY;
 }
 
 static bool manages_switches(const PciDevice *d) {
@@ -84,7 +84,9 @@ const InstanceType *machine_type(const Host *h) {
 
 static GpuClass class_of_type(const InstanceType *t) {
         static const struct { const char *nvswitch; GpuClass class; } words[] = {
-                { "pci", GPU_CLASS_NVSWITCH }, { "nvl5-host", GPU_CLASS_NVLINK5 }, { "nvl5-offhost", GPU_CLASS_TRAY },
+                { "pci",          GPU_CLASS_NVSWITCH },
+                { "nvl5-host",    GPU_CLASS_NVLINK5  },
+                { "nvl5-offhost", GPU_CLASS_TRAY     },
         };
         if (!t->gpu_pci)
                 return GPU_CLASS_NONE;
@@ -155,8 +157,9 @@ static void cross_check(Host *h, const char *unread) {
 /* ---- the driver ---- */
 
 /* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator
- * brings the driver, the next plan must be the same plan. Units: those of EKS's images (facts:
- * nvidia 7.1, 7.2), whose program comes later in the boot. */
+ * brings the driver, the next plan must be the same plan. The units are those of EKS's images
+ * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later in
+ * the boot. */
 static bool image_has_driver(const Root *root, const char *kernel) {
         static const char *const signs[] = {
                 "/usr/bin/nvidia-smi",

@@ -15,8 +15,8 @@ typedef struct PciDevice {
         unsigned subsystem_vendor, subsystem_device;
         int numa_node;                  /* -1: none, or not known */
         char *driver;                   /* NULL: none is bound */
-        bool switch_management;         /* its vital product data says SW_MNG: a way to
-                                         * an NVLink 5 switch (facts: nvidia 1.2) */
+        bool switch_management;         /* its vital product data says SW_MNG: a way to an NVLink 5 switch
+                                         * (docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide) */
 } PciDevice;
 
 typedef struct Disk {
@@ -87,8 +87,9 @@ typedef struct Storage {
         MountUnit *units; size_t n_units;               /* sorted by name */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
                                          * "mkfs.xfs" those that are in the path */
-        char *chance;                   /* another one at each look, for UUIDs;
-                                         * NULL where there is no kernel to ask */
+        char *chance;                   /* a random UUID of the kernel's, new in each detection, from which
+                                         * the UUIDs of new file systems are made; NULL where no kernel
+                                         * is there to be asked */
 } Storage;
 /* What the node writes much to, in the order in which it is bound: each moves to the disks unless
  * disabledMounts says otherwise. */
@@ -105,7 +106,7 @@ typedef struct Nic { char *name, *mac, *driver, *pci_address; unsigned mtu; } Ni
 typedef struct NumaNode { unsigned id, cpus; uint64_t memory_bytes; } NumaNode;
 
 /* What kind of machine its NVIDIA GPUs make it. By the devices alone and in this order, the first that holds
- * (nvidia.md, section 0). */
+ * (awslabs/amazon-eks-ami, nvidia-fabricmanager-condition.sh). */
 typedef enum GpuClass {
         GPU_CLASS_NONE,                 /* no display function of NVIDIA's */
         GPU_CLASS_TRAY,                 /* GB200, GB300: the switches, and the
@@ -127,7 +128,8 @@ typedef struct GpuModel {
         bool coherent;                  /* its memory can be the CPU's: what CDMM is about */
         bool no_gsp;                    /* EKS runs it with the proprietary module and without GSP firmware */
         GpuClass board;                 /* what eight of them are: GPU_CLASS_NVSWITCH,
-                                         * GPU_CLASS_NVLINK5; GPU_CLASS_NONE: nothing special */
+                                         * GPU_CLASS_NVLINK5; GPU_CLASS_TRAY: what even one
+                                         * of them is; GPU_CLASS_NONE: nothing special */
         unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches,
                                          * or ConnectX functions that lead to them */
 } GpuModel;
@@ -171,6 +173,7 @@ typedef struct InstanceType {
         const char *nvswitch;           /* none | pci | nvl5-host | nvl5-offhost */
         const char *arch;
         int numa_nodes;                 /* with CPUs; -1: not known */
+        unsigned gpu_subsystem;         /* PCI subsystem device of a part of a GPU; 0: a whole one */
 } InstanceType;
 /* NULL for a type that the table does not know */
 const InstanceType *instance_type_find(const char *name);
@@ -218,7 +221,7 @@ typedef struct Host {
 Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
-bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX (facts: E1) */
+bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
 _nonnull_ size_t host_instance_stores(const Host *host);        /* how many instance stores are there */
 /* How many should be: the configuration's word, else the table's; 0: nobody says. */

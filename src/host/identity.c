@@ -16,16 +16,23 @@
 #define DOCUMENT "dynamic/instance-identity/document"
 
 /* Where each fact stands: in Instance, in the identity document, in the .instance of nodeadm's cache; and
- * what is assumed where nobody may be asked. A NULL: not there. */
+ * what is assumed where nobody may be asked. NULL: not there. */
 typedef struct Fact { size_t offset; const char *name, *document, *cache, *assumed; } Fact;
 static const Fact facts[] = {
-        { offsetof(Instance, id),     "instance.id",     "instanceId",       "id",               "i-0123456789abcdef0" },
-        { offsetof(Instance, type),   "instance.type",   "instanceType",     "type",             "m5.large"            },
-        { offsetof(Instance, region), "instance.region", "region",           "region",           "us-west-2"           },
-        { offsetof(Instance, zone),   "instance.zone",   "availabilityZone", "availabilityZone", "us-west-2a"          },
-        { offsetof(Instance, ipv4),   "instance.ipv4",   "privateIp",        NULL,               "10.0.0.10"           },
-        { offsetof(Instance, mac),    "instance.mac",    NULL,               "mac",              "02:00:00:00:00:01"   },
-        { offsetof(Instance, private_dns_name), "instance.privateDnsName", NULL, "privateDnsName", NULL },
+        { .offset = offsetof(Instance, id), .name = "instance.id", .document = "instanceId",
+          .cache = "id", .assumed = "i-0123456789abcdef0" },
+        { .offset = offsetof(Instance, type), .name = "instance.type", .document = "instanceType",
+          .cache = "type", .assumed = "m5.large" },
+        { .offset = offsetof(Instance, region), .name = "instance.region", .document = "region",
+          .cache = "region", .assumed = "us-west-2" },
+        { .offset = offsetof(Instance, zone), .name = "instance.zone",
+          .document = "availabilityZone", .cache = "availabilityZone", .assumed = "us-west-2a" },
+        { .offset = offsetof(Instance, ipv4), .name = "instance.ipv4", .document = "privateIp",
+          .assumed = "10.0.0.10" },
+        { .offset = offsetof(Instance, mac), .name = "instance.mac", .cache = "mac",
+          .assumed = "02:00:00:00:00:01" },
+        { .offset = offsetof(Instance, private_dns_name), .name = "instance.privateDnsName",
+          .cache = "privateDnsName" },
 };
 
 static char **fact_slot(Host *h, const Fact *f) {
@@ -203,8 +210,8 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         return r < 0 ? r : 0;
 }
 
-/* There is a configuration: what the service does not tell now is no source but a fact (contract, section
- * 7). */
+/* There is a configuration already: what the service does not tell now is a missing fact, with the exit code
+ * of those, and no missing source. */
 static void move_facts(Diag *to, Diag *from) {
         for (size_t i = 0; i < from->n; i++)
                 if (from->items[i].cause == CAUSE_IMDS)

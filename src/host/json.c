@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 /* What stands on a disk may be anything at all, and JSON is UTF-8. */
-static json_t *shown(const char *value) {
+static json_t *string_shown(const char *value) {
         Text t = {};
         text_add_shown(&t, value, strlen(value), 4096, 0);
         _cleanup_(freep) char *text = text_take(&t);
@@ -28,7 +28,7 @@ static void set_hex_pair(json_t *object, const char *key, unsigned first, unsign
 static void set_content(json_t *object, const Content *c) {
         _cleanup_(freep) char *text = content_describe(c);
         if (c->kind != CONTENT_UNKNOWN)
-                json_object_set_new(object, "content", shown(text));
+                json_object_set_new(object, "content", string_shown(text));
 }
 
 /* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own,
@@ -107,7 +107,7 @@ static json_t *gpus_json(const Gpus *g) {
         return o;
 }
 
-static json_t *shortfalls_json(const Host *h) {
+static json_t *missing_json(const Host *h) {
         json_t *list = json_array();
         for (size_t i = 0; i < h->n_shortfalls; i++)
                 json_array_append_new(list,
@@ -116,7 +116,7 @@ static json_t *shortfalls_json(const Host *h) {
         return list;
 }
 
-static json_t *pages_json(const Host *h) {
+static json_t *pools_json(const Host *h) {
         json_t *o = json_object(), *pools = json_array();
         if (h->page_size)
                 set_number(o, "defaultBytes", h->page_size);
@@ -194,10 +194,10 @@ static json_t *mounts_json(const Host *h) {
                 if (!concerns_storage(h, m))
                         continue;
                 json_t *o = json_object();
-                json_object_set_new(o, "target", shown(m->target));
-                json_object_set_new(o, "source", shown(m->source));
-                json_object_set_new(o, "root", shown(m->root));
-                json_object_set_new(o, "type", shown(m->type));
+                json_object_set_new(o, "target", string_shown(m->target));
+                json_object_set_new(o, "source", string_shown(m->source));
+                json_object_set_new(o, "root", string_shown(m->root));
+                json_object_set_new(o, "type", string_shown(m->type));
                 json_object_set_new(o, "readOnly", json_boolean(m->read_only));
                 json_array_append_new(list, o);
         }
@@ -211,7 +211,7 @@ static json_t *directories_json(const Storage *s) {
                 if (d->empty && d->kind != DIRECTORY_NO_DIRECTORY && !d->read_only && !d->on)
                         continue;
                 json_t *o = json_object();
-                json_object_set_new(o, "path", shown(d->path));
+                json_object_set_new(o, "path", string_shown(d->path));
                 json_object_set_new(o, "isDirectory", json_boolean(d->kind != DIRECTORY_NO_DIRECTORY));
                 json_object_set_new(o, "empty", json_boolean(d->empty));
                 json_object_set_new(o, "readOnly", json_boolean(d->read_only));
@@ -314,11 +314,11 @@ json_t *host_to_json(const Host *host) {
         json_set_text(o, "arch", host->arch);
         json_object_set_new(o, "programs", programs_json(host));
         json_object_set_new(o, "numaNodes", nodes_json(host));
-        json_object_set_new(o, "hugePages", pages_json(host));
+        json_object_set_new(o, "hugePages", pools_json(host));
         if (host->ptrace_scope >= 0)
                 set_number(o, "ptraceScope", (uint64_t)host->ptrace_scope);
         json_object_set_new(o, "gpus", gpus_json(&host->gpus));
-        json_object_set_new(o, "shortfalls", shortfalls_json(host));
+        json_object_set_new(o, "shortfalls", missing_json(host));
         json_object_set_new(o, "disks", disks_json(host));
         if (host->storage.looked || host->storage.not_looked)
                 json_object_set_new(o, "storage", storage_json(host));

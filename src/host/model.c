@@ -8,42 +8,12 @@
 #include "base/str.h"
 #include "host/detect.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* A recent EKS AMI's. */
 #define KUBELET_VERSION    "1.35.0"
 #define CONTAINERD_VERSION "2.1.5"
-
-/* What the parts of an instance look like on its PCI bus. NVLink 5 boards show the ConnectX functions of
- * their switches in the place of bridges. EFA: amzn/amzn-drivers, kernel/linux/efa/src/efa_main.c. */
-static const PciDevice ena = {
-        .vendor = 0x1d0f, .device = 0xec20, .class = 0x020000, .driver = (char *)"ena"
-};
-static const PciDevice efa = {
-        .vendor = 0x1d0f, .device = 0xefa1, .class = 0x020000, .driver = (char *)"efa"
-};
-static const PciDevice ebs = {
-        .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802, .driver = (char *)"nvme"
-};
-static const PciDevice store = {
-        .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802, .driver = (char *)"nvme"
-};
-static const PciDevice nvswitch_a100 = { .vendor = 0x10de, .device = 0x1af1, .class = 0x068000 };
-static const PciDevice nvswitch_h100 = { .vendor = 0x10de, .device = 0x22a3, .class = 0x068000 };
-static const PciDevice connectx = { .vendor = 0x15b3,
-                                    .device = 0x1021,
-                                    .class = 0x020700,
-                                    .driver = (char *)"mlx5_core",
-                                    .switch_management = true };
-
-/* A part of an L4 is told from a whole one by its subsystem (awslabs/amazon-eks-ami, nvidia-kmod-load.sh). */
-static const struct { const char *type; unsigned subsystem; } fractions[] = {
-        { "g6f.large",    0x1733 },
-        { "g6f.xlarge",   0x1733 },
-        { "g6f.2xlarge",  0x1735 },
-        { "g6f.4xlarge",  0x1737 },
-        { "gr6f.4xlarge", 0x1737 },
-};
 
 static void add_pci(Host *h, const PciDevice *like, unsigned count) {
         h->pci = xrealloc(h->pci, h->n_pci + count, sizeof *h->pci);
@@ -57,23 +27,37 @@ static void add_pci(Host *h, const PciDevice *like, unsigned count) {
         }
 }
 
+/* Devices of conf/pci-devices. */
+static void add_devices(Host *h, const char *name, unsigned count) {
+        const PciId *id = pci_devices;
+        while (id < pci_devices + n_pci_devices && !streq(id->name, name))
+                id++;
+        assert(id < pci_devices + n_pci_devices);
+        add_pci(h,
+                &(PciDevice){ .vendor = id->vendor,
+                              .device = id->device,
+                              .class = id->class,
+                              .driver = (char *)id->driver,
+                              .switch_management = streq(name, "connectx") },
+                count);
+}
+
 static void add_gpus(Host *h, const InstanceType *t) {
         PciDevice gpu = { .class = 0x030200 };
         if (!t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &gpu.vendor, &gpu.device) != 2)
                 return;         /* of accelerators that are not NVIDIA's the table knows no ids */
-        for (size_t i = 0; i < ARRAY_SIZE(fractions); i++)
-                if (streq(fractions[i].type, t->name)) {
-                        gpu.subsystem_vendor = 0x10de;
-                        gpu.subsystem_device = fractions[i].subsystem;
-                }
+        gpu.subsystem_device = t->gpu_subsystem;
+        gpu.subsystem_vendor = t->gpu_subsystem ? gpu.vendor : 0;
         if (t->gpus == 0)
                 assume(h, "gpus");      /* at least one, the type's name says */
         add_pci(h, &gpu, t->gpus ?: 1);
         const GpuModel *m = gpu_model_find(gpu.device);
+        /* NVLink 5 boards show the ConnectX functions of their switches in the place of bridges. */
         if (m && streq(t->nvswitch, "pci"))
-                add_pci(h, streq(m->generation, "ampere") ? &nvswitch_a100 : &nvswitch_h100, m->switches);
+                add_devices(h, streq(m->generation, "ampere") ? "nvswitch-ampere" : "nvswitch-hopper",
+                            m->switches);
         if (m && streq(t->nvswitch, "nvl5-host"))
-                add_pci(h, &connectx, m->switches);
+                add_devices(h, "connectx", m->switches);
 }
 
 static void add_network(Host *h, const InstanceType *t) {
@@ -82,13 +66,13 @@ static void add_network(Host *h, const InstanceType *t) {
                 .name = xstrdup("ens5"), .mac = xstrdup(h->instance.mac), .driver = xstrdup("ena"),
                 .pci_address = xasprintf("0000:%02zx:%02zx.0", h->n_pci / 32, h->n_pci % 32), .mtu = 9001,
         };
-        add_pci(h, &ena, 1);
+        add_devices(h, "ena", 1);
         if (t && t->max_efa > 0)
-                add_pci(h, &efa, (unsigned)t->max_efa);
+                add_devices(h, "efa", (unsigned)t->max_efa);
         /* GB200's guide attaches one EFA a GPU: awsdocs/amazon-eks-user-guide,
          * ml-eks-nvidia-ultraserver.adoc */
         if (t && t->max_efa < 0 && t->network_cards != 1 && t->gpu_pci)
-                add_pci(h, &efa, t->gpus ?: 1);
+                add_devices(h, "efa", t->gpus ?: 1);
         if (t && t->max_efa != 0)
                 assume(h, "efa");       /* how many are attached is the launch template's choice */
 }
@@ -103,7 +87,7 @@ static void add_disk(Host *h, DiskKind kind, const char *model, const char *seri
                 .in_use = kind == DISK_EBS,
         };
         h->n_disks++;
-        add_pci(h, kind == DISK_EBS ? &ebs : &store, 1);
+        add_devices(h, kind == DISK_EBS ? "ebs" : "store", 1);
 }
 
 static void add_disks(Host *h, const InstanceType *t) {
@@ -174,9 +158,11 @@ static void add_pools(Host *h) {
 /* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
 static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
         const struct { const char *option, *given, *fact, *assumed; char **slot; } versions[] = {
-                { "--kubelet-version",    o->kubelet_version,    "programs.kubelet",    KUBELET_VERSION,    &h->kubelet_version    },
-                { "--containerd-version", o->containerd_version, "programs.containerd", CONTAINERD_VERSION, &h->containerd_version },
-                { "--driver-version",     o->driver_version,     NULL,                  NULL,               &h->driver_version     },
+                { .option = "--kubelet-version", .given = o->kubelet_version, .slot = &h->kubelet_version,
+                  .fact = "programs.kubelet", .assumed = KUBELET_VERSION },
+                { .option = "--containerd-version", .given = o->containerd_version,
+                  .slot = &h->containerd_version, .fact = "programs.containerd", .assumed = CONTAINERD_VERSION },
+                { .option = "--driver-version", .given = o->driver_version, .slot = &h->driver_version },
         };
         for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
                 int r = versions[i].given ? version_option(versions[i].option, versions[i].given,

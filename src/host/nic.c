@@ -39,7 +39,8 @@ void nics_clear(Host *h) {
                 free(h->nics[i].driver);
                 free(h->nics[i].pci_address);
         }
-        h->nics = (free(h->nics), NULL);
+        free(h->nics);
+        h->nics = NULL;
         h->n_nics = 0;
 }
 

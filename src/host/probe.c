@@ -132,7 +132,7 @@ static int probe_take(Probe *p, uint64_t deadline_usec, Content *ret, Diag *diag
 
 /* ---- messages: their size, then what was added ---- */
 
-static void add_string(Text *t, const char *s) {
+static void message_add_string(Text *t, const char *s) {
         size_t size = s ? strlen(s) + 1 : 0;    /* 0: NULL */
         text_add_bytes(t, &size, sizeof size);
         text_add_bytes(t, s ?: "", size);
@@ -214,8 +214,8 @@ static void add_answer(Text *t, Probed *p, const Diag *diag) {
         Answer a = { .result = p->result, .content = p->content, .cause = e ? e->cause : CAUSE_NONE };
         text_add_bytes(t, &a, sizeof a);
         for (size_t i = 0; answer_string(&p->content, i); i++)
-                add_string(t, *answer_string(&p->content, i));
-        add_string(t, e ? e->text : NULL);
+                message_add_string(t, *answer_string(&p->content, i));
+        message_add_string(t, e ? e->text : NULL);
 }
 
 static bool take_answer(Rest *r, Probed *p, Diag *diag) {
@@ -304,7 +304,7 @@ void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec) {
         assert(p->child > 0 && !p->asked);
         text_add_bytes(&order, &timeout_usec, sizeof timeout_usec);
         for (size_t i = 0; i < n; i++)
-                add_string(&order, all[i].path);
+                message_add_string(&order, all[i].path);
         p->asked = true;
         p->timeout_usec = timeout_usec;
         p->until_usec = now_usec() + timeout_usec + GRACE_USEC;

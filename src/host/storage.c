@@ -16,10 +16,12 @@
 
 /* Names and units: awslabs/amazon-eks-ami, templates/al2023/runtime/bin/setup-local-disks. */
 const StorageBind storage_binds[4] = {
-        { KUBELET_DIR,     "kubelet",               "kubelet.service",          "Kubelet"    },
-        { CONTAINERD_DIR,  "containerd",            "containerd.service",       "Containerd" },
-        { "/var/log/pods", "pods",                  "kubelet.service",          "PodLogs"    },
-        { SOCI_DIR,        "soci-snapshotter-grpc", "soci-snapshotter.service", "SOCI"       },
+        { .path = KUBELET_DIR, .name = "kubelet", .unit = "kubelet.service", .word = "Kubelet" },
+        { .path = CONTAINERD_DIR, .name = "containerd", .unit = "containerd.service",
+          .word = "Containerd" },
+        { .path = "/var/log/pods", .name = "pods", .unit = "kubelet.service", .word = "PodLogs" },
+        { .path = SOCI_DIR, .name = "soci-snapshotter-grpc",
+          .unit = "soci-snapshotter.service", .word = "SOCI" },
 };
 
 unsigned host_expected_stores(const Config *config, const Host *host) {

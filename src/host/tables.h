@@ -22,3 +22,8 @@ extern const size_t n_gpu_models;
 typedef struct PciLayout { const char *type, *part, *addresses; } PciLayout;
 extern const PciLayout pci_layout[];
 extern const size_t n_pci_layout;
+
+/* A device as models have it. Sorted by name. */
+typedef struct PciId { const char *name; unsigned vendor, device, class; const char *driver; } PciId;
+extern const PciId pci_devices[];
+extern const size_t n_pci_devices;

@@ -81,7 +81,7 @@ static bool udev_knows_all(const Root *root, const Disk *d) {
         return udev_knows(d->name) && root_exists(root, UDEV_QUEUE) == 0;
 }
 
-static int look(const Root *root, size_t expected, bool ask_udev, Look *ret, Diag *diag) {
+static int look_for_stores(const Root *root, size_t expected, bool ask_udev, Look *ret, Diag *diag) {
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         size_t there = 0, pending = 0;
         int r = detect_disks(root, h, diag);
@@ -137,7 +137,7 @@ static int wait_failed(Diag *diag, int r) {
 static int wait_on(const Root *root, int fd, size_t expected, uint64_t timeout_usec, Look *l, Diag *diag) {
         uint64_t begin = now_usec(), deadline = begin + timeout_usec, next = begin + TELL_FIRST_USEC;
         for (;;) {
-                int r = look(root, expected, true, l, diag);
+                int r = look_for_stores(root, expected, true, l, diag);
                 uint64_t now = now_usec();
                 if (r != 0 || now >= deadline)
                         return r;
@@ -156,7 +156,7 @@ static int wait_on(const Root *root, int fd, size_t expected, uint64_t timeout_u
 int wait_for_disks(const Root *root, unsigned expected, uint64_t timeout_usec, Diag *diag) {
         _cleanup_(look_done) Look l = {};
         bool udev = root_is_host(root) && root_exists(root, UDEV_CONTROL) > 0;
-        int r = look(root, expected, udev, &l, diag);
+        int r = look_for_stores(root, expected, udev, &l, diag);
 
         if (r != 0 || !udev || timeout_usec == 0)
                 return r;

@@ -20,7 +20,8 @@ TEST(models_are_sorted_and_found) {
                 ASSERT_TRUE(i == 0 || gpu_models[i - 1].device < m->device);
                 ASSERT_TRUE(gpu_model_find(m->device) == m);
                 ASSERT_TRUE(m->name && m->generation);
-                ASSERT_EQ(m->board == GPU_CLASS_NONE, m->switches == 0);
+                ASSERT_EQ(m->board == GPU_CLASS_NONE || m->board == GPU_CLASS_TRAY, m->switches == 0);
+                ASSERT_EQ(m->board == GPU_CLASS_TRAY, m->coherent);     /* the GPUs of Grace CPUs */
                 ASSERT_TRUE(!m->mig || !m->no_gsp);     /* generations without MIG */
         }
         ASSERT_TRUE(!gpu_model_find(0) && !gpu_model_find(0x2331) && !gpu_model_find(0xffff));
