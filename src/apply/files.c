@@ -321,7 +321,7 @@ bool files_apply(Apply *a) {
                 return true;
         files_hand_over(a->files, a);
         if (pthread_create(&thread, NULL, files_run, a->files) != 0)
-                files_run(a->files);
+                batch_write(a->files);  /* late is better than not at all */
         else if (!files_await(a, thread, limit))
                 return true;
         files_take_over(a, a->files);
