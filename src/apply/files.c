@@ -4,7 +4,7 @@
  *
  * The thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
  * takes over what has become of them. A thread that was given up publishes nothing any more; it touches only
- * what is its own and the plan, and frees what is its own should it come back after all. */
+ * what is its own and the plan, which it holds, and frees what is its own should it come back after all. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -23,6 +23,7 @@ enum { FILES_IN_TIME, FILES_ENDED, FILES_GIVEN_UP };
 struct Files {
         Apply apply;            /* the thread's: its root, tasks, diag */
         Root *root;
+        Plan *plan;
         Results results;
         Diag diag;
         Task announcement;      /* the manifest that comes before all files, for the action of prune-files */
@@ -40,18 +41,20 @@ Files *files_free(Files *f) {
         results_done(&f->results);
         diag_done(&f->diag);
         root_free(f->root);
+        plan_free(f->plan);
         free(f);
         return NULL;
 }
 
 static int files_new(const Apply *a, Files **ret) {
         Files *f = xcalloc(1, sizeof *f);
-        *f = (Files){ .sweeps = !a->files_lost,         /* there is no end to it where a disk hangs */
+        *f = (Files){ .plan = plan_ref(a->plan),
+                      .sweeps = !a->files_lost,         /* there is no end to it where a disk hangs */
                       .announces = true,
                       .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         int r = root_new(root_path(a->root), &f->root);
         if (r >= 0) {
-                f->apply = (Apply){ .root = f->root, .plan = a->plan, .diag = &f->diag };
+                f->apply = (Apply){ .root = f->root, .plan = f->plan, .diag = &f->diag };
                 r = tasks_make(&f->apply, &f->results);
         }
         if (r < 0)

@@ -101,12 +101,16 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         _cleanup_(results_done) Results results = {};
         _cleanup_(diag_done) Diag diag = {};
         _cleanup_(freep) char *fifo = box_path(&b, "/fifo");
-        Action action = { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL, .target = (char *)"vm.max_map_count",
-                          .with = (char *)"65531", .deadline_usec = 300 * USEC_PER_MSEC };
-        Plan plan = { .actions = &action, .n = 1 };
+        /* The thread may look at both after this function. */
+        static Action action = { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
+                                 .target = (char *)"vm.max_map_count", .with = (char *)"65531",
+                                 .deadline_usec = 300 * USEC_PER_MSEC };
+        static Plan plan = { .actions = &action, .n = 1 };
+        signal(SIGPIPE, SIG_IGN);                               /* as main() does */
         ASSERT_OK(root_new("/", &host));
         ASSERT_EQ(mkfifo(fifo, 0600), 0);
-        if (mount(fifo, path, NULL, MS_BIND, NULL) < 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(fifo, path, NULL, MS_BIND, NULL) < 0) {
                 printf("# not tried: %s is not to be mounted over\n", path);
                 return;
         }
@@ -118,6 +122,9 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         ASSERT_CONTAINS(results.items[0].text, "not done after 0.3 s; /proc/sys/vm/max_map_count was being written");
         int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
         ASSERT_EQ(umount2(path, MNT_DETACH), 0);
+        char written[8] = "";
+        ASSERT_EQ(read(fd, written, sizeof written - 1), 6);
+        ASSERT_STREQ(written, "65531\n");
         close(fd);
 }
 
