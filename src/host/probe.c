@@ -252,11 +252,10 @@ static void let_go(int *fd) {
 
 static void probe_devices(const Root *root, char **paths, uint64_t timeout_usec, Text *answers) {
         uint64_t deadline = now_usec() + timeout_usec;
-        size_t n = strv_length(paths);
-        Probe **probes = xcalloc(n, sizeof(Probe *));
-        for (size_t i = 0; i < n; i++)
+        Probe **probes = xcalloc(strv_length(paths) + 1, sizeof(Probe *));
+        for (size_t i = 0; paths && paths[i]; i++)
                 probes[i] = probe_start(root, paths[i]);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; probes[i]; i++) {
                 Probed p = {};
                 Diag diag = {};
                 p.result = probe_take(probes[i], deadline, &p.content, &diag);
@@ -271,11 +270,11 @@ static void probe_in_child(const Root *root, int fd) {
         uint64_t timeout_usec;
         size_t size;
         let_go(&fd);
-        if (message_read(fd, WHATEVER_COMES, &order) <= 0)
-                return;
+        int r = message_read(fd, WHATEVER_COMES, &order);
         Rest rest = { order.data, order.size };
-        (void)!take_bytes(&rest, &size, sizeof size);
-        (void)!take_bytes(&rest, &timeout_usec, sizeof timeout_usec);
+        if (r <= 0 || !take_bytes(&rest, &size, sizeof size) ||
+            !take_bytes(&rest, &timeout_usec, sizeof timeout_usec))
+                return;
         while (take_string(&rest, &path))
                 strv_push(&paths, path);
         probe_devices(root, paths, timeout_usec, &answers);
