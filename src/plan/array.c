@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the disks say about arrays: superblocks say what belongs together, sysfs says what runs. Names of
- * devices say nothing: udev assembles the same array as md127, kubernetes_0 or host:kubernetes (facts:
- * S12). */
+ * devices say nothing: udev assembles the same array as md127, kubernetes_0 or host:kubernetes (mdadm(8),
+ * --homehost). */
 #include "plan/storage.h"
 #include "base/str.h"
 #include "disk/disk.h"

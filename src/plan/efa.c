@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elastic Fabric Adapters: their modules, and that the driver runs every one of them (facts:
- * efa-storage-network.md, section 2). */
+/* Elastic Fabric Adapters: their modules, and that the driver runs every one of them. */
 #include "plan/devices.h"
 #include "base/str.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind the one before
- * it (facts: nvidia.md, sections 0 and 8.1). What breaks in another order is in section 8.2: fabric manager
- * before umad takes the machine for an older one, CDI before the instances of MIG fails, kubelet before the
- * fabric gives pods that end in CUDA error 802. */
+ * it. Another order breaks: fabric manager before umad takes the machine for an older one, CDI before the
+ * instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802
+ * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Huge pages: the larger ones first, because they need the longer stretches of free memory; all before
- * kubelet counts them, once (facts: efa-storage-network.md, section 1). */
+ * kubelet counts them, once. */
 #include "plan/devices.h"
 #include "base/str.h"
 #include <errno.h>
@@ -8,9 +8,10 @@
 #define GROUP    "hugepages"
 #define PATH     "spec.instance.hugePages"
 #define MEBIBYTE (1ULL << 20)
-#define EFA_PER_CPU  (220 * MEBIBYTE)   /* what the installer of EFA reserves: 110 MB
-                                         * an endpoint, two of them (facts: H3) */
-#define EFA_LARGEST  (16 * MEBIBYTE)    /* default page size from which it reserves none (facts: H6) */
+/* What the installer of EFA reserves: 110 MB for each of two endpoints; and none where pages are larger by
+ * default than this (bottlerocket-os/bottlerocket-core-kit#141). */
+#define EFA_PER_CPU  (220 * MEBIBYTE)
+#define EFA_LARGEST  (16 * MEBIBYTE)
 
 /* where the machine was not looked at */
 static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };

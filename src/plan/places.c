@@ -133,7 +133,8 @@ void places_check_units(Plan *plan, const Stores *s) {
 
 static bool is_wanted(const LocalStorage *l, const char *word) {
         const struct { const char *word; bool disabled; } words[] = {
-                { "Containerd", l->no_containerd }, { "PodLogs", l->no_pod_logs }, { "SOCI", l->no_soci }, { "Kubelet", l->no_kubelet },
+                { "Containerd", l->no_containerd }, { "PodLogs", l->no_pod_logs },
+                { "SOCI", l->no_soci },             { "Kubelet", l->no_kubelet },
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (streq(words[i].word, word))

@@ -5,6 +5,7 @@
 #include "plan/planner.h"
 #include "base/hash.h"
 #include "base/str.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -201,6 +202,7 @@ static void forget(char ***ids, const Plan *plan) {
 
 void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons) {
         size_t n = 0;
+        assert(plan->more_refs == 0);
         for (size_t i = 0; i < plan->n; i++)
                 if (is_kept(&plan->actions[i], skip_config, skip_run, daemons))
                         plan->actions[n++] = plan->actions[i];

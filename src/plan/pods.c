@@ -50,7 +50,9 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
 static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
         int64_t mib = (int64_t)(host->memory_bytes >> 20);
         const ExprVariable variables[] = {
-                { "default_enis", host->max_enis }, { "ips_per_eni", host->addresses_per_eni }, { "max_pods", pods->pods },
+                { "default_enis", host->max_enis },
+                { "ips_per_eni", host->addresses_per_eni },
+                { "max_pods", pods->pods },
                 { "vcpus", host->type && host->type->vcpus ? host->type->vcpus : host->cpus },
                 { "physical_memory_mib", mib }, { "memory_mib", mib },  /* its first name in nodeadm */
         };

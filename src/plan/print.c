@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan → text for people, and → JSON for machines (contract, section 6). Neither holds what is in a secret
- * file. */
+/* Plan → text for people, and → JSON for machines. Neither holds what is in a secret file. */
 #include "plan/planner.h"
 #include "base/str.h"
 

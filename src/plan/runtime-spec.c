@@ -65,7 +65,8 @@ static json_t *default_spec(void) {
 }
 
 /* Memory that EFA and RDMA are to reach must be locked, and a container has the limit of this spec, whatever
- * limits.d says; what the user's spec says of it holds (facts: E17 to E20). */
+ * limits.d says; what the user's spec says of it holds (awslabs/amazon-eks-ami#595; Bottlerocket does the
+ * same: bottlerocket-core-kit, generate_oci_resource_limits). */
 static void allow_memlock(json_t *spec) {
         json_t *limits = json_object_get(json_object_get(spec, "process"), "rlimits"), *limit;
         size_t i;
