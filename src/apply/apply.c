@@ -24,15 +24,23 @@ static int work_check(_unused_ Task *t) {
 
 static int work_begin(Task *t);
 
-#define UNIT(c, s) { true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting, .late = unit_late, .cancel = unit_cancel, .release = unit_release }
-#define STORAGE(c, s, w) { true, .check = c, .start = s, .waiting = w, .cancel = work_cancel, .release = work_release }
-/* One that is a function on a thread, which looks for itself whether anything is to be done. */
-#define WORK(f, c, m) { true, .overdue = c, .missed = m, .check = work_check, .start = work_begin, .work = f, .waiting = work_waiting, .cancel = work_cancel, .release = work_release }
+/* What the event loop does with a unit of systemd. */
+#define UNIT(c, s) {                                                                                       \
+        .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
+        .late = unit_late, .cancel = unit_cancel, .release = unit_release }
+/* A function on a thread, begun where check() says that it is needed. */
+#define THREAD(c, s, w, ...) {                                                                             \
+        .host_only = true, .check = c, .start = s, .waiting = w, .cancel = work_cancel,                    \
+        .release = work_release, ##__VA_ARGS__ }
+/* One that looks for itself whether anything is to be done. */
+#define WORK(f, c, m) \
+        THREAD(work_check, work_begin, work_waiting, .work = f, .overdue = c, .missed = m)
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
         [ACTION_WRITE_BLOCK]     = { .stage = block_stage },
-        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish, .release = manifest_release },
+        [ACTION_PRUNE_FILES]     = { .stage = manifest_stage, .publish = manifest_publish,
+                                     .release = manifest_release },
         [ACTION_RELOAD_MANAGER]  = UNIT(reload_check, reload_start),
         [ACTION_RESTART_UNIT]    = UNIT(unit_check, unit_start),
         [ACTION_START_UNIT]      = UNIT(unit_check, unit_start),
@@ -40,12 +48,12 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_MASK_UNIT]       = UNIT(mask_check, mask_start),
         [ACTION_UNMASK_UNIT]     = UNIT(mask_check, mask_start),
         [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start),
-        [ACTION_CREATE_RAID]     = STORAGE(storage_check, raid_start, storage_waiting),
-        [ACTION_MAKE_FILESYSTEM] = STORAGE(storage_check, filesystem_start, storage_waiting),
-        [ACTION_MOUNT]           = STORAGE(storage_check, mount_start, storage_waiting),
-        [ACTION_MOVE_FILES]      = STORAGE(storage_check, move_start, storage_waiting),
-        [ACTION_BIND]            = STORAGE(storage_check, bind_start, storage_waiting),
-        [ACTION_IMPORT_IMAGE]    = STORAGE(image_check, image_start, work_waiting),
+        [ACTION_CREATE_RAID]     = THREAD(storage_check, raid_start, storage_waiting),
+        [ACTION_MAKE_FILESYSTEM] = THREAD(storage_check, filesystem_start, storage_waiting),
+        [ACTION_MOUNT]           = THREAD(storage_check, mount_start, storage_waiting),
+        [ACTION_MOVE_FILES]      = THREAD(storage_check, move_start, storage_waiting),
+        [ACTION_BIND]            = THREAD(storage_check, bind_start, storage_waiting),
+        [ACTION_IMPORT_IMAGE]    = THREAD(image_check, image_start, work_waiting),
         [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short"),
         [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
@@ -61,7 +69,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
-        [ACTION_TAINT_NODE]      = { true, .overdue = CAUSE_FILE, .check = taint_check, .start = taint_start, .waiting = work_waiting, .cancel = work_cancel, .release = work_release },
+        [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")
@@ -235,7 +243,9 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         uint64_t limit = task_limit(t);
         if (e->cancel)
                 e->cancel(t);
-        (void)task_fail(t, -ETIMEDOUT, e->late ? e->late(t) : e->overdue ?: CAUSE_DEADLINE, "not done after %.3g s; %s", (double)limit / (double)USEC_PER_SEC, waiting);
+        Cause cause = e->late ? e->late(t) : e->overdue;
+        (void)task_fail(t, -ETIMEDOUT, cause ?: CAUSE_DEADLINE, "not done after %.3g s; %s",
+                        (double)limit / (double)USEC_PER_SEC, waiting);
         return 0;
 }
 

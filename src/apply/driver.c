@@ -117,7 +117,8 @@ static int tell_params(Work *w, const Differences *d) {
 static int check_params(Work *w) {
         _cleanup_(differences_done) Differences d = {};
         _cleanup_(freep) char *params = NULL;
-        int r = w->action->device.parameters ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL) : 0;
+        int r = w->action->device.parameters ? root_read(w->root, PROC "/params", TEXT_MAX, &params, NULL)
+                                             : 0;
         if (r < 0)
                 return work_fail(w, r, CAUSE_DRIVER,
                                  "the parameters of NVIDIA's driver cannot be read in " PROC "/params: %s",

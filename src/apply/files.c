@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Files that are ready together → staged, synced and published together, on a thread that the loop waits for
- * until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it.
- *
- * The thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
+ * until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it. The
+ * thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
  * takes over what has become of them. A thread that was given up publishes nothing any more; it touches only
  * what is its own and the plan, which it holds, and frees what is its own should it come back after all. */
 #include "apply/executor.h"

@@ -16,7 +16,8 @@
 static int need_libmount(Work *w) {
         const char *why = libmount_load();
         return why ? work_fail(w, -ELIBACC, CAUSE_STORAGE_TOOL,
-                               "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1", why)
+                               "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1",
+                               why)
                    : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Argument vector → exit status, output and last lines of stderr of a child. A pidfd (pidfd_open(2)) is polled
- * beside the two pipes, so that the child's end is seen at once, also where a grandchild keeps a pipe open. */
+ * Argument vector → exit status, output and last lines of stderr of a child. A pidfd (pidfd_open(2)) is
+ * polled beside the two pipes, so that the child's end is seen at once, also where a grandchild keeps a pipe
+ * open. */
 #include "base/run.h"
 
 #include "base/str.h"

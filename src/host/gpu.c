@@ -158,8 +158,8 @@ static void cross_check(Host *h, const char *unread) {
 
 /* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator
  * brings the driver, the next plan must be the same plan. The units are those of EKS's images
- * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later in
- * the boot. */
+ * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later
+ * in the boot. */
 static bool image_has_driver(const Root *root, const char *kernel) {
         static const char *const signs[] = {
                 "/usr/bin/nvidia-smi",

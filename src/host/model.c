@@ -157,11 +157,18 @@ static void add_pools(Host *h) {
 
 /* The versions given; what was not given is assumed, but for the driver: a machine may well have none yet. */
 static int add_versions(Host *h, const HostOptions *o, Diag *diag) {
-        const struct { const char *option, *given, *fact, *assumed; char **slot; } versions[] = {
-                { .option = "--kubelet-version", .given = o->kubelet_version, .slot = &h->kubelet_version,
-                  .fact = "programs.kubelet", .assumed = KUBELET_VERSION },
-                { .option = "--containerd-version", .given = o->containerd_version,
-                  .slot = &h->containerd_version, .fact = "programs.containerd", .assumed = CONTAINERD_VERSION },
+        const struct { const char *option, *given, *fact, *assumed; char **slot;
+        } versions[] = {
+                { .option = "--kubelet-version",
+                  .given = o->kubelet_version,
+                  .slot = &h->kubelet_version,
+                  .fact = "programs.kubelet",
+                  .assumed = KUBELET_VERSION },
+                { .option = "--containerd-version",
+                  .given = o->containerd_version,
+                  .slot = &h->containerd_version,
+                  .fact = "programs.containerd",
+                  .assumed = CONTAINERD_VERSION },
                 { .option = "--driver-version", .given = o->driver_version, .slot = &h->driver_version },
         };
         for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {

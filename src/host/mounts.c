@@ -73,9 +73,10 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
                 r = take_table(table, s);
         libmount.unref_table(table);
         if (bad_line)
-                return diag_error_at(diag, -EBADMSG, CAUSE_FACTS,
-                                     &(Position){ .source = MOUNTINFO, .line = (unsigned)bad_line }, NULL,
-                                     "this is no mount as proc(5) describes it; what is mounted is not known");
+                return diag_error_at(
+                        diag, -EBADMSG, CAUSE_FACTS,
+                        &(Position){ .source = MOUNTINFO, .line = (unsigned)bad_line }, NULL,
+                        "this is no mount as proc(5) describes it; what is mounted is not known");
         return r < 0 ? fact_error(diag, r, MOUNTINFO, "what is mounted is not known") : 0;
 }
 

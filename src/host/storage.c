@@ -192,8 +192,8 @@ static int read_storage(const Root *root, const Config *config, const HostOption
         return r >= 0 ? find_programs(root, &h->storage, diag) : r;
 }
 
-int detect_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober, Host *h,
-                   Diag *diag) {
+int detect_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober,
+                   Host *h, Diag *diag) {
         if (!storage_wanted(config, options))
                 return 0;
         int r = options->disks_timeout_usec > 0 ? wait_and_read(root, config, options, h, diag) : 0;

@@ -172,12 +172,15 @@ static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
                 return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
                                   KUBELET_ENVIRONMENT " does not name this node (" OVERRIDE "), and the "
                                               "machine has no host name; run nodestrap init");
-        if (name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")])
+        bool valid = !name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-")];
+        if (!valid && given)
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  given ? KUBELET_ENVIRONMENT " names this node (" OVERRIDE ") with characters that "
-                                                      "no name of a Node can have: correct it"
-                                        : "this machine's host name cannot be the name of a Node; "
-                                          KUBELET_ENVIRONMENT " should name it (" OVERRIDE "): run nodestrap init");
+                                  KUBELET_ENVIRONMENT " names this node (" OVERRIDE
+                                  ") with characters that no name of a Node can have: correct it");
+        if (!valid)
+                return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
+                                  "this machine's host name cannot be the name of a Node; " KUBELET_ENVIRONMENT
+                                  " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;
 }

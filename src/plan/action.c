@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of actions, one row each: name, family, deadline. The family says which member of the union is the
- * action's own: how it is freed, how a reader of the plan sees it, what of it the plan's id is made of; and
- * what its actions count as. */
+/* The types of actions, one row each: name, family, deadline. The family says which member of the union is
+ * the action's own: how it is freed, how a reader of the plan sees it, what of it the plan's id is made of;
+ * and what its actions count as. */
 #include "plan/action.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -22,7 +22,7 @@ typedef struct Family {
         ActionKind kind;                                /* 0: none that anybody asks for */
         void (*done)(Action *a);                        /* NULL: nothing to free */
         void (*put)(json_t *into, const Action *a);     /* JSON for a reader */
-        /* For the plan's id: what is not zero in the member; device is an object inside all. NULL: nothing. */
+        /* For the plan's id: what is not zero in the member; device is an object inside all. NULL: nothing */
         void (*name)(json_t *all, json_t *device, const Action *a);
         uint64_t (*more_usec)(const Action *a);         /* see action_more_usec(); NULL: none */
 } Family;
@@ -88,8 +88,12 @@ static void name_file(json_t *all, _unused_ json_t *device, const Action *a) {
         json_object_set_new(all, "mode", json_integer(a->file.mode));
 }
 
-static const Family files = { .kind = ACTION_OF_FILES, .done = file_done, .put = put_file, .name = name_file };
-static const Family blocks = { .kind = ACTION_OF_FILES, .done = file_done, .put = put_block, .name = name_file };
+static const Family files = {
+        .kind = ACTION_OF_FILES, .done = file_done, .put = put_file, .name = name_file,
+};
+static const Family blocks = {
+        .kind = ACTION_OF_FILES, .done = file_done, .put = put_block, .name = name_file,
+};
 
 json_t *action_file_to_json(const Action *a) {
         json_t *j = json_pack("{ss so}", "path", a->target, "content", content_json(a));
@@ -115,7 +119,9 @@ static void name_unit(json_t *all, _unused_ json_t *device, const Action *a) {
         json_set_text(all, "inputs", a->unit.inputs);
 }
 
-static const Family units = { .kind = ACTION_OF_UNITS, .done = unit_done, .put = put_unit, .name = name_unit };
+static const Family units = {
+        .kind = ACTION_OF_UNITS, .done = unit_done, .put = put_unit, .name = name_unit,
+};
 
 /* ---- storage: what the disks say is not part of the plan's id ---- */
 
@@ -159,7 +165,8 @@ static void put_moves(json_t *into, const Action *a) {
 
 /* Bytes of an image are fetched from its snapshot when they are first read, at a rate that AWS calls
  * unpredictable (https://docs.aws.amazon.com/ebs/latest/userguide/initalize-volume.html); a volume that is
- * there reads 125 MiB/s and more. A move that stands still is given up after some hours, whatever its size. */
+ * there reads 125 MiB/s and more. A move that stands still is given up after some hours, whatever its
+ * size. */
 static uint64_t move_more_usec(const Action *a) {
         return MIN(a->storage.bytes / MOVE_RATE * USEC_PER_SEC, MOVE_MORE_MAX);
 }

@@ -163,7 +163,7 @@ typedef struct Action {
                         MigLayout *layouts; size_t n_layouts;   /* partition-gpus */
                 } device;
                 struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
-                char **programs;                /* check-versions: "nv-fabricmanager", "nvidia-imex", "nvlsm" */
+                char **programs;                /* check-versions: "nv-fabricmanager", "nvlsm", … */
                 char **taints;                  /* taint-node: the user's own, which the flag
                                                  * --register-with-taints must keep */
         };

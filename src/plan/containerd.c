@@ -26,7 +26,8 @@ static const Row both[] = {
         { "state",                        "\"/run/containerd\"" },
         { "grpc/address",                 "\"" CONTAINERD_SOCKET "\"" },
         { "proxy_plugins/soci/type",      "\"snapshot\"", NEED_SOCI },
-        { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
+        { "proxy_plugins/soci/address",
+          "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
         { "proxy_plugins/soci/exports/root", "\"" SOCI_DIR "\"", NEED_SOCI | NEED_1_7 },
         { NULL }
 };
@@ -54,7 +55,7 @@ static const Row schema_3[] = {
         { IMAGES_3 "/registry/config_path",                                     "$certs" },
         { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
         /* 2.0: its default */
-        { RUNTIME_3 "/cni/bin_dirs",                                            "[\"/opt/cni/bin\"]", NEED_2_1 },
+        { RUNTIME_3 "/cni/bin_dirs",                        "[\"/opt/cni/bin\"]", NEED_2_1 },
         { RUNTIME_3 "/cni/conf_dir",                                            "\"/etc/cni/net.d\"" },
         { RUNTIME_3 "/containerd/default_runtime_name",                         "$runtime" },
         { RUNTIME_3 "/containerd/runtimes/%/runtime_type",                      "\"io.containerd.runc.v2\"" },

@@ -16,8 +16,14 @@ static char *quoted(const char *text) {
 
 /* The CLI of some images is older than its --cluster-id, which means the same as --cluster-name. */
 static const struct { const char *command, *id_flag; } plugins[] = {
-        [PLUGIN_AWS]       = { "        command: aws\n        args:\n          - eks\n          - get-token\n", "--cluster-name" },
-        [PLUGIN_NODESTRAP] = { "        command: /usr/bin/nodestrap\n        args:\n          - token\n", "--cluster-id" },
+        [PLUGIN_AWS] = {
+                "        command: aws\n        args:\n          - eks\n          - get-token\n",
+                "--cluster-name",
+        },
+        [PLUGIN_NODESTRAP] = {
+                "        command: /usr/bin/nodestrap\n        args:\n          - token\n",
+                "--cluster-id",
+        },
 };
 
 /* YAML, because people read and patch this file. */
@@ -60,8 +66,8 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
 }
 
 static void plan_ca(Plan *plan, const Cluster *cluster) {
-        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA, "the cluster's certificate authority",
-                              "", 0644);
+        Action *a = plan_file(plan, PHASE_CONFIG, "kubelet", CLUSTER_CA,
+                              "the cluster's certificate authority", "", 0644);
         action_content(a, cluster->certificate_authority ?: "", cluster->certificate_authority_size);
 }
 

@@ -242,11 +242,13 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
 
 static int check_facts(const Host *host, Diag *diag) {
         const struct { const char *value, *what; } needed[] = {
-                { host->kubelet_version,    "kubelet's version (version file of the AMI, or `kubelet --version`)"       },
-                { host->containerd_version, "containerd's version (version file of the AMI, or `containerd --version`)" },
-                { host->instance.id,        "the instance's id (metadata service)"                                      },
-                { host->instance.region,    "the region (metadata service)"                                             },
-                { host->instance.zone,      "the availability zone (metadata service)"                                  },
+                { host->kubelet_version,
+                  "kubelet's version (version file of the AMI, or `kubelet --version`)" },
+                { host->containerd_version,
+                  "containerd's version (version file of the AMI, or `containerd --version`)" },
+                { host->instance.id, "the instance's id (metadata service)" },
+                { host->instance.region, "the region (metadata service)" },
+                { host->instance.zone, "the availability zone (metadata service)" },
         };
         int r = 0;
         for (size_t i = 0; i < ARRAY_SIZE(needed); i++)

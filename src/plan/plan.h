@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Config + Host → Plan, for those who read one: apply, report, the commands. What the planners share stands in
- * planner.h. Pure: no file, no clock, no environment, no bus; `make pure` looks at its undefined symbols. */
+/* Config + Host → Plan, for those who read one: apply, report, the commands. What the planners share stands
+ * in planner.h. Pure: no file, no clock, no environment, no bus; `make pure` looks at its undefined
+ * symbols. */
 #include "base/paths.h"
 #include "base/time.h"
 #include "config/config.h"

@@ -43,8 +43,8 @@ _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
 /* NVIDIA's GPUs, from the driver to IMEX. */
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
-/* What is done with all of that: reload, markers, taint, the daemons' units. Comes last: it looks for what the
- * others have planned. */
+/* What is done with all of that: reload, markers, taint, the daemons' units. Comes last: it looks for what
+ * the others have planned. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 
 /* Some lines for people: the machine, the instance, the software. */
@@ -83,7 +83,7 @@ char **kubelet_words(char *const *flags);
 /* The file with kubelet's command line: flags are this program's, the user's come behind them. */
 _nonnull(1, 2, 3) void kubelet_arguments(Plan *plan, const Config *config, const Host *host,
                                          char *const *flags);
-/* How kubelet finds its cluster and proves itself to registries: kubeconfig, certificate authority, credential
- * provider. Adds the flags that name them. */
+/* How kubelet finds its cluster and proves itself to registries: kubeconfig, certificate authority,
+ * credential provider. Adds the flags that name them. */
 _nonnull_ void kubelet_access(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
                               char ***flags);

@@ -25,7 +25,8 @@ static const char *const readonly[] = { "/proc/bus",           "/proc/fs", "/pro
 static const struct { const char *type, *destination, *options[8]; } mounts[] = {
         { "proc",   "/proc",       { "nosuid", "noexec", "nodev" } },
         { "tmpfs",  "/dev",        { "nosuid", "strictatime", "mode=755", "size=65536k" } },
-        { "devpts", "/dev/pts",    { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5" } },
+        { "devpts", "/dev/pts",
+          { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5" } },
         { "mqueue", "/dev/mqueue", { "nosuid", "noexec", "nodev" } },
         { "sysfs",  "/sys",        { "nosuid", "noexec", "nodev", "ro" } },
 };

@@ -38,7 +38,8 @@ static int check_setting(const Config *config, const Variable *v, const char *pa
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, at,
                                      "is a secret, and what is set here stands in plans and logs: set it by "
                                      "a part of the user data that only root can read");
-        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") && config->instance.hugepages.mode != HUGEPAGES_KEEP)
+        if (startswith(path, SYSCTL_DIR "vm/nr_hugepages") &&
+            config->instance.hugepages.mode != HUGEPAGES_KEEP)
                 return diag_error_at(
                         diag, -EINVAL, CAUSE_INVALID, NULL, at,
                         "reserves huge pages, and so does spec.instance.hugePages: keep one of the two");
