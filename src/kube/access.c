@@ -179,8 +179,8 @@ static int take_node_name(const Root *root, KubeAccess *a, Diag *diag) {
                                   ") with characters that no name of a Node can have: correct it");
         if (!valid)
                 return diag_error(diag, -EINVAL, CAUSE_NO_KUBECONFIG,
-                                  "this machine's host name cannot be the name of a Node; " KUBELET_ENVIRONMENT
-                                  " should name it (" OVERRIDE "): run nodestrap init");
+                                  "this machine's host name cannot be the name of a Node; "
+                                  KUBELET_ENVIRONMENT " should name it (" OVERRIDE "): run nodestrap init");
         a->node = str_lower(name);
         return 0;
 }
