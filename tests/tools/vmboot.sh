@@ -166,7 +166,20 @@ qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $
                 -append "console=ttyS0 net.ifnames=0 no_timer_check mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
                 "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
 }
-hmp() { while [ ! -S "$W/mon" ]; do sleep 0.02; kill -0 "$P" 2>/dev/null || return; done; socat -t 5 - UNIX-CONNECT:"$W/mon" | grep -aiE '^(error|.*could not)' >&2; }
+# Commands for QEMU's monitor on stdin; ends when the last one is done. A connection that ends before QEMU had the time to take it is
+# lost with all that was written to it.
+hmp() {
+        while [ ! -S "$W/mon" ]; do sleep 0.02; kill -0 "$P" 2>/dev/null || return; done
+        rm -f "$W/said"
+        {
+                cat; echo info status
+                for ((i = 0; i < 2400; i++)); do        # 2 minutes at most
+                        if grep -qs 'VM status' "$W/said" || ! kill -0 "$P" 2>/dev/null; then break; fi
+                        sleep 0.05
+                done
+        } | socat -t 1 - UNIX-CONNECT:"$W/mon" >"$W/said"
+        grep -aiE '^(error|.*could not)' "$W/said" >&2
+}
 uptime_of() { tr -d '\r' <"$1" 2>/dev/null | sed -n "s/.*VMTEST $2 //p" | tail -1 | grep . || echo -; }
 
 SNAPFILE=$CACHE/snap-$VERSION-$MIB-$CPUS-$NODES-${NODESTRAP_TEST_ACCEL:-tcg}.qcow2 BOOT=1
@@ -174,7 +187,7 @@ if [ -n "$SNAP" ] && [ ! -f "$SNAPFILE" ]; then         # boot once without driv
         say "saving a booted snapshot"; t=$EPOCHREALTIME; qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/snap"
         IMDS= qemu "$W/console" "$W/snap" 1 & P=$!
         until grep -q 'VMTEST booted' "$W/console" 2>/dev/null; do sleep 0.2; kill -0 $P 2>/dev/null || { P=; tail "$W/console" >&2; exit 98; }; done
-        { sleep 0.5; echo 'savevm booted'; echo quit; sleep 1; } | hmp; wait $P; P=; rm -f "$W/mon"; mv "$W/snap" "$SNAPFILE"; say "saved in $(elapsed $t) s"
+        { sleep 0.5; echo 'savevm booted'; } | hmp; kill $P; wait $P; P=; rm -f "$W/mon"; mv "$W/snap" "$SNAPFILE"; say "saved in $(elapsed $t) s"
 fi
 flock -u 9
 
