@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "base/time.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>

@@ -62,8 +62,6 @@ struct Command {
         unsigned flags;                 /* bits of Flag */
         bool draws;                     /* --output svg is for it, too */
         const Command *dry_run;         /* what it becomes with --dry-run */
-        const char *step;               /* what a failure of run() is reported
-                                         * at; NULL: the road's last step */
         Stage last;
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */

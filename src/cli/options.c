@@ -189,6 +189,13 @@ static int refuse_flag(int value, const char *word, Diag *diag) {
                           word, near ? ": did you mean --" : "", near ?: "");
 }
 
+static bool has_commands(ProgramName name, const CommandTable *commands) {
+        for (size_t i = 0; i < commands->n; i++)
+                if (commands->items[i].names & BIT(name))
+                        return true;
+        return false;
+}
+
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
         _cleanup_(freep) const char **known = xcalloc(commands->n + 1, sizeof *known);
         size_t n = 0;
@@ -201,31 +208,24 @@ static int unknown_command(const char *words, ProgramName name, const CommandTab
                           near ? ": did you mean " : "", near ?: "", program_names[name]);
 }
 
-/* Of the commands that there are under this name, does one begin with the word? "config" does, of two
- * words. */
-static bool begins_command(const char *word, ProgramName name, const CommandTable *commands) {
-        size_t n = strlen(word);
-        for (size_t i = 0; i < commands->n; i++) {
-                const Command *c = &commands->items[i];
-                if (c->names & BIT(name) && startswith(c->words, word) &&
-                    (!c->words[n] || c->words[n] == ' '))
-                        return true;
-        }
-        return streq(word, commands->help->words);
-}
-
 /* "config", "check" → the row of that command; "config" alone is a question for help. */
 static int find_command(char *const *words, const CommandTable *commands, Options *o, Diag *diag) {
-        _cleanup_(freep) char *joined = strv_join(words, " ");
+        _cleanup_(freep) char *joined = strv_join(words, " "), *group = xasprintf("%s ", joined);
+        bool is_group = false;
 
         if (!words)
                 return 0;
-        for (size_t i = 0; i < commands->n; i++)
-                if (commands->items[i].names & BIT(o->name) && streq(commands->items[i].words, joined)) {
-                        o->command = &commands->items[i];
+        for (size_t i = 0; i < commands->n; i++) {
+                const Command *c = &commands->items[i];
+                if (!(c->names & BIT(o->name)))
+                        continue;
+                if (streq(c->words, joined)) {
+                        o->command = c;
                         return 0;
                 }
-        if (!words[1] && begins_command(joined, o->name, commands))
+                is_group = is_group || startswith(c->words, group);
+        }
+        if (is_group || (streq(joined, commands->help->words) && has_commands(o->name, commands)))
                 return 0;
         return unknown_command(joined, o->name, commands, diag);
 }
@@ -244,8 +244,7 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
 }
 
 static void make_getopt_tables(struct option *longs, char *shorts) {
-        *shorts++ =
-                '-'; /* hand out the command's words, too, in their place, whatever POSIXLY_CORRECT says */
+        *shorts++ = '-';        /* hand out the command's words, too, whatever POSIXLY_CORRECT says */
         *shorts++ = ':';        /* tell a missing value from an unknown option; we print, not getopt */
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 longs[i] = (struct option){ .name = flags[i].name,
@@ -372,8 +371,8 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                         .goal = "ready",
                         .timeout_usec = TIMEOUT_USEC };
         o->credential_plugin = o->name == PROGRAM_NODESTRAP ? "nodestrap" : "aws";
-        if (argc > 1 && argv[1][0] != '-' && !begins_command(argv[1], o->name, commands))
-                /* before its options are found strange */
+        /* before its options are found strange */
+        if (argc > 1 && argv[1][0] != '-' && !has_commands(o->name, commands))
                 return unknown_command(argv[1], o->name, commands, diag);
         if (o->name != PROGRAM_NODESTRAP) {
                 o->argv = respell_all(argc, argv);

@@ -22,8 +22,7 @@ static int lock_open(const Root *root, Diag *diag) {
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
                                   LOCK_FILE " cannot be made: %s. The lock and the status of this boot live "
-                                            "there; /run must be a "
-                                            "directory in which root can write",
+                                  "there; /run must be a directory in which root can write",
                                   strerror(-fd));
         return fd;
 }
@@ -43,10 +42,9 @@ int lock_take(const Root *root, uint64_t deadline_usec, Diag *diag) {
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                                          "another nodestrap holds " LOCK_FILE
-                                          " and does not end, so nothing was changed; systemctl "
-                                          "status nodestrap-config nodestrap-run shows what it waits for, "
-                                          "and its journal why");
+                                          "another nodestrap holds " LOCK_FILE " and does not end, so nothing "
+                                          "was changed; fuser -v " LOCK_FILE " names it, and the journal of "
+                                          "nodestrap-config and nodestrap-run says what it waits for");
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

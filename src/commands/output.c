@@ -27,42 +27,56 @@ int output_text(const char *text, Diag *diag) {
         return output_end(diag);
 }
 
-/* Pipes and devices: there is nothing to be replaced. */
-static int write_into(const char *path, const char *text) {
-        _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0 || dprintf(fd, "%s\n", text) < 0)
+/* A pipe or a device, by whatever link (/dev/fd/63 of a shell's >(…)): there is nothing to be replaced. */
+static int write_into(const char *path, const char *line) {
+        _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+        if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        return 0;
+        if (S_ISREG(st.st_mode))                /* the link leads somewhere else by now */
+                return -ELOOP;
+        return dprintf(fd, "%s", line) < 0 ? -errno : 0;
 }
 
-static int write_file(const char *path, const char *text) {
+/* In one step. Directories are not made: a mistyped one should be told. */
+static int replace_file(const char *path, const char *line) {
         _cleanup_(root_freep) Root *here = NULL;
-        _cleanup_(freep) char *line = xasprintf("%s\n", text), *absolute = NULL;
-        struct stat st;
-        bool exists = lstat(path, &st) == 0;
-        if (exists && S_ISLNK(st.st_mode))
-                return -ELOOP;
-        if (exists && !S_ISREG(st.st_mode))
-                return write_into(path, text);
+        _cleanup_(freep) char *directory = xstrndup(path, strlen(path) - strlen(basename(path)));
         int r = root_new("/", &here);
         if (r < 0)
                 return r;
-        absolute = root_absolute(here, path);
-        return absolute ? root_replace(here, absolute, line, strlen(line), 0600) : -ENOENT;
+        _cleanup_(freep) char *absolute = root_absolute(here, path);
+        if (!absolute || access(*directory ? directory : ".", F_OK) < 0)
+                return -ENOENT;
+        return root_replace(here, absolute, line, strlen(line), 0600);
+}
+
+static int write_file(const char *path, const char *line) {
+        struct stat itself, target;
+        bool exists = lstat(path, &itself) == 0, leads = stat(path, &target) == 0;
+        if (leads && !S_ISREG(target.st_mode))
+                return write_into(path, line);
+        if (exists && S_ISLNK(itself.st_mode))
+                return -ELOOP;
+        return replace_file(path, line);
+}
+
+static bool is_stdout(const char *path) {
+        struct stat file, standard;
+        return stat(path, &file) == 0 && fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
+               file.st_ino == standard.st_ino;
 }
 
 int output_json(const json_t *json, const char *file, Diag *diag) {
         _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
-        if (!file) {
-                output_begin();
-                puts(text);
-                return output_end(diag);
-        }
-        int r = write_file(file, text);
+        _cleanup_(freep) char *line = xasprintf("%s\n", text);
+        if (!file || is_stdout(file))
+                return output_text(line, diag);
+        int r = write_file(file, line);
         if (r == -ELOOP)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  "%s is a link, which is not followed, as what is written may hold secrets: "
-                                  "name the file itself",
+                                  "%s is a link, or behind one, which is not followed, as what is written may "
+                                  "hold secrets: name the file itself",
                                   file);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", file, strerror(-r)) : 0;
 }

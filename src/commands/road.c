@@ -9,12 +9,13 @@
 #include "base/str.h"
 #include "base/time.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
                                                  * a plan shows what is there */
-/* For another init to end. The deadlines of its longest chain come to most of this. */
-#define LOCK_USEC  (3600 * USEC_PER_SEC)
+/* For another init to end: longer than the longest, which may move files to the disks for four hours. */
+#define LOCK_USEC  (6 * 3600 * USEC_PER_SEC)
 
 void run_done(Run *run) {
         results_done(&run->results);
@@ -188,12 +189,14 @@ static int detect(Run *run) {
 
 int run_make_plan(Run *run) {
         const Options *o = &run->options;
-        PlanOptions options = { .plugin = (CredentialPlugin)credential_plugin_from_string(
-                                        o->credential_plugin) };
-        int r = run_enter(run, "detect");
+        int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
+        assert(plugin >= 0);            /* the command line takes no others */
+        PlanOptions options = { .plugin = (CredentialPlugin)plugin };
         /* before anything is looked at: another init may be changing just that */
-        if (r >= 0 && run_changes_machine(run))
-                r = run->lock_fd = lock_take(run->root, now_usec() + LOCK_USEC, &run->diag);
+        if (r >= 0 && run_changes_machine(run)) {
+                run->lock_fd = lock_take(run->root, now_usec() + LOCK_USEC, &run->diag);
+                r = run->lock_fd;
+        }
         if (r >= 0)
                 r = detect(run);
         if (r >= 0)

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "report/join.h"
 
+#include <assert.h>
 #include <jansson.h>
 
 #define TOKEN_USEC (10 * USEC_PER_SEC)
@@ -87,8 +88,9 @@ static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_
 
 int command_wait(Run *run) {
         const Options *o = &run->options;
-        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)join_goal_from_string(o->goal),
-                                                        .begin_usec = run->begin_usec };
+        int goal = join_goal_from_string(o->goal);
+        assert(goal >= 0);              /* the command line takes no others */
+        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal, .begin_usec = run->begin_usec };
         stop_catch();
         join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);
         join.end_usec = now_usec();

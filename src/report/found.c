@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the actions of a boot found out about GPUs and huge pages (Result.found), put together for
  * status.json: "accelerator", with all that is known of each GPU in one place, and "hugepages"; and from
- * there for the metrics and for people. */
+ * there for people. */
 #include "report/found.h"
 
 #include "apply/apply.h"
@@ -107,13 +107,12 @@ static char *size_word(const json_t *pages) {
         return bytes_text((uint64_t)json_integer_value(json_object_get(pages, "size")));
 }
 
-/* Of a NUMA node; "" where it is over all of them. */
-static char *node_word(const json_t *pages) {
+char *found_node(const json_t *pages) {
         const json_t *node = json_object_get(pages, "node");
         return json_is_integer(node) ? xasprintf("%lld", (long long)json_integer_value(node)) : xstrdup("");
 }
 
-static long long number(const json_t *object, const char *key) {
+long long found_number(const json_t *object, const char *key) {
         return (long long)json_integer_value(json_object_get(object, key));
 }
 
@@ -126,19 +125,19 @@ static void accelerator_text(Text *t, json_t *a) {
         size_t before = t->size;
         text_add(t, "GPUs: ");
         if (json_object_get(a, "listed"))
-                text_add(t, "%lld listed, ", number(a, "listed"));
+                text_add(t, "%lld listed, ", found_number(a, "listed"));
         /* none: NVIDIA's library answered nothing, which is no count */
         else if (json_array_size(json_object_get(a, "gpus")) > 0)
                 text_add(t, "%zu, ", json_array_size(json_object_get(a, "gpus")));
-        if (number(a, "migDevices") > 0)
-                text_add(t, "%lld MIG devices, ", number(a, "migDevices"));
+        if (found_number(a, "migDevices") > 0)
+                text_add(t, "%lld MIG devices, ", found_number(a, "migDevices"));
         if (driver)
                 text_add(t, "driver %s, ", driver);
         json_object_foreach(json_object_get(a, "states"), state, count) {
                 text_add(t, "%lld %s in the fabric, ", (long long)json_integer_value(count), state);
         }
         if (json_is_integer(json_object_get(a, "cliqueId")))
-                text_add(t, "clique %s%s%lld, ", uuid ?: "", uuid ? "." : "", number(a, "cliqueId"));
+                text_add(t, "clique %s%s%lld, ", uuid ?: "", uuid ? "." : "", found_number(a, "cliqueId"));
         bool known = t->data[t->size - 2] == ',';
         t->data[t->size - 2] = '\n';
         t->size = known ? t->size - 1 : before;
@@ -152,9 +151,9 @@ char *found_text(const json_t *status) {
         if (accelerator)
                 accelerator_text(&t, accelerator);
         json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
-                _cleanup_(freep) char *size = size_word(pages), *node = node_word(pages);
-                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", number(pages, "got"),
-                         number(pages, "requested"), size, *node ? " on node " : "", node);
+                _cleanup_(freep) char *size = size_word(pages), *node = found_node(pages);
+                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", found_number(pages, "got"),
+                         found_number(pages, "requested"), size, *node ? " on node " : "", node);
         }
         text_add(&t, "%s", i > 0 ? "\n" : "");
         return text_take(&t);

@@ -6,6 +6,7 @@
 #include "apply/apply.h"
 #include "base/json.h"
 #include "base/time.h"
+#include "report/found.h"
 
 static char *label_escape(const char *value) {
         Text t = {};
@@ -87,16 +88,6 @@ static void metrics_actions(Text *t, json_t *runs) {
 
 /* ---- what was found; GPU states, NVIDIA's words, need no escapes ---- */
 
-static long long number(const json_t *object, const char *key) {
-        return (long long)json_integer_value(json_object_get(object, key));
-}
-
-/* Of a NUMA node; "" where it is over all of them. */
-static char *node_label(const json_t *pages) {
-        return json_is_integer(json_object_get(pages, "node")) ? xasprintf("%lld", number(pages, "node"))
-                                                               : xstrdup("");
-}
-
 static void metrics_accelerator(Text *t, json_t *accelerator) {
         const char *uuid = json_string_value(json_object_get(accelerator, "clusterUuid")), *state;
         json_t *states = json_object_get(accelerator, "states"), *count;
@@ -105,7 +96,7 @@ static void metrics_accelerator(Text *t, json_t *accelerator) {
                         t, "fabric_info",
                         "the NVLink fabric that all GPUs have joined, no UUID where it ends with this node");
                 text_add(t, "nodestrap_fabric_info{cluster_uuid=\"%s\",clique_id=\"%lld\"} 1\n", uuid ?: "",
-                         number(accelerator, "cliqueId"));
+                         found_number(accelerator, "cliqueId"));
         }
         if (states)
                 metric_head(t, "gpus", "GPUs by their state in the NVLink fabric");
@@ -115,7 +106,7 @@ static void metrics_accelerator(Text *t, json_t *accelerator) {
         }
         if (json_object_get(accelerator, "listed")) {
                 metric_head(t, "gpus_listed", "GPUs that nvidia-smi lists");
-                text_add(t, "nodestrap_gpus_listed %lld\n", number(accelerator, "listed"));
+                text_add(t, "nodestrap_gpus_listed %lld\n", found_number(accelerator, "listed"));
         }
 }
 
@@ -126,11 +117,11 @@ static void metrics_pages(Text *t, const json_t *list) {
         if (list)
                 metric_head(t, "hugepages", "huge pages, of a NUMA node or over all of them");
         json_array_foreach(list, i, pages) {
-                _cleanup_(freep) char *size = bytes_text((uint64_t)number(pages, "size")),
-                                      *node = node_label(pages);
+                _cleanup_(freep) char *size = bytes_text((uint64_t)found_number(pages, "size")),
+                                      *node = found_node(pages);
                 for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
                         text_add(t, "nodestrap_hugepages{size=\"%s\",node=\"%s\",kind=\"%s\"} %lld\n", size,
-                                 node, kinds[k], number(pages, kinds[k]));
+                                 node, kinds[k], found_number(pages, kinds[k]));
         }
 }
 
@@ -144,4 +135,3 @@ char *metrics_make(const json_t *status) {
         metrics_pages(&t, json_object_get(status, "hugepages"));
         return text_take(&t);
 }
-

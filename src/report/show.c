@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one
- * line an action: start duration outcome | === | id */
+ * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line
+ * an action:
+ *     start  duration  outcome  |  ===      |  id */
 #include "report/show.h"
 
 #include "apply/apply.h"
@@ -116,4 +117,3 @@ void status_show(const json_t *status) {
                 if (json_object_get(runs, status_phases[i]))
                         run_show(status_phases[i], json_object_get(runs, status_phases[i]));
 }
-

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
- * directory whose *.yaml,
- * *.yml and *.json are taken in the order of their names, as drop-in directories go. */
+ * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are. */
 #include "source/source.h"
 
 #include "base/str.h"

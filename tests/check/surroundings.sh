@@ -50,6 +50,12 @@ mkdir "$tmp/link"; echo else >"$tmp/link/target"; ln -s target "$tmp/link/name"
 refused() { ! "$nodestrap" config dump -c "file://$tmp/userdata" -o "$tmp/link/name" 2>"$tmp/err" && grep -q 'is a link' "$tmp/err"; }
 ok 'a link is refused' refused
 ok 'and what it leads to is left alone' [ "$(cat "$tmp/link/target")" = else ]
+piped() { "$nodestrap" config dump -c "file://$tmp/userdata" -o /dev/stdout | grep -q '"kind": "NodeConfig"'; }
+ok 'a link to the standard output is not' piped
+substituted() { "$nodestrap" config dump -c "file://$tmp/userdata" -o >(cat >"$tmp/substituted"); wait $!; grep -q '"kind": "NodeConfig"' "$tmp/substituted"; }
+ok 'nor one to a pipe' substituted
+mistyped() { ! "$nodestrap" config dump -c "file://$tmp/userdata" -o "$tmp/no/such/file" 2>/dev/null && [ ! -e "$tmp/no" ]; }
+ok 'directories are not made' mistyped
 ok 'a device is written to' "$nodestrap" config dump -c "file://$tmp/userdata" -o /dev/null
 ok 'and stays one' [ -c /dev/null ]
 
