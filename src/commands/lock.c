@@ -42,9 +42,10 @@ int lock_take(const Root *root, uint64_t deadline_usec, Diag *diag) {
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                                          "another nodestrap holds " LOCK_FILE " and does not end, so nothing "
-                                          "was changed; fuser -v " LOCK_FILE " names it, and the journal of "
-                                          "nodestrap-config and nodestrap-run says what it waits for");
+                                          "another nodestrap holds " LOCK_FILE " and does not end, so "
+                                          "nothing was changed; fuser -v " LOCK_FILE " names it, and "
+                                          "journalctl -u nodestrap-config -u nodestrap-run says what it "
+                                          "waits for");
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

@@ -63,8 +63,8 @@ static int write_file(const char *path, const char *line) {
 
 static bool is_stdout(const char *path) {
         struct stat file, standard;
-        return stat(path, &file) == 0 && fstat(STDOUT_FILENO, &standard) == 0 && file.st_dev == standard.st_dev &&
-               file.st_ino == standard.st_ino;
+        return stat(path, &file) == 0 && fstat(STDOUT_FILENO, &standard) == 0 &&
+               file.st_dev == standard.st_dev && file.st_ino == standard.st_ino;
 }
 
 int output_json(const json_t *json, const char *file, Diag *diag) {
@@ -75,8 +75,8 @@ int output_json(const json_t *json, const char *file, Diag *diag) {
         int r = write_file(file, line);
         if (r == -ELOOP)
                 return diag_error(diag, r, CAUSE_FILE,
-                                  "%s is a link, or behind one, which is not followed, as what is written may "
-                                  "hold secrets: name the file itself",
+                                  "%s is a link, or behind one, which is not followed, as what is written "
+                                  "may hold secrets: name the file itself",
                                   file);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", file, strerror(-r)) : 0;
 }

@@ -90,7 +90,8 @@ int command_wait(Run *run) {
         const Options *o = &run->options;
         int goal = join_goal_from_string(o->goal);
         assert(goal >= 0);              /* the command line takes no others */
-        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal, .begin_usec = run->begin_usec };
+        _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal,
+                                                        .begin_usec = run->begin_usec };
         stop_catch();
         join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);
         join.end_usec = now_usec();

@@ -152,8 +152,9 @@ char *found_text(const json_t *status) {
                 accelerator_text(&t, accelerator);
         json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
                 _cleanup_(freep) char *size = size_word(pages), *node = found_node(pages);
-                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ", found_number(pages, "got"),
-                         found_number(pages, "requested"), size, *node ? " on node " : "", node);
+                text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ",
+                         found_number(pages, "got"), found_number(pages, "requested"), size,
+                         *node ? " on node " : "", node);
         }
         text_add(&t, "%s", i > 0 ? "\n" : "");
         return text_take(&t);
