@@ -20,6 +20,7 @@ static const QueryService ec2_api = {
         .id = "ec2",
         .version = "2016-11-15",
         .url_variable = "AWS_ENDPOINT_URL_EC2",
+        .variable_place = "",
         .region_setting = "AWS_REGION",
         .code_path = "Response/Errors/Error/Code",
         .request_id_path = "Response/RequestID",

@@ -73,6 +73,7 @@ typedef struct QueryService {
         const char *id;                 /* "ec2", in host names and signatures */
         const char *version;            /* of the API */
         const char *url_variable;       /* "AWS_ENDPOINT_URL_EC2" */
+        const char *variable_place;     /* what follows its name in a message, or "" */
         const char *region_setting;     /* what gives it the region: "AWS_REGION" */
         const char *code_path, *request_id_path;        /* in the XML of an error */
         const char *if_stopped;         /* what follows "stopped by SIGTERM while asking …" */

@@ -72,11 +72,13 @@ int query_endpoint(const QueryService *service, const char *region, const char *
                                   service->region_setting);
         _cleanup_(freep) char *text =
                 variable ? xstrdup(getenv(variable)) : regional_endpoint(service, region, domain);
-        if (url_parse(text, &e.url) < 0)
+        if (url_parse(text, &e.url) < 0) {
+                _cleanup_(freep) char *what =
+                        variable ? xasprintf("%s%s", variable, service->variable_place)
+                                 : xasprintf("the endpoint of %s, made of region and domain,", service->name);
                 return diag_error(diag, -EINVAL, service->endpoint_cause,
-                                  "%s%s is not of the form http[s]://HOST[:PORT][/PATH]",
-                                  variable ?: "the endpoint, made of region and domain,",
-                                  variable ? " in the environment" : "");
+                                  "%s is not of the form http[s]://HOST[:PORT][/PATH]", what);
+        }
         _cleanup_(freep) char *host = str_lower(e.url.host);
         bool literal = strchr(host, ':'), usual = streq(e.url.port, e.url.https ? "443" : "80");
         e.host = xasprintf("%s%s%s%s%s", literal ? "[" : "", host, literal ? "]" : "", usual ? "" : ":",

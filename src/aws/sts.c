@@ -22,6 +22,7 @@ static const QueryService sts = {
         .id = "sts",
         .version = API_VERSION,
         .url_variable = "AWS_ENDPOINT_URL_STS",
+        .variable_place = " in the environment",
         .region_setting = "--region or AWS_REGION",
         .code_path = "ErrorResponse/Error/Code",
         .request_id_path = "ErrorResponse/RequestId",

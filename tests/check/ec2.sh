@@ -106,7 +106,7 @@ ok 'with the region of the environment' says ec2.eu-nowhere-9.amazonaws.com
 AWS_REGION='us west' ok 'a region that is none' fails name i-1
 ok 'is told' says 'EEC2: "us west" is not the name of a region; AWS_REGION takes one like us-west-2'
 AWS_ENDPOINT_URL_EC2=ftp://x ok 'so is an endpoint that is none' fails name i-1
-ok 'by its variable' says 'AWS_ENDPOINT_URL_EC2 in the environment is not of the form http[s]://HOST[:PORT][/PATH]'
+ok 'by its variable' says 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST[:PORT][/PATH]'
 # The tool gives the domain that the instance knows: amazonaws.com.
 while read -r words want; do
         IFS=, read -ra more <<<"$words"
