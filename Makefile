@@ -94,6 +94,7 @@ check: test-programs pure                # what is not made yet for guests is no
 check-unit: test-programs pure
 	$(Q)$(TAP) -j 2 $(TESTS) $(FUZZ)
 test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
+	$(if $(T),,$(error make test T="tests/unit/test-toml.c tests/check/token.sh"))
 	$(Q)$(TAP) -v $(patsubst %.c,$(O)/%,$(T))
 valgrind: test-programs
 	$(Q)$(TEST_ENV) TESTS="$(TESTS) $(FUZZ)" tests/run/tap.sh tests/run/valgrind.sh
