@@ -45,7 +45,7 @@ run_suite() {   # NAME
 }
 for suite in $suites; do
         case $suite in package|boot|vm|exhaustive-vm)
-                wait "$images"
+                [ -z "$images" ] || { wait "$images"; images=; }        # by the end its number may be somebody else's
                 [ ! -s "$W/images" ] || { echo "== images"; cat "$W/images"; : >"$W/images"; };;
         esac
         run_suite "$suite"
