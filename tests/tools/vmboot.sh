@@ -18,7 +18,7 @@
 #   -t SECONDS  time limit of each boot (default 300)
 #   -q          QEMU as it is: its own model string, EC2's by-id names made by a udev rule in the guest
 #   --deps      install what is needed on this machine      --build  only make the image, print the path of its root directory
-#   --clean     remove images, snapshots, kept failures                --help
+#   --clean     remove what tests keep in the cache: images, snapshots, packages of other suites, kept failures        --help
 # SCRIPT finds its boot number in $VMTEST_BOOT and may say "systemctl reboot": it then runs again with the next number. After
 # "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does).
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
@@ -31,7 +31,9 @@ set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
 TREE= ND=2 EBS= IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P=
 case ${1-} in
 --deps) deps; exit;;
---clean) root; rm -rf "$BASE"/image-* "$BASE"/failed.*; exit;;
+--clean)                # images and peers.sh's packages have a lock beside them
+        root; for f in "$BASE"/*.lock; do rm -rf "${f%.lock}"; done
+        rm -rf "$BASE"/{*.lock,image-*,failed.*,tmp.*,qemu-*,apt}; exit;;
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
