@@ -6,8 +6,9 @@
 # -j runs N at a time and tells of each as it ends.
 verbose='' jobs=1
 while :; do case ${1-} in -v) verbose=1;; -j) jobs=$2; shift;; *) break;; esac; shift; done
-passed=0 failed=0 skipped=0 running=0; declare -A names
+passed=0 failed=0 skipped=0; declare -A names
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
+trap 'for pid in "${!names[@]}"; do kill -- "-$pid"; done 2>/dev/null; exit 130' HUP INT TERM
 
 judge() {       # TEST EXIT SECONDS, its output on stdin
         local t=${1#"$PWD"/} rc=$2 took=$3 out p f s n; out=$(cat)
@@ -29,24 +30,23 @@ judge() {       # TEST EXIT SECONDS, its output on stdin
 one_ends() {
         local pid='' rc took
         wait -n -p pid
-        running=$((running - 1))
         read -r rc took <"$W/$pid.end"
         judge "${names[$pid]}" "$rc" "$took" <"$W/$pid"
-        rm "$W/$pid" "$W/$pid.end"
+        rm "$W/$pid" "$W/$pid.end"; unset "names[$pid]"
 }
-# A test never dies of a signal itself, so that wait knows it.
-one_begins() {
-        local me=$BASHPID begin=$EPOCHREALTIME rc
-        exec >"$W/$me" 2>&1
-        "$1"
-        rc=$?
-        awk -v rc=$rc -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d %.1f\n", rc, b - a }' >"$W/$me.end"
-}
+# A shell around each test outlives it, whatever signal that dies of. It leads a session: what runs in the background ignores ^C, and
+# with the session a test ends with all that it has started.
+# shellcheck disable=SC2016 # for that shell
+one='begin=$EPOCHREALTIME
+exec >"$1/$$" 2>&1
+"$2"
+rc=$?
+awk -v rc=$rc -v a="$begin" -v b="$EPOCHREALTIME" "BEGIN { printf \"%d %.1f\\n\", rc, b - a }" >"$1/$$.end"'
 for t; do
-        [ "$running" -lt "$jobs" ] || one_ends
-        one_begins "$t" &
-        names[$!]=$t running=$((running + 1))
+        [ "${#names[@]}" -lt "$jobs" ] || one_ends
+        setsid bash -c "$one" "$0" "$W" "$t" &
+        names[$!]=$t
 done
-while [ "$running" -gt 0 ]; do one_ends; done
+while [ "${#names[@]}" -gt 0 ]; do one_ends; done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
