@@ -33,8 +33,8 @@ static int work_begin(Task *t);
         .host_only = true, .check = c, .start = s, .waiting = w, .cancel = work_cancel,                    \
         .release = work_release, ##__VA_ARGS__ }
 /* One that looks for itself whether anything is to be done. */
-#define WORK(f, c, m) \
-        THREAD(work_check, work_begin, work_waiting, .work = f, .overdue = c, .missed = m)
+#define WORK(f, c, m, ...) \
+        THREAD(work_check, work_begin, work_waiting, .work = f, .overdue = c, .missed = m, ##__VA_ARGS__)
 
 static const Executor executors[_ACTION_MAX] = {
         [ACTION_WRITE_FILE]      = { .stage = file_stage, .publish = file_publish },
@@ -54,7 +54,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_MOVE_FILES]      = THREAD(storage_check, move_start, storage_waiting),
         [ACTION_BIND]            = THREAD(storage_check, bind_start, storage_waiting),
         [ACTION_IMPORT_IMAGE]    = THREAD(image_check, image_start, work_waiting),
-        [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL),
+        [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
         [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short"),
         [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
         [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),
@@ -283,6 +283,15 @@ static void task_begin(Task *t) {
                 task_checked(t, true);
 }
 
+/* Those before it in the plan that are ready have begun. */
+static bool task_has_turn(const Task *t) {
+        const Apply *a = t->apply;
+        for (size_t i = 0; i < a->n && task_executor(t)->in_turn; i++)
+                if (a->tasks[i].state == TASK_RUNNING && a->tasks[i].action->type == t->action->type)
+                        return false;
+        return true;
+}
+
 static bool tasks_begin_ready(Apply *a) {
         bool progress = false;
         for (size_t i = 0; i < a->n; i++) {
@@ -291,7 +300,7 @@ static bool tasks_begin_ready(Apply *a) {
                         continue;
                 if (task_skip_if_broken(t))
                         progress = true;
-                else if (!task_executor(t)->stage && task_ready(t, false)) {
+                else if (!task_executor(t)->stage && task_ready(t, false) && task_has_turn(t)) {
                         task_begin(t);
                         progress = true;
                 }

@@ -62,6 +62,8 @@ enum { CHECK_DONE_ALREADY = 0, CHECK_NEEDED = 1, CHECK_LATER = 2 };
 typedef struct Executor {
         bool host_only;                                 /* skipped where the root is
                                                          * not the running system's */
+        bool in_turn;                                   /* one at a time, in the plan's order: one
+                                                         * setting changes what another shows */
         Cause overdue;                                  /* of a deadline that has passed;
                                                          * none: CAUSE_DEADLINE */
         const char *missed;                             /* the code of a warning in place of a

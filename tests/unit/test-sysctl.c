@@ -128,4 +128,41 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         close(fd);
 }
 
+/* One setting changes what another shows: net.ipv6.conf.all.* those of each interface. */
+TEST(settings_are_made_one_after_the_other) {
+        static const char first[] = "/proc/sys/vm/max_map_count", second[] = "/proc/sys/vm/swappiness";
+        BOX(b);
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(freep) char *fifo = box_path(&b, "/fifo"), *file = box_path(&b, "/file");
+        /* The thread may look at both after this function. */
+        static Action actions[] = {
+                { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
+                  .target = (char *)"vm.max_map_count", .with = (char *)"65531",
+                  .deadline_usec = 300 * USEC_PER_MSEC },
+                { .id = (char *)"set-sysctl:vm.swappiness", .type = ACTION_SET_SYSCTL,
+                  .target = (char *)"vm.swappiness", .with = (char *)"17" },
+        };
+        static Plan plan = { .actions = actions, .n = ARRAY_SIZE(actions) };
+        signal(SIGPIPE, SIG_IGN);
+        ASSERT_OK(root_new("/", &host));
+        ASSERT_EQ(mkfifo(fifo, 0600), 0);
+        put(&b, "/file", "60\n");
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount(fifo, first, NULL, MS_BIND, NULL) < 0 || mount(file, second, NULL, MS_BIND, NULL) < 0) {
+                printf("# not tried: %s is not to be mounted over\n", first);
+                return;
+        }
+        ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
+        int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
+        ASSERT_EQ(umount2(first, MNT_DETACH), 0);
+        ASSERT_EQ(umount2(second, MNT_DETACH), 0);
+        close(fd);
+        ASSERT_EQ(results.items[0].outcome, OUTCOME_FAILED);
+        ASSERT_EQ(results.items[1].outcome, OUTCOME_DONE);
+        ASSERT_TRUE(results.items[1].begin_usec >= results.items[0].end_usec);
+        assert_file(&b, "/file", "17\n");
+}
+
 TEST_MAIN
