@@ -243,12 +243,16 @@ static uint64_t files_take(Apply *a) {
 }
 
 static void files_hand_over(Files *f, const Apply *a) {
+        const Action *first = NULL;
         assert(f->apply.n == a->n);
         for (size_t i = 0; i < a->n; i++) {
+                if (!first && a->tasks[i].state == TASK_TAKEN)
+                        first = a->tasks[i].action;
                 f->apply.tasks[i].state = a->tasks[i].state;
                 f->apply.tasks[i].satisfied = a->tasks[i].satisfied;
                 f->results.items[i].outcome = a->tasks[i].result->outcome;
         }
+        (void)files_at(f, first, "starting to write it");
         atomic_store(&f->state, FILES_IN_TIME);
 }
 
@@ -278,7 +282,9 @@ static void files_fail(Apply *a, const Action *at, const char *doing, uint64_t l
                 if (!failed && t->state == TASK_TAKEN)
                         failed = t;
                 else if (t != failed && t->state == TASK_TAKEN)
-                        task_skip(t, xasprintf("given up with %s; it may be written or not", at->id), false);
+                        task_skip(t,
+                                  xasprintf("given up with %s; it may be written or not", failed->action->id),
+                                  false);
         }
         if (!failed)
                 return;
