@@ -104,7 +104,7 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         /* The thread may look at both after this function. */
         static Action action = { .id = (char *)"set-sysctl:vm.max_map_count", .type = ACTION_SET_SYSCTL,
                                  .target = (char *)"vm.max_map_count", .with = (char *)"65531",
-                                 .deadline_usec = 300 * USEC_PER_MSEC };
+                                 .deadline_usec = 2 * USEC_PER_SEC };
         static Plan plan = { .actions = &action, .n = 1 };
         signal(SIGPIPE, SIG_IGN);                               /* as main() does */
         ASSERT_OK(root_new("/", &host));
@@ -116,10 +116,10 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         }
         uint64_t begin = now_usec();
         ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
-        ASSERT_TRUE(now_usec() - begin < 10 * USEC_PER_SEC);
+        ASSERT_TRUE(now_usec() - begin < 60 * USEC_PER_SEC);
         ASSERT_EQ(results.threads_left, 1);
         ASSERT_EQ(results.items[0].cause, CAUSE_SYSCTL);
-        ASSERT_CONTAINS(results.items[0].text, "not done after 0.3 s; /proc/sys/vm/max_map_count was being written");
+        ASSERT_CONTAINS(results.items[0].text, "not done after 2 s; /proc/sys/vm/max_map_count was being written");
         int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
         ASSERT_EQ(umount2(path, MNT_DETACH), 0);
         char written[8] = "";

@@ -17,10 +17,14 @@ said() { grep -qE -- "$1" said || { echo "no line with $1 in:"; cat said; return
 truncate -s 64M disk
 try "a file system for /etc/kubernetes" sh -c 'modprobe loop; mkfs.ext4 -q disk && mkdir -p /etc/kubernetes && mount -o loop disk /etc/kubernetes'
 try "it is frozen" fsfreeze -f /etc/kubernetes
+# What looking at this machine takes, which may be a busy one.
 begin=$(uptime_usec /proc/uptime)
+# shellcheck disable=SC2046 # sources are words
+try "a plan is made" nodestrap plan $(sources)
+look=$(($(uptime_usec /proc/uptime) - begin)) begin=$(uptime_usec /proc/uptime)
 init >said 2>&1 & pid=$!
 try "a report is written" reported
-try "at the deadline, and not much later" test $(($(uptime_usec /proc/uptime) - begin)) -lt 25000000
+try "at the deadline, and not much later" test $(($(uptime_usec /proc/uptime) - begin)) -lt $((25000000 + 3 * look))
 try "the process is there as long as the disk keeps its thread" kill -0 $pid
 try "the report says which file, and what was done with it" grep -q 'not done after 10 s; writing its new content beside it' $status
 try "one line says so" is "$(grep -c '/etc/kubernetes/.*not done after 10 s' said)" 1
