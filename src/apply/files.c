@@ -88,7 +88,8 @@ static void sweep(Files *f) {
 static void announcement_stage(Files *f) {
         for (size_t i = 0; i < f->apply.n; i++) {
                 Task *t = &f->apply.tasks[i];
-                if (t->action->type != ACTION_PRUNE_FILES ||
+                /* ended: with another thread, which its disk has kept */
+                if (t->action->type != ACTION_PRUNE_FILES || t->state == TASK_ENDED ||
                     !files_at(f, t->action, "adding to it the files that are about to be written"))
                         continue;
                 f->announcement.action = t->action;

@@ -527,12 +527,12 @@ static size_t count_threads(void) {
 static void is_given_up(Box *b, const char *path) {
         uint64_t begin = now_usec();
         ASSERT_TRUE(apply(b) < 0);
-        ASSERT_TRUE(now_usec() - begin < 5 * USEC_PER_SEC);
+        ASSERT_TRUE(now_usec() - begin < 60 * USEC_PER_SEC);
         ASSERT_EQ(b->results.threads_left, 1);
         ASSERT_STREQ(outcome(b, 0), "failed");
-        ASSERT_CONTAINS(b->results.items[0].text, "not done after 0.3 s; looking for what an earlier run has left beside it; dmesg");
+        ASSERT_CONTAINS(b->results.items[0].text, "not done after 2 s; looking for what an earlier run has left beside it; dmesg");
         ASSERT_EQ(b->results.items[0].cause, CAUSE_FILE);
-        ASSERT_TRUE(b->results.items[0].end_usec - b->results.items[0].begin_usec >= 300 * USEC_PER_MSEC);
+        ASSERT_TRUE(b->results.items[0].end_usec - b->results.items[0].begin_usec >= 2 * USEC_PER_SEC);
         ASSERT_STREQ(diag_first_error(&b->diag)->path, b->plan.actions[0].id);
         ASSERT_EQ(diag_count(&b->diag, false), 1);
         ASSERT_STREQ(outcome(b, 1), "skipped");         /* of the same batch */
@@ -584,7 +584,8 @@ TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
                 printf("# not tried: a FUSE of one's own needs root\n");
                 return;
         }
-        add(&b, ACTION_WRITE_FILE, "/hung/a", "a")->deadline_usec = 300 * USEC_PER_MSEC;
+        /* long enough for the thread to get there also on a busy machine */
+        add(&b, ACTION_WRITE_FILE, "/hung/a", "a")->deadline_usec = 2 * USEC_PER_SEC;
         add(&b, ACTION_WRITE_FILE, "/etc/same-batch", "s");
         strv_add(&add(&b, ACTION_WRITE_FILE, "/etc/after", "y")->after, "write-file:/hung/a");
         add(&b, ACTION_WRITE_FILE, "/etc/later", "l");
@@ -599,6 +600,46 @@ TEST(a_disk_that_hangs_does_not_hold_up_the_run) {
         strv_free(b.plan.actions[3].after_any);
         assert_absent(&b, "/etc/same-batch");
         assert_no_leftovers(&b);
+}
+
+/* Mounts it at path; < 0: not as this user. It is there until the descriptor is closed. */
+static int mount_hung(const Box *b, const char *path) {
+        _cleanup_(freep) char *mount_point = xasprintf("%s%s", b->path, path);
+        int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+        _cleanup_(freep) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+        ASSERT_OK(root_make_dirs(b->root, path, 0755));
+        if (fd >= 0 && mount("test", mount_point, "fuse", 0, options) == 0)
+                return fd;
+        printf("# not tried: a FUSE of one's own needs root\n");
+        return -1;
+}
+
+static void umount_hung(const Box *b, const char *path, int fd) {
+        _cleanup_(freep) char *mount_point = xasprintf("%s%s", b->path, path);
+        close(fd);
+        await_threads(1);
+        ASSERT_EQ(umount2(mount_point, MNT_DETACH), 0);
+}
+
+TEST(the_manifest_on_a_disk_that_hangs_is_left_alone_from_then_on) {
+        BOX(b);
+        char manifest[] = "prune-files:" MANIFEST_FILE;
+        char *after_any[] = { manifest, NULL };
+        int fd = mount_hung(&b, "/var/lib/nodestrap");
+        if (fd < 0)
+                return;
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
+        b.plan.actions[0].deadline_usec = 2 * USEC_PER_SEC;
+        Action *later = add(&b, ACTION_WRITE_FILE, "/etc/later", "l");
+        later->after_any = after_any;
+        later->phase = PHASE_RUN;       /* those of the configuration are written together or not at all */
+        later->deadline_usec = 2 * USEC_PER_SEC;
+        ASSERT_TRUE(apply(&b) < 0);
+        umount_hung(&b, "/var/lib/nodestrap", fd);
+        ASSERT_EQ(b.results.threads_left, 1);
+        ASSERT_STREQ(outcome(&b, 0), "skipped");
+        ASSERT_STREQ(outcome(&b, 1), "failed");
+        ASSERT_STREQ(outcome(&b, 2), "done");
 }
 
 TEST(a_signal_before_the_first_action_stops_the_run) {
