@@ -108,7 +108,11 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 
 /* files.c */
 /* Writes the files that are ready, if there are any: true. It comes back at their deadline at the latest. */
 _must_check_ _nonnull_ bool files_apply(Apply *a);
+/* Frees what a thread that has ended has left; NULL is nothing. */
 Files *files_free(Files *f);
+/* In a publish() of more than one step, before each: doing (a literal) is for the deadline's message. false:
+ * the thread was given up, do nothing more. */
+_must_check_ _nonnull_ bool file_at(const Task *t, const char *doing);
 
 /* file.c */
 _must_check_ _nonnull_ int file_stage(Task *t, RootTmp *ret);

@@ -2,8 +2,9 @@
  * Files that are ready together → staged, synced and published together, on a thread that the loop waits for
  * until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it. The
  * thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
- * takes over what has become of them. A thread that was given up publishes nothing any more; it touches only
- * what is its own and the plan, which it holds, and frees what is its own should it come back after all. */
+ * takes over what has become of them. A thread that was given up ends what it has in hand, should it come back
+ * after all, which may be one more rename or removal, and begins no other. It touches only what is its own and
+ * the plan, which it holds, and frees what is its own. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -53,7 +54,7 @@ static int files_new(const Apply *a, Files **ret) {
                       .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         int r = root_new(root_path(a->root), &f->root);
         if (r >= 0) {
-                f->apply = (Apply){ .root = f->root, .plan = f->plan, .diag = &f->diag };
+                f->apply = (Apply){ .root = f->root, .plan = f->plan, .diag = &f->diag, .files = f };
                 r = tasks_make(&f->apply, &f->results);
         }
         if (r < 0)
@@ -65,11 +66,15 @@ static int files_new(const Apply *a, Files **ret) {
 
 /* ---- in the thread ---- */
 
-/* false: it was given up. */
+/* Notes what comes next, for the deadline's message. false: the thread was given up, do nothing more. */
 static bool files_at(Files *f, const Action *at, const char *doing) {
         atomic_store(&f->doing, doing);
         atomic_store(&f->at, at);
         return atomic_load(&f->state) != FILES_GIVEN_UP;
+}
+
+bool file_at(const Task *t, const char *doing) {
+        return files_at(t->apply->files, t->action, doing);
 }
 
 /* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging

@@ -248,11 +248,13 @@ int manifest_publish(Task *t) {
         json_t *entry;
         size_t i;
         json_array_foreach(pruning_get(t)->stale, i, entry) {
+                if (!file_at(t, "removing what is no longer asked for"))
+                        return -ECANCELED;
                 int r = remove_entry(t, entry);
                 if (r < 0)
                         return file_fail(t, r, "removed", json_get_text(entry, "path"));
         }
-        return root_tmp_publish(&t->tmp);
+        return file_at(t, "putting it in its place") ? root_tmp_publish(&t->tmp) : -ECANCELED;
 }
 
 void manifest_release(Task *t) {
