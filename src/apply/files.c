@@ -130,9 +130,10 @@ static void *task_sync(void *userdata) {
         return NULL;
 }
 
+/* What is so already takes no place. */
 static size_t batch_stage(Files *f) {
         size_t staged = 0;
-        for (size_t i = 0; i < f->apply.n; i++) {
+        for (size_t i = 0; i < f->apply.n && staged < BATCH_MAX; i++) {
                 Task *t = &f->apply.tasks[i];
                 if (t->state != TASK_TAKEN || task_skip_if_broken(t) ||
                     !files_at(f, t->action, "writing its new content beside it"))
@@ -237,13 +238,12 @@ static void *files_run(void *userdata) {
  * nothing is ready. */
 static uint64_t files_take(Apply *a) {
         uint64_t limit = 0;
-        size_t n = 0;
-        for (size_t i = 0; i < a->n && n < BATCH_MAX; i++) {
+        for (size_t i = 0; i < a->n; i++) {
                 Task *t = &a->tasks[i];
                 if (t->state != TASK_PENDING || !task_executor(t)->stage || !task_ready(t, true))
                         continue;
                 t->state = TASK_TAKEN;
-                limit = n++ == 0 ? task_limit(t) : MIN(limit, task_limit(t));
+                limit = limit == 0 ? task_limit(t) : MIN(limit, task_limit(t));
         }
         return limit;
 }
@@ -252,10 +252,15 @@ static void files_hand_over(Files *f, const Apply *a) {
         const Action *first = NULL;
         assert(f->apply.n == a->n);
         for (size_t i = 0; i < a->n; i++) {
+                Task *t = &f->apply.tasks[i];
                 if (!first && a->tasks[i].state == TASK_TAKEN)
-                        first = a->tasks[i].action;
-                f->apply.tasks[i].state = a->tasks[i].state;
-                f->apply.tasks[i].satisfied = a->tasks[i].satisfied;
+                        first = t->action;
+                t->state = a->tasks[i].state;
+                t->satisfied = a->tasks[i].satisfied;
+                if (t->state == TASK_ENDED && t->data) {        /* skipped by the loop after it was announced */
+                        task_executor(t)->release(t);
+                        t->data = NULL;
+                }
                 f->results.items[i].outcome = a->tasks[i].result->outcome;
         }
         (void)files_at(f, first, "starting to write it");
@@ -268,6 +273,10 @@ static void files_take_over(Apply *a, Files *f) {
                 Task *t = &a->tasks[i], *theirs = &f->apply.tasks[i];
                 if (t->state != TASK_TAKEN)
                         continue;
+                if (theirs->state == TASK_TAKEN) {
+                        t->state = TASK_PENDING;        /* no place was left */
+                        continue;
+                }
                 assert(theirs->state == TASK_ENDED);
                 *t->result = *theirs->result;
                 theirs->result->text = NULL;

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/fuse.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
@@ -130,6 +131,40 @@ TEST(more_files_than_one_batch) {
         ASSERT_OK(apply(&b));
         ASSERT_EQ(results_count(&b.results, OUTCOME_DONE), 500);
         assert_file(&b, "/etc/many/499", "/etc/many/499");
+}
+
+TEST(what_is_so_already_takes_no_place_in_a_batch) {
+        BOX(b);
+        put(&b, "/etc/old", "old", 0644);
+        add(&b, ACTION_WRITE_FILE, "/etc/old", "new");
+        for (int i = 0; i < 100; i++) {
+                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                put(&b, path, path, 0644);
+                add(&b, ACTION_WRITE_FILE, path, path);
+        }
+        ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
+        add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 0), "skipped");
+        ASSERT_STREQ(outcome(&b, 100), "unchanged");
+        ASSERT_STREQ(outcome(&b, 101), "failed");
+        assert_file(&b, "/etc/old", "old");
+}
+
+/* The manifest was read for the first batch, and is not written after a failure. */
+TEST(a_failure_before_the_last_batch_leaves_the_manifest) {
+        BOX(b);
+        ASSERT_OK(root_make_dirs(b.root, "/etc/dir", 0755));
+        add(&b, ACTION_WRITE_FILE, "/etc/dir", "a directory stands here");
+        for (int i = 0; i < 100; i++) {
+                _cleanup_(freep) char *path = xasprintf("/etc/many/%d", i);
+                add(&b, ACTION_WRITE_FILE, path, path)->phase = PHASE_RUN;
+        }
+        add(&b, ACTION_PRUNE_FILES, MANIFEST_FILE, NULL)->phase = PHASE_RUN;
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_EQ(results_count(&b.results, OUTCOME_DONE), 100);
+        ASSERT_STREQ(outcome(&b, 101), "skipped");
+        assert_no_leftovers(&b);
 }
 
 TEST(what_depends_on_a_failure_is_skipped_and_the_rest_goes_on) {
@@ -640,6 +675,48 @@ TEST(the_manifest_on_a_disk_that_hangs_is_left_alone_from_then_on) {
         ASSERT_STREQ(outcome(&b, 0), "skipped");
         ASSERT_STREQ(outcome(&b, 1), "failed");
         ASSERT_STREQ(outcome(&b, 2), "done");
+}
+
+/* Takes the next question and answers it: it has been mounted, or nothing is there. */
+static void answer_hung(int fd) {
+        static char question[FUSE_MIN_READ_BUFFER];
+        const struct fuse_in_header *in = (const void *)question;
+        struct { struct fuse_out_header header; struct fuse_init_out init; } out = {};
+        ASSERT_TRUE(read(fd, question, sizeof question) >= (ssize_t)sizeof *in);
+        bool init = in->opcode == FUSE_INIT;
+        out.init = (struct fuse_init_out){ .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+                                           .max_write = 4096 };
+        out.header.unique = in->unique;
+        out.header.error = init ? 0 : -ENOENT;
+        out.header.len = init ? sizeof out : sizeof out.header;
+        ASSERT_EQ(write(fd, &out, out.header.len), out.header.len);
+}
+
+TEST(what_comes_back_from_a_disk_removes_nothing_more) {
+        BOX(b);
+        int fd = mount_hung(&b, "/hung");
+        if (fd < 0)
+                return;
+        answer_hung(fd);
+        char digest[65];
+        sha256_hex("v", 1, digest);
+        _cleanup_(freep) char *manifest =
+                xasprintf("{\"version\": 1, \"files\": [{\"path\": \"/hung/x\", \"sha256\": \"%s\", "
+                          "\"phase\": \"config\"}, {\"path\": \"/etc/victim\", \"sha256\": \"%s\", "
+                          "\"phase\": \"config\"}]}", digest, digest);
+        put(&b, "/etc/victim", "v", 0644);
+        put(&b, MANIFEST_FILE, manifest, 0600);
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/a", NULL);
+        b.plan.actions[0].deadline_usec = 2 * USEC_PER_SEC;
+        ASSERT_TRUE(apply(&b) < 0);
+        ASSERT_STREQ(outcome(&b, 1), "failed");
+        ASSERT_CONTAINS(b.results.items[1].text, "not done after 2 s; removing what is no longer asked for; dmesg");
+        answer_hung(fd);                /* nothing is there: it goes on */
+        umount_hung(&b, "/hung", fd);
+        assert_file(&b, "/etc/victim", "v");
+        _cleanup_(freep) char *now = NULL;
+        ASSERT_OK(root_read(b.root, MANIFEST_FILE, 1 << 20, &now, NULL));
+        ASSERT_CONTAINS(now, "/etc/victim");
 }
 
 TEST(a_signal_before_the_first_action_stops_the_run) {
