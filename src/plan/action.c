@@ -331,17 +331,17 @@ static const Row rows[_ACTION_MAX] = {
 };
 
 static const Row *row_of(ActionType type) {
-        assert(type < _ACTION_MAX && rows[type].family);
+        assert((size_t)type < _ACTION_MAX && rows[type].family);
         return &rows[type];
 }
 
 const char *action_type_to_string(ActionType type) {
-        return type < _ACTION_MAX ? rows[type].name : NULL;
+        return (size_t)type < _ACTION_MAX ? rows[type].name : NULL;
 }
 
 int action_type_from_string(const char *text) {
         for (int type = 0; type < _ACTION_MAX; type++)
-                if (streq(rows[type].name, text))
+                if (rows[type].name && streq(rows[type].name, text))
                         return type;
         return -EINVAL;
 }

@@ -8,6 +8,14 @@ static size_t position(const Plan *plan, const char *id) {
         FAIL("no action %s", id);
 }
 
+TEST(types_of_actions_and_their_names) {
+        for (int type = 0; type < _ACTION_MAX; type++)
+                ASSERT_EQ(action_type_from_string(action_type_to_string((ActionType)type)), type);
+        ASSERT_TRUE(!action_type_to_string(_ACTION_INVALID));
+        ASSERT_TRUE(!action_type_to_string(_ACTION_MAX));
+        ASSERT_ERROR(action_type_from_string("write-fil"), EINVAL);
+}
+
 TEST(order_respects_dependencies) {
         _cleanup_(sample_done) Sample s = sample_new();
         Variable v[] = { { (char[]){"A"}, (char[]){"b"} } };
