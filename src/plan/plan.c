@@ -64,6 +64,7 @@ void action_after_any(Action *a, const char *id) {
 }
 
 void action_content(Action *a, const void *data, size_t size) {
+        assert(action_is(a, ACTION_OF_FILES));
         free(a->file.content);
         a->file.content = xmemdup(data, size);
         a->file.size = size;
@@ -71,6 +72,7 @@ void action_content(Action *a, const void *data, size_t size) {
 
 void action_reads(const Plan *plan, Action *start, bool (*is_read)(const Action *file, const char *unit)) {
         _cleanup_(text_done) Text inputs = {};
+        assert(start->type == ACTION_START_UNIT || start->type == ACTION_RESTART_UNIT);
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 char digest[65];
