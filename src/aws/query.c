@@ -233,18 +233,18 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
                                                       reply->status),
                                  advise_interception(s, " and the VPC endpoint"));
         }
-        /* Only the service's own word is final: a proxy, or a load balancer in its way, may think better of
-         * it. */
+        /* Only an error of the service itself is final; one of a proxy or a load balancer may pass. */
         RefusalKind kind = refusal_kind(code);
-        bool is_signed = a->query->credentials;
-        if (kind == REFUSAL_TEMPORARY || reply->status >= 500)
-                return try_again(a, xasprintf("%s (HTTP %ld)", code, reply->status),
-                                 xasprintf("%s says so itself and may answer later", s->name));
-        if (is_signed && (kind == REFUSAL_SIGNATURE || kind == REFUSAL_EXPIRED) && correct_clock(a, reply))
-                return QUERY_AGAIN_AT_ONCE;
-        if (is_signed && kind == REFUSAL_EXPIRED && renew_credentials(a, diag))
-                return QUERY_AGAIN_AT_ONCE;
-        return report_refusal(a, kind, reply, code, diag);
+        bool is_signed = a->query->credentials, expired = kind == REFUSAL_EXPIRED,
+             temporary = kind == REFUSAL_TEMPORARY || reply->status >= 500,
+             at_once = !temporary && is_signed &&
+                       (((expired || kind == REFUSAL_SIGNATURE) && correct_clock(a, reply)) ||
+                        (expired && renew_credentials(a, diag)));
+        if (!temporary && !at_once)
+                return report_refusal(a, kind, reply, code, diag);
+        (void)try_again(a, xasprintf("%s (HTTP %ld)", code, reply->status),
+                        xasprintf("%s says so itself and may answer later", s->name));
+        return at_once ? QUERY_AGAIN_AT_ONCE : QUERY_AGAIN;
 }
 
 /* ---- one after the other ---- */

@@ -53,6 +53,12 @@ ok 'and if the new ones have expired too' fails name i-0123
 ok 'that is the end' says 'also after they were fetched again'
 ok 'after two requests' sent 2 ec2
 
+for fault in skew=3600 expired; do
+        mock2 --fault "ec2:$fault"
+        AWS_MAX_ATTEMPTS=1 ok "where no attempt is left after $fault" fails name i-0123
+        ok 'the answer is told all the same' eval 'says "the last one: RequestExpired (HTTP 400). EC2 says so" && lacks "(null)"'
+done
+
 mock2 --fault ec2:unauthorized
 ok 'a missing permission is final' fails name i-0123
 ok 'and named' says 'lacks the permission ec2:DescribeInstances'
