@@ -36,6 +36,13 @@ static void detect_ptrace_scope(const Root *root, Host *h) {
         h->ptrace_scope = r >= 0 && scope <= 3 ? (int)scope : -1;
 }
 
+/* Nobody waits for disks that are neither here nor expected: the name is not asked for meanwhile, and a
+ * process that reads disks is started only if one shows up after all. */
+static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
+        return storage_wanted(config, options) &&
+               (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
+}
+
 static int read_machine(const Root *root, const Config *config, const HostOptions *options, Host *h,
                         Diag *diag) {
         _cleanup_(prober_end) Prober prober = {};
@@ -58,12 +65,14 @@ static int read_machine(const Root *root, const Config *config, const HostOption
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);
-        if (storage_wanted(config, options))
+        bool stores = has_stores(config, options, h);
+        if (stores)
                 r = prober_start(root, &prober, diag);
         if (r < 0)
                 return r;
-        name_ask(config, options, h, storage_wanted(config, options), &name);
+        name_ask(config, options, h, stores, &name);
         r = detect_storage(root, config, options, &prober, h, diag);
+        prober_end(&prober);            /* the name may take minutes */
         answered = name_take(&name, h, diag);
         return r < 0 ? r : answered;
 }

@@ -99,9 +99,12 @@ static int look_at_contents(const Root *root, const HostOptions *options, Prober
         _cleanup_(freep) Content **contents = xcalloc(room, sizeof(Content *));
         size_t n = devices_of(h, all, contents);
 
-        prober_ask(prober, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT);
-        int result = detect_mounts(root, &h->storage, diag);
+        int result = n > 0 && prober->child == 0 ? prober_start(root, prober, diag) : 0;
+        if (result >= 0 && n > 0)
+                prober_ask(prober, all, n, options->answer_timeout_usec ?: ANSWER_TIMEOUT);
         if (result >= 0)
+                result = detect_mounts(root, &h->storage, diag);
+        if (result >= 0 && n > 0)
                 result = prober_take(prober, all, n, diag);
         for (size_t i = 0; i < n; i++) {
                 if (all[i].result < 0 && result == 0)

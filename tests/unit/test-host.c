@@ -11,7 +11,10 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+typedef struct Run { Root *root; Host *host; Diag diag; Config config; HostOptions options; char dir[32]; } Run;
 
 /* ---- the services: they stand in for src/aws ---- */
 
@@ -37,6 +40,19 @@ int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size, Diag *diag
 /* fork(2): how often, and with how many threads at most. */
 static unsigned forks, threads_at_fork;
 static bool waits_for_fork;             /* EC2 answers only then, or after a second */
+static bool waits_for_end;              /* and when no child is left, or after ten */
+static bool child_is_left;
+static const Run *late_disks;           /* whose disks come while EC2 is asked */
+
+static void move_disks(const Run *r, const char *from, const char *to) {
+        _cleanup_(freep) char *old = xasprintf("%s/sys/%s", r->dir, from), *new = xasprintf("%s/sys/%s", r->dir, to);
+        ASSERT_EQ(rename(old, new), 0);
+}
+
+static bool has_child(void) {
+        siginfo_t info = {};
+        return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
 
 static void on_fork(void) {
         _cleanup_(root_freep) Root *root = NULL;
@@ -47,10 +63,23 @@ static void on_fork(void) {
         __atomic_add_fetch(&forks, 1, __ATOMIC_RELEASE);
 }
 
+static void count_forks(void) {
+        static bool counts;
+        if (!counts)
+                ASSERT_EQ(pthread_atfork(on_fork, NULL, NULL), 0);
+        counts = true;
+        forks = threads_at_fork = 0;
+}
+
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         ec2_names++;
         for (unsigned ms = 0; waits_for_fork && ms < 1000 && __atomic_load_n(&forks, __ATOMIC_ACQUIRE) == 0; ms++)
                 usleep(1000);
+        for (unsigned ms = 0; waits_for_end && ms < 10000 && has_child(); ms++)
+                usleep(1000);
+        child_is_left = has_child();
+        if (late_disks)
+                move_disks(late_disks, "later", "block");
         if (!startswith(instance_id, "i-"))
                 return diag_error(diag, -EINVAL, CAUSE_EC2, "no such instance");
         *ret = xasprintf("ip-10-1-2-3.%s.compute.internal", ec2->region);
@@ -77,8 +106,6 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
         { "meta-data/network/interfaces/macs/0a:1b:2c:3d:4e:5f/ipv6s", "2001:db8::5\n2001:db8::6" }
 
 /* ---- one detection ---- */
-
-typedef struct Run { Root *root; Host *host; Diag diag; Config config; HostOptions options; char dir[32]; } Run;
 
 static void run_program(char *const *argv) {
         _cleanup_(child_result_done) ChildResult c = {};
@@ -130,6 +157,13 @@ static void run_fails(Run *r, Cause cause, const char *word, const char *other) 
         ASSERT_STREQ(cause_word(e->cause), cause_word(cause));
         ASSERT_CONTAINS(text, word);
         ASSERT_CONTAINS(text, other);
+}
+
+static void use_disks(Run *r, Imds *imds) {
+        r->options.imds = imds;
+        r->options.storage = true;
+        r->config.instance.storage = (LocalStorage){ .strategy = STORAGE_RAID0, .mount_path = (char *)"/mnt/k8s-disks" };
+        count_forks();
 }
 
 #define RUN(name, fixture) _cleanup_(run_done) Run name = {}; run_open(&name, fixture)
@@ -410,15 +444,48 @@ TEST(asked_once_each) {
 TEST(nothing_forks_while_the_name_is_asked_for) {
         RUN(r, "stores");
         Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
-        r.options.imds = &imds;
-        r.options.storage = true;
-        r.config.instance.storage = (LocalStorage){ .strategy = STORAGE_RAID0, .mount_path = (char *)"/mnt/k8s-disks" };
-        ASSERT_EQ(pthread_atfork(on_fork, NULL, NULL), 0);
-        forks = threads_at_fork = 0;
+        use_disks(&r, &imds);
         waits_for_fork = true;
         run_ok(&r);
         waits_for_fork = false;
         ASSERT_STREQ(r.host->instance.private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_EQ(r.host->disks[3].content.kind, CONTENT_OTHER);
+        ASSERT_EQ(forks, 1);
+        ASSERT_EQ(threads_at_fork, 1);
+}
+
+TEST(who_looks_at_disks_ends_before_the_name_is_waited_for) {
+        RUN(r, "stores");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        use_disks(&r, &imds);
+        waits_for_fork = waits_for_end = true;
+        run_ok(&r);
+        waits_for_fork = waits_for_end = false;
+        ASSERT_EQ(forks, 1);
+        ASSERT_TRUE(!child_is_left);
+}
+
+TEST(nothing_forks_without_disks) {
+        RUN(r, "stores");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        move_disks(&r, "block", "later");
+        use_disks(&r, &imds);
+        run_ok(&r);
+        ASSERT_TRUE(r.host->storage.looked && r.host->storage.n_mounts > 0);
+        ASSERT_STREQ(r.host->instance.private_dns_name, "ip-10-1-2-3.eu-west-1.compute.internal");
+        ASSERT_EQ(forks, 0);
+}
+
+TEST(disks_that_nobody_expected_are_looked_at_when_they_come) {
+        RUN(r, "stores");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), {} } };
+        move_disks(&r, "block", "later");
+        use_disks(&r, &imds);
+        r.options.disks_timeout_usec = USEC_PER_SEC;
+        late_disks = &r;
+        run_ok(&r);
+        late_disks = NULL;
+        ASSERT_EQ(r.host->n_disks, 4);
         ASSERT_EQ(r.host->disks[3].content.kind, CONTENT_OTHER);
         ASSERT_EQ(forks, 1);
         ASSERT_EQ(threads_at_fork, 1);
