@@ -15,7 +15,7 @@
 #define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
                                                  * a plan shows what is there */
 /* For another init to end: longer than the longest, which may move files to the disks for four hours. */
-#define LOCK_USEC  (6 * 3600 * USEC_PER_SEC)
+#define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
 void run_done(Run *run) {
         results_done(&run->results);
