@@ -67,10 +67,14 @@ static void compact(const Root *root, const char *node) {
 
 /* Best effort: a kernel may lack any of these files, and only the pages tell whether it helped. The first
  * round drops what is cached of files ("1"), and a round after a futile one also what the kernel caches for
- * itself ("3"), which it cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches */
-static void make_room(Work *w, bool futile) {
-        work_at(w, "writing changed files to their disks, so that the memory that caches them can be freed");
-        sync();
+ * itself ("3"), which it cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches
+ * What was changed is written to disk for that, but once: sync() waits for all that others write. */
+static void make_room(Work *w, bool first, bool futile) {
+        if (first) {
+                work_at(w, "writing changed files to their disks, so that the memory that caches them can be "
+                           "freed");
+                sync();
+        }
         work_at(w, "compacting memory");
         (void)!root_write_value(w->root, "/proc/sys/vm/drop_caches", futile ? "3" : "1");
         if (w->action->pages.node >= 0) {
@@ -99,7 +103,7 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
 
 /* Asks once, and reads what came. -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is
  * the one reason for its EINVAL (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
-static int ask(Work *w, const char *directory, Pool *pool) {
+static int pages_ask(Work *w, const char *directory, Pool *pool) {
         _cleanup_(freep) char *path = xasprintf("%s/nr_hugepages", directory),
                               *count = xasprintf("%llu", (unsigned long long)w->action->pages.count);
         work_at(w, "the kernel was looking for memory for them");
@@ -110,16 +114,16 @@ static int ask(Work *w, const char *directory, Pool *pool) {
 }
 
 /* Ends with what could be had, which may be less: what one try brought stays when the next brings nothing. */
-static int reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
+static int pages_reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
         unsigned tries = 1, futile = 0;
-        int r = ask(w, directory, pool);
+        int r = pages_ask(w, directory, pool);
         uint64_t end = now_usec() + TRIES_USEC; /* from here on: that answer may have taken a minute */
         for (; r >= 0 && pool->reserved != w->action->pages.count && tries < TRIES_MAX; tries++) {
                 uint64_t before = pool->reserved;
                 if (futile == FUTILE_MAX || now_usec() >= end || !work_pause(w, futile * FUTILE_USEC))
                         break;
-                make_room(w, futile > 0);
-                r = ask(w, directory, pool);
+                make_room(w, tries == 1, futile > 0);
+                r = pages_ask(w, directory, pool);
                 futile = pool->reserved > before ? 0 : futile + 1;
         }
         *ret_tries = tries;
@@ -253,7 +257,7 @@ int pages_work(Work *w) {
         note(w, &pool);
         if (before == a->pages.count || (a->pages.if_none && before > 0))
                 return 0;
-        r = reserve(w, directory, &pool, &tries);
+        r = pages_reserve(w, directory, &pool, &tries);
         if (r < 0)
                 return fail_to_reserve(w, r, directory);
         note(w, &pool);
