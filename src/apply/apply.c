@@ -17,7 +17,6 @@
 
 #define DEADLINE_DEFAULT_USEC (300 * USEC_PER_SEC)      /* of an action whose plan names none */
 
-
 static int work_check(_unused_ Task *t) {
         return CHECK_NEEDED;
 }

@@ -5,7 +5,6 @@
  * its deadline. */
 #include "plan/plan.h"
 
-
 typedef enum Outcome {
         OUTCOME_PENDING,
         OUTCOME_UNCHANGED,
@@ -28,7 +27,7 @@ typedef struct Result {
 typedef struct Results {
         Result *items; size_t n;
         size_t threads_left;            /* that the kernel keeps; they run on beside whoever
-                                         * called, who must keep the plan for them */
+                                         * called; each holds a reference to the plan */
 } Results;
 void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */

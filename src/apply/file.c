@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * write-file and write-block → new content beside the target, ready to be renamed over it (see
- * batch_apply()). A block lives between two marker lines in a file that others own too; its owner, mode and
+ * files.c). A block lives between two marker lines in a file that others own too; its owner, mode and
  * SELinux label stay what they were. */
 #include "apply/executor.h"
 

@@ -2,9 +2,9 @@
  * Files that are ready together → staged, synced and published together, on a thread that the loop waits for
  * until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it. The
  * thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
- * takes over what has become of them. A thread that was given up ends what it has in hand, should it come back
- * after all, which may be one more rename or removal, and begins no other. It touches only what is its own and
- * the plan, which it holds, and frees what is its own. */
+ * takes over what has become of them. A thread that was given up ends what it has in hand, should it come
+ * back after all, which may be one more rename or removal, and begins no other. It touches only what is its
+ * own and the plan, which it holds, and frees what is its own. */
 #include "apply/executor.h"
 
 #include "base/log.h"
@@ -26,8 +26,9 @@ struct Files {
         Plan *plan;
         Results results;
         Diag diag;
-        Task announcement;      /* the manifest that comes before all files, for the action of prune-files */
-        bool sweeps, announces; /* what comes before the first batch */
+        Task announcement;      /* the manifest that also lists the files about to be written; published
+                                 * before the first of them */
+        bool sweeps, announces; /* still to be done, before the first batch */
         atomic_int state;       /* FILES_* */
         _Atomic(const Action *) at;     /* what the thread has in hand */
         _Atomic(const char *) doing;    /* and what it does with it */
@@ -49,7 +50,7 @@ Files *files_free(Files *f) {
 static int files_new(const Apply *a, Files **ret) {
         Files *f = xcalloc(1, sizeof *f);
         *f = (Files){ .plan = plan_ref(a->plan),
-                      .sweeps = !a->files_lost,         /* there is no end to it where a disk hangs */
+                      .sweeps = !a->files_lost,         /* not again: it would hang at the same directory */
                       .announces = true,
                       .announcement.tmp = { .dir_fd = -1, .fd = -1 } };
         int r = root_new(root_path(a->root), &f->root);
@@ -257,7 +258,8 @@ static void files_hand_over(Files *f, const Apply *a) {
                         first = t->action;
                 t->state = a->tasks[i].state;
                 t->satisfied = a->tasks[i].satisfied;
-                if (t->state == TASK_ENDED && t->data) {        /* skipped by the loop after it was announced */
+                /* skipped by the loop, after it was announced */
+                if (t->state == TASK_ENDED && t->data) {
                         task_executor(t)->release(t);
                         t->data = NULL;
                 }

@@ -21,7 +21,7 @@ static bool is_gpu(const char *line) {
  * missing. */
 static unsigned count_gpus(char *output, unsigned *ret_instances, const char **ret_other) {
         unsigned n = 0;
-        for (char *line; (line = strsep(&output, "\n"));) {
+        for (char *line = strsep(&output, "\n"); line; line = strsep(&output, "\n")) {
                 const char *text = line + strspn(line, " \t");
                 if (is_gpu(line))
                         n++;

@@ -41,7 +41,7 @@ static int is_builtin(Work *w, const char *name) {
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         char *rest = list;
-        for (char *line; (line = strsep(&rest, "\n"));) {
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
                 char *base = strrchr(line, '/'), *suffix = strstr(line, ".ko");
                 if (!base || !suffix)
                         continue;

@@ -68,10 +68,10 @@ static int look_again(Work *w, const char *name, Content *ret) {
 /* Nobody probes or assembles while the kernel takes the device. For reading: a kernel without
  * BLK_DEV_WRITE_MOUNTED mounts nothing that somebody could write to. */
 static int device_hold(Work *w, const char *device) {
-        int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd;
+        int fd = root_open(w->root, device, O_RDONLY | O_NOFOLLOW), r = fd < 0 ? fd : -EINTR;
         work_at(w, "waiting for udev to let go of %s", device);
-        while (fd >= 0 && (r = flock(fd, LOCK_EX) < 0 ? -errno : 0) == -EINTR)
-                ;
+        while (r == -EINTR)
+                r = flock(fd, LOCK_EX) < 0 ? -errno : 0;
         if (r >= 0)
                 return fd;
         close_fd(&fd);

@@ -33,9 +33,14 @@ int tree_list(int dir, char ***ret) {
                 close_fd(&fd);
                 return r;
         }
-        for (const struct dirent *e; (errno = 0, e = readdir(d));)
+        for (;;) {
+                errno = 0;
+                const struct dirent *e = readdir(d);
+                if (!e)
+                        break;
                 if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
                         strv_push_at(&names, n++, xstrdup(e->d_name));
+        }
         int r = -errno;
         closedir(d);
         strv_sort(names);

@@ -233,7 +233,8 @@ static bool job_leave(Job *j) {
 
 void work_wait(Apply *a) {
         uint64_t instant = now_usec() + PATIENCE_USEC;
-        for (Job *j; (j = a->jobs);) {
+        while (a->jobs) {
+                Job *j = a->jobs;
                 a->jobs = j->next;
                 if (!job_ended(j, instant)) {
                         *a->threads_left += job_leave(j);

@@ -24,7 +24,7 @@ struct Work {                           /* all of it the thread's own: a thread 
  * work_fail() said. On a deadline or a signal the task is over at once and programs of the thread are killed.
  * 0, or the task has failed. */
 _must_check_ _nonnull_ int work_start(Task *t, int (*function)(Work *w));
-/* The same, with words for Work.given that only the loop knows; it keeps the vector. */
+/* The same, with words for Work.given that only the loop knows; takes over the vector and frees it. */
 _must_check_ _nonnull(1, 2) int work_start_given(Task *t, int (*function)(Work *w), char **given);
 /* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
  * been. */

@@ -34,7 +34,7 @@ json_t *json_list(char *const *texts) {
 void json_put(json_t *object, const char *path, json_t *value) {
         _cleanup_(freep) char *rest = xstrdup(path);
         char *key = rest;
-        for (char *slash; (slash = strchr(key, '/')); key = slash + 1) {
+        for (char *slash = strchr(key, '/'); slash; slash = strchr(key, '/')) {
                 *slash = 0;
                 json_t *inner = json_object_get(object, key);
                 if (!json_is_object(inner)) {
@@ -42,6 +42,7 @@ void json_put(json_t *object, const char *path, json_t *value) {
                         json_object_set_new(object, key, inner);
                 }
                 object = inner;
+                key = slash + 1;
         }
         json_object_set_new(object, key, value);
 }

@@ -21,7 +21,7 @@
 #define KUBELET_DIR         "/var/lib/kubelet"
 #define KUBELET_ENVIRONMENT "/etc/eks/kubelet/environment"
 #define KUBECONFIG          KUBELET_DIR "/kubeconfig"
-#define KUBECONFIG_FIRST    KUBELET_DIR "/bootstrap-kubeconfig" /* Outposts: until it has a certificate */
+#define KUBECONFIG_BOOTSTRAP KUBELET_DIR "/bootstrap-kubeconfig" /* Outposts: until it has a certificate */
 #define CLUSTER_CA          "/etc/kubernetes/pki/ca.crt"
 #define ECR_PROVIDER        "/etc/eks/image-credential-provider/ecr-credential-provider"
 

@@ -140,9 +140,14 @@ int root_list(const Root *r, const char *path, char ***ret) {
                 close(fd);
                 return result;
         }
-        for (const struct dirent *e; (errno = 0, e = readdir(dir));)
+        for (;;) {
+                errno = 0;
+                const struct dirent *e = readdir(dir);
+                if (!e)
+                        break;
                 if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
                         strv_push_at(&names, n++, xstrdup(e->d_name));
+        }
         result = -errno;                /* half a list would look like a whole one */
         closedir(dir);
         strv_sort(names);

@@ -116,7 +116,7 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return r;
 }
 
-static int read_path(const Root *root, const Storage *s, uint64_t from, Directory *d) {
+static int directory_read(const Root *root, const Storage *s, uint64_t from, Directory *d) {
         struct stat st;
         int r, fd = root_open(root, d->path, O_PATH);
 
@@ -139,7 +139,7 @@ static int read_path(const Root *root, const Storage *s, uint64_t from, Director
 int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret,
                      Diag *diag) {
         Directory d = { .path = xstrdup(path), .empty = true };
-        int r = read_path(root, s, from, &d);
+        int r = directory_read(root, s, from, &d);
         if (r < 0) {
                 free(d.path);
                 free(d.real);

@@ -15,7 +15,7 @@ typedef struct Program { const char *name, *option, *file; } Program;
 static const Program kubelet = { "kubelet", "--kubelet-version", "/etc/eks/kubelet-version.txt" };
 static const Program containerd = { "containerd", "--containerd-version", "/etc/eks/containerd-version.txt" };
 
-static size_t digits_length(const char *s) {
+static size_t count_digits(const char *s) {
         return strspn(s, "0123456789");
 }
 
@@ -26,7 +26,7 @@ static size_t version_length(const char *s, bool patch_optional) {
                 if (part > 0 && s[n] != '.')
                         return part == 2 && patch_optional ? n : 0;
                 n += part > 0;
-                size_t digits = digits_length(s + n);
+                size_t digits = count_digits(s + n);
                 if (digits == 0 || digits > 6)
                         return 0;
                 n += digits;
@@ -35,7 +35,7 @@ static size_t version_length(const char *s, bool patch_optional) {
 }
 
 char *version_find(const char *text) {
-        for (const char *p = text; *p; p += MAX(digits_length(p), 1U)) {
+        for (const char *p = text; *p; p += MAX(count_digits(p), 1U)) {
                 size_t n = version_length(p, false);
                 if (n > 0)
                         return xstrndup(p, n);

@@ -17,7 +17,7 @@
 #define FILE_MAX    (1u << 20)
 
 /* On Outposts kubelet makes the first one itself, with a certificate in it; the other one has the plugin. */
-static const char *const kubeconfigs[] = { KUBECONFIG, KUBECONFIG_FIRST };
+static const char *const kubeconfigs[] = { KUBECONFIG, KUBECONFIG_BOOTSTRAP };
 
 void kube_access_done(KubeAccess *a) {
         char *all[] = { a->server, a->host, a->ca,   a->ca_path, a->cluster,

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-
 #define MOVE_SEC       600
 #define MOVE_RATE      (10ULL << 20)    /* bytes a second, see move_more_usec() */
 #define MOVE_MORE_MAX  ((4 * 3600 - MOVE_SEC) * USEC_PER_SEC)
@@ -22,7 +21,8 @@ typedef struct Family {
         ActionKind kind;                                /* 0: none that anybody asks for */
         void (*done)(Action *a);                        /* NULL: nothing to free */
         void (*put)(json_t *into, const Action *a);     /* JSON for a reader */
-        /* For the plan's id: what is not zero in the member; device is an object inside all. NULL: nothing */
+        /* Adds what of the member belongs to the plan's id, to the action's object (all) or to the object
+         * `device` in it. NULL: nothing does. */
         void (*name)(json_t *all, json_t *device, const Action *a);
         uint64_t (*more_usec)(const Action *a);         /* see action_more_usec(); NULL: none */
 } Family;

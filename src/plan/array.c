@@ -290,7 +290,7 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
                               "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: "
-                                                     "%s. Stop and start the instance, which "
+                               "%s. Stop and start the instance, which "
                               "gives it new disks, or `mdadm --zero-superblock` these",
                               raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)

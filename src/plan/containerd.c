@@ -16,11 +16,11 @@
 #define RUNTIME_3 "plugins/io.containerd.cri.v1.runtime"
 #define IMAGES_3  "plugins/io.containerd.cri.v1.images"
 
-/* value is JSON, or one of the $words below; '%' in a path is the runtime's name; both: in schema 2 and 3
- * alike. */
-/* 1.6 knows neither CDI nor exports */
+/* From which version on containerd knows it: 1.6 knows neither CDI nor exports. */
 typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;
+/* value is JSON, or one of the $words below; '%' in a path is the runtime's name. */
 typedef struct Row { const char *path, *value; Need need; } Row;
+/* In schema 2 and 3 alike. */
 static const Row both[] = {
         { "root",                         "\"" CONTAINERD_DIR "\"" },
         { "state",                        "\"/run/containerd\"" },
@@ -54,7 +54,7 @@ static const Row schema_3[] = {
         { IMAGES_3 "/pinned_images/sandbox",                                    "$sandbox" },
         { IMAGES_3 "/registry/config_path",                                     "$certs" },
         { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
-        /* 2.0: its default */
+        /* containerd 2.0 has this by default */
         { RUNTIME_3 "/cni/bin_dirs",                        "[\"/opt/cni/bin\"]", NEED_2_1 },
         { RUNTIME_3 "/cni/conf_dir",                                            "\"/etc/cni/net.d\"" },
         { RUNTIME_3 "/containerd/default_runtime_name",                         "$runtime" },

@@ -58,11 +58,11 @@ static void plan_kubeconfig(Plan *plan, const Config *config, const Host *host, 
                 xasprintf("cluster %s in %s; credentials from %s",
                           (outpost ? config->cluster.id : config->cluster.name) ?: "?", host->instance.region,
                           plugin == PLUGIN_AWS ? "`aws eks get-token`" : "`nodestrap token`");
-        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? KUBECONFIG_FIRST : KUBECONFIG, why, text,
+        plan_file(plan, PHASE_CONFIG, "kubelet", outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG, why, text,
                   0644);
         strv_add(flags, "--kubeconfig=" KUBECONFIG);
         if (outpost)
-                strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_FIRST);
+                strv_add(flags, "--bootstrap-kubeconfig=" KUBECONFIG_BOOTSTRAP);
 }
 
 static void plan_ca(Plan *plan, const Cluster *cluster) {
@@ -115,7 +115,7 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
 }
 
 void kubelet_access(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
-                   char ***flags) {
+                    char ***flags) {
         plan_kubeconfig(plan, config, host, options->plugin, flags);
         plan_ca(plan, &config->cluster);
         plan_provider(plan, host, flags);

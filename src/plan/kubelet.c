@@ -15,42 +15,42 @@
 /* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON. */
 typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
 static const Setting settings[] = {
-        { "kind", 0, 0, "\"KubeletConfiguration\"" },
-        { "apiVersion", 0, 0, "\"kubelet.config.k8s.io/v1beta1\"" },
-        { "address", 0, 0, "\"0.0.0.0\"" },
-        { "authentication/anonymous/enabled", 0, 0, "false" },
-        { "authentication/webhook/enabled", 0, 0, "true" },
-        { "authentication/webhook/cacheTTL", 0, 0, "\"2m0s\"" },
-        { "authentication/x509/clientCAFile", 0, 0, "\"" CLUSTER_CA "\"" },
-        { "authorization/mode", 0, 0, "\"Webhook\"" },
-        { "authorization/webhook/cacheAuthorizedTTL", 0, 0, "\"5m0s\"" },
-        { "authorization/webhook/cacheUnauthorizedTTL", 0, 0, "\"30s\"" },
-        { "cgroupDriver", 0, 0, "\"systemd\"" },
-        { "cgroupRoot", 0, 0, "\"/\"" },
-        { "clusterDomain", 0, 0, "\"cluster.local\"" },
-        { "containerRuntimeEndpoint", 0, 0, "\"unix://" CONTAINERD_SOCKET "\"" },
-        { "evictionHard/memory.available", 0, 0, "\"100Mi\"" },
-        { "evictionHard/nodefs.available", 0, 0, "\"10%\"" },
-        { "evictionHard/nodefs.inodesFree", 0, 0, "\"5%\"" },
-        { "featureGates/RotateKubeletServerCertificate", 0, 0, "true" },
-        { "featureGates/KubeletCredentialProviders", 0, 28, "true" },     /* the gate is gone in 1.28 */
-        { "featureGates/DynamicResourceAllocation", 33, 0, "true" },      /* eks-ami#2285 */
-        { "featureGates/MutableCSINodeAllocatableCount", 34, 0, "true" }, /* eks-ami#2389 */
-        { "hairpinMode", 0, 0, "\"hairpin-veth\"" },
+        { "kind",                                            0,  0, "\"KubeletConfiguration\"" },
+        { "apiVersion",                                      0,  0, "\"kubelet.config.k8s.io/v1beta1\"" },
+        { "address",                                         0,  0, "\"0.0.0.0\"" },
+        { "authentication/anonymous/enabled",                0,  0, "false" },
+        { "authentication/webhook/enabled",                  0,  0, "true" },
+        { "authentication/webhook/cacheTTL",                 0,  0, "\"2m0s\"" },
+        { "authentication/x509/clientCAFile",                0,  0, "\"" CLUSTER_CA "\"" },
+        { "authorization/mode",                              0,  0, "\"Webhook\"" },
+        { "authorization/webhook/cacheAuthorizedTTL",        0,  0, "\"5m0s\"" },
+        { "authorization/webhook/cacheUnauthorizedTTL",      0,  0, "\"30s\"" },
+        { "cgroupDriver",                                    0,  0, "\"systemd\"" },
+        { "cgroupRoot",                                      0,  0, "\"/\"" },
+        { "clusterDomain",                                   0,  0, "\"cluster.local\"" },
+        { "containerRuntimeEndpoint",                        0,  0, "\"unix://" CONTAINERD_SOCKET "\"" },
+        { "evictionHard/memory.available",                   0,  0, "\"100Mi\"" },
+        { "evictionHard/nodefs.available",                   0,  0, "\"10%\"" },
+        { "evictionHard/nodefs.inodesFree",                  0,  0, "\"5%\"" },
+        { "featureGates/RotateKubeletServerCertificate",     0,  0, "true" },
+        { "featureGates/KubeletCredentialProviders",         0, 28, "true" }, /* the gate is gone in 1.28 */
+        { "featureGates/DynamicResourceAllocation",         33,  0, "true" }, /* eks-ami#2285 */
+        { "featureGates/MutableCSINodeAllocatableCount",    34,  0, "true" }, /* eks-ami#2389 */
+        { "hairpinMode",                                     0,  0, "\"hairpin-veth\"" },
         /* kubelet's own default is higher from 1.27 on */
-        { "kubeAPIQPS", 22, 27, "10" },
-        { "kubeAPIBurst", 22, 27, "20" },
-        { "kubeReservedCgroup", 0, 0, "\"/runtime\"" },
-        { "logging/verbosity", 0, 0, "2" },
-        { "protectKernelDefaults", 0, 0, "true" },
-        { "readOnlyPort", 0, 0, "0" },
-        { "serializeImagePulls", 0, 0, "false" },
-        { "serverTLSBootstrap", 0, 0, "true" },
+        { "kubeAPIQPS",                                     22, 27, "10" },
+        { "kubeAPIBurst",                                   22, 27, "20" },
+        { "kubeReservedCgroup",                              0,  0, "\"/runtime\"" },
+        { "logging/verbosity",                               0,  0, "2" },
+        { "protectKernelDefaults",                           0,  0, "true" },
+        { "readOnlyPort",                                    0,  0, "0" },
+        { "serializeImagePulls",                             0,  0, "false" },
+        { "serverTLSBootstrap",                              0,  0, "true" },
         /* eks-ami#2390: EC2 grants about 3 minutes */
-        { "shutdownGracePeriod", 34, 0, "\"2m30s\"" },
-        { "shutdownGracePeriodCriticalPods", 34, 0, "\"30s\"" },
-        { "systemReservedCgroup", 0, 0, "\"/system\"" },
-        { "tlsCipherSuites", 0, 0,
+        { "shutdownGracePeriod",                            34,  0, "\"2m30s\"" },
+        { "shutdownGracePeriodCriticalPods",                34,  0, "\"30s\"" },
+        { "systemReservedCgroup",                            0,  0, "\"/system\"" },
+        { "tlsCipherSuites",                                 0,  0,
           "[\"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\", \"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\", "
           "\"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305\", \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\", "
           "\"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\", "
@@ -100,7 +100,7 @@ static void put_text(json_t *object, const char *path, char *text) {
 }
 
 static json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
-                         Diag *warnings) {
+                                Diag *warnings) {
         json_t *all = json_object();
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
                 const Setting *s = &settings[i];

@@ -301,7 +301,8 @@ static void add_step(Stack *s, const Step *step) {
 /* What is checked of an option where the module is loaded already. */
 typedef enum Must {
         MUST_NOTHING,
-        MUST_IF_KNOWN /* to the driver: it may be too old for it */,
+        /* the driver may be too old to know it */
+        MUST_IF_KNOWN,
         MUST_BE_SO
 } Must;
 

@@ -14,7 +14,7 @@ typedef struct Plan {
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
         char id[72];                    /* "sha256:…" over actions and files alone */
-        _Atomic unsigned more_refs;     /* beside that of whoever made it */
+        _Atomic unsigned more_refs;     /* references beyond the first */
 } Plan;
 /* Another reference, for a thread that may outlive the one who made the plan. Nobody changes a plan that has
  * more than one. */

@@ -79,12 +79,14 @@ static void allow_memlock(json_t *spec) {
 }
 
 static char *spec_text(const json_t *spec) {
+        static const char word[] = "\"" UNLIMITED "\"";
         _cleanup_(freep) char *text = json_text(spec);
         Text t = {};
-        const char *from = text, *at;
-        for (; (at = strstr(from, "\"" UNLIMITED "\"")); from = at + strlen("\"" UNLIMITED "\"")) {
+        const char *from = text;
+        for (const char *at = strstr(from, word); at; at = strstr(from, word)) {
                 text_add_bytes(&t, from, (size_t)(at - from));
                 text_add(&t, "%llu", (unsigned long long)UINT64_MAX);
+                from = at + strlen(word);
         }
         text_add(&t, "%s", from);
         return text_take(&t);

@@ -30,19 +30,21 @@ static bool is_read_by_unit(const Action *a, const char *unit) {
 }
 
 static void plan_reload(Plan *plan) {
-        plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
-                 "if units or drop-ins changed");
-        Action *reload = &plan->actions[plan->n - 1];
+        Action *reload = plan_add(plan, ACTION_RELOAD_MANAGER, PHASE_CONFIG, "system", "systemd",
+                                  "if units or drop-ins changed");
         for (size_t i = 0; i + 1 < plan->n; i++)
                 if (is_read_by_manager(&plan->actions[i]) || plan->actions[i].type == ACTION_PRUNE_FILES)
                         action_after(reload, plan->actions[i].id);
 }
 
-static void plan_unit(Plan *plan, const char *group, const char *unit, const char *why, const char *after) {
+/* The action is good until the next is added. */
+static Action *plan_unit(Plan *plan, const char *group, const char *unit, const char *why,
+                         const char *after) {
         Action *start = plan_add(plan, ACTION_START_UNIT, PHASE_RUN, group, unit, why);
         action_reads(plan, start, is_read_by_unit);
         action_after(start, PLAN_RELOAD_ID);
         action_after(start, after);
+        return start;
 }
 
 /* After it a daemon may start that is enabled by itself, so it comes last of what concerns disks, and before
@@ -135,21 +137,20 @@ static void plan_turn(Plan *plan, bool tainted) {
 }
 
 static void plan_daemons(Plan *plan, const Config *config, bool soci) {
-        if (soci) {
-                plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER);
-                action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
-        }
-        plan_unit(plan, "containerd", "containerd.service", "restarted if what it reads changed",
-                  soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
-        action_after(&plan->actions[plan->n - 1], "write-file:" MOUNTS_READY);
-        after_devices(plan, &plan->actions[plan->n - 1], false);
+        if (soci)
+                action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER),
+                             "write-file:" MOUNTS_READY);
+        Action *containerd = plan_unit(plan, "containerd", "containerd.service",
+                                       "restarted if what it reads changed",
+                                       soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
+        action_after(containerd, "write-file:" MOUNTS_READY);
+        after_devices(plan, containerd, false);
         if (!soci)
                 plan_sandbox_image(plan);
         plan_taint(plan, config);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
-        plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
-                  "start-unit:containerd.service");
-        Action *kubelet = &plan->actions[plan->n - 1];
+        Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
+                                    "start-unit:containerd.service");
         strv_add(&kubelet->unit.reads, TAINT_FILE);    /* restarted when it appears, changes or goes */
         action_after(kubelet, "write-file:" KUBELET_TURN);
 }

@@ -46,8 +46,10 @@ static void gpus_merge(json_t *accelerator, const json_t *found) {
         size_t i;
         if (!json_is_array(list))
                 return;
-        if (!gpus)
-                json_object_set_new(accelerator, "gpus", gpus = json_array());
+        if (!gpus) {
+                gpus = json_array();
+                json_object_set_new(accelerator, "gpus", gpus);
+        }
         json_array_foreach(list, i, one) {
                 json_object_update(gpu_of(gpus, json_integer_value(json_object_get(one, "index"))),
                                    (json_t *)one);
