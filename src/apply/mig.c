@@ -6,6 +6,7 @@
  * NVIDIA/mig-parted does the same). */
 #include "apply/device.h"
 #include "apply/gpus.h"
+#include "apply/mig-places.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -18,7 +19,6 @@
 #define LEDGER_MAX (16 << 10)
 #define IN_USE_ASKS 5                   /* a second apart: whoever looks at
                                          * GPUs at boot lets go of them soon */
-#define INSTANCES_MAX 16                /* of one GPU, in the search for places; no GPU has more than 7 */
 
 typedef struct DividedGpu {                   /* one GPU and what is wanted of it */
         const MigLayout *layout;
@@ -240,39 +240,6 @@ static int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *
         return 0;
 }
 
-typedef struct Search {
-        const NvmlProfile *profiles[INSTANCES_MAX];
-        NvmlInstances places[INSTANCES_MAX];    /* where each may lie */
-        const NvmlInstance *chosen[INSTANCES_MAX];
-        size_t n;
-} Search;
-
-static void search_done(Search *s) {
-        for (size_t i = 0; i < s->n; i++)
-                nvml_instances_done(&s->places[i]);
-}
-
-static bool is_free(const Search *s, size_t n, const NvmlInstance *place) {
-        for (size_t i = 0; i < n; i++)
-                if (place->start < s->chosen[i]->start + s->chosen[i]->size &&
-                    s->chosen[i]->start < place->start + place->size)
-                        return false;
-        return true;
-}
-
-/* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends
- * soon. */
-static bool search_from(Search *s, size_t i) {
-        if (i == s->n)
-                return true;
-        for (size_t k = 0; k < s->places[i].n; k++) {
-                s->chosen[i] = &s->places[i].items[k];
-                if (is_free(s, i, s->chosen[i]) && search_from(s, i + 1))
-                        return true;
-        }
-        return false;
-}
-
 static int fail_fit(Division *d, const DividedGpu *part) {
         _cleanup_(freep) char *list = strv_join(part->layout->profiles, ", ");
         return work_fail(d->w, -ENOSPC, CAUSE_MIG,
@@ -289,23 +256,22 @@ static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *p
 /* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are
  * chosen here. */
 static int part_fill_by_place(Division *d, const DividedGpu *part) {
-        _cleanup_(search_done) Search s = {};
-        if (part->n_wanted > INSTANCES_MAX)
+        _cleanup_(places_done) Places p = {};
+        if (part->n_wanted > PLACES_MAX)
                 return fail_fit(d, part);
-        for (; s.n < part->n_wanted; s.n++) {
-                s.profiles[s.n] = &part->wanted[s.n];
-                int code = nvml_mig_places(part->device, part->wanted[s.n].id, &s.places[s.n]);
+        for (; p.n < part->n_wanted; p.n++) {
+                int code = nvml_mig_places(part->device, part->wanted[p.n].id, &p.possible[p.n]);
                 if (code != NVML_OK)
                         return fail_part(d, part, code, "the places of its MIG profiles cannot be listed");
         }
-        if (!search_from(&s, 0))
+        if (!places_choose(&p))
                 return fail_fit(d, part);
-        for (size_t i = 0; i < s.n; i++) {
-                int code = nvml_mig_create(part->device, s.profiles[i], s.chosen[i]);
+        for (size_t i = 0; i < p.n; i++) {
+                int code = nvml_mig_create(part->device, &part->wanted[i], p.chosen[i]);
                 if (code != NVML_OK)
                         return code == NVML_INSUFFICIENT_RESOURCES
                                        ? fail_fit(d, part)
-                                       : fail_create(d, part, s.profiles[i], code);
+                                       : fail_create(d, part, &part->wanted[i], code);
         }
         return 0;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search for places: each in turn is tried where it can lie, and those before it are moved when that does
+ * not help. */
+#include "apply/mig-places.h"
+
+void places_done(Places *p) {
+        for (size_t i = 0; i < p->n; i++)
+                nvml_instances_done(&p->possible[i]);
+}
+
+static bool is_free(const Places *p, size_t n, const NvmlInstance *place) {
+        for (size_t i = 0; i < n; i++)
+                if (place->start < p->chosen[i]->start + p->chosen[i]->size &&
+                    p->chosen[i]->start < place->start + place->size)
+                        return false;
+        return true;
+}
+
+/* At most eight places for each of seven instances, and the memory they lie in has eight slices: this ends
+ * soon. */
+static bool choose_from(Places *p, size_t i) {
+        if (i == p->n)
+                return true;
+        for (size_t k = 0; k < p->possible[i].n; k++) {
+                p->chosen[i] = &p->possible[i].items[k];
+                if (is_free(p, i, p->chosen[i]) && choose_from(p, i + 1))
+                        return true;
+        }
+        return false;
+}
+
+bool places_choose(Places *p) {
+        return choose_from(p, 0);
+}
