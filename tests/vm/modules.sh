@@ -62,6 +62,10 @@ try "settings are made" applies 0 "^done set-sysctl:vm.max_map_count" "^done set
 try "the kernel has them" is "$(cd /proc/sys && cat vm/max_map_count net/ipv4/conf/lo/rp_filter kernel/shmmni | xargs)" "262145 2 4097"
 try "a second time nothing is done" applies 0 "^unchanged set-sysctl:vm.max_map_count" "^unchanged set-sysctl:net/ipv4/conf/lo/rp_filter" "^unchanged set-sysctl:kernel.printk" \
         "^unchanged set-sysctl:kernel.shmmni" "^unchanged set-sysctl:net.core.bpf_jit_kallsyms" <<<"$settings"
+# The first of the two sets what the second shows, too.
+try "they are made in their order" applies 0 "^done set-sysctl:net.ipv6.conf.all.disable_ipv6" "set-sysctl:net.ipv6.conf.lo.disable_ipv6" \
+        <<<$'set-sysctl net.ipv6.conf.all.disable_ipv6 with=1\nset-sysctl net.ipv6.conf.lo.disable_ipv6 with=0'
+try "the last has the last word" is "$(cd /proc/sys/net/ipv6/conf && cat all/disable_ipv6 lo/disable_ipv6 | xargs)" "1 0"
 try "one that can only be written" applies 0 "^done set-sysctl:vm.compact_memory" <<<"set-sysctl vm.compact_memory with=1"
 try "one that is not there" applies 40 "^failed set-sysctl:vm.max_map_cuont: this kernel has no such setting .*did you mean max_map_count\?" <<<"set-sysctl vm.max_map_cuont with=1"
 try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcommit_memory: the kernel does not take \"7\" for it \(Invalid argument\); correct it in spec.instance.sysctl" \
