@@ -68,8 +68,12 @@ static int ask_ec2(const Ec2 *ec2, Query *q, Diag *diag) {
         q->expired = "the credentials have expired, also after they were fetched again";
         q->requests = &requests;
         if (!credentials.key_id) {
-                int r = credentials_get(ec2->imds, q->region, now_usec() + CREDENTIALS_USEC, &credentials,
-                                        diag);
+                /* a mistake of the configuration is told before anybody is waited for */
+                _cleanup_(query_endpoint_done) QueryEndpoint e = {};
+                int r = query_endpoint(q->service, q->region, q->domain, &e, diag);
+                if (r >= 0)
+                        r = credentials_get(ec2->imds, q->region, now_usec() + CREDENTIALS_USEC, &credentials,
+                                            diag);
                 if (r < 0)
                         return r;
         }

@@ -113,6 +113,8 @@ AWS_REGION='us west' ok 'a region that is none' fails name i-1
 ok 'is told' says 'EEC2: "us west" is not the name of a region; AWS_REGION takes one like us-west-2'
 AWS_ENDPOINT_URL_EC2=ftp://x ok 'so is an endpoint that is none' fails name i-1
 ok 'by its variable' says 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST[:PORT][/PATH]'
+ok 'before credentials are waited for' env AWS_ENDPOINT_URL_EC2=ftp://x AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1 \
+        bash -c '! timeout 20 "$1" name i-1 2>"$2" && grep -q "EEC2: AWS_ENDPOINT_URL_EC2" "$2"' - "$tool" "$tmp/err"
 # The tool gives the domain that the instance knows: amazonaws.com.
 while read -r words want; do
         IFS=, read -ra more <<<"$words"
