@@ -18,7 +18,7 @@
 
 #define ERRORS_KEPT 2048U
 #define PIPE_HOLDS  (64U << 10)
-/* From SIGKILL to the end of a process; one that waits for a disk which does not answer has none. */
+/* How long a killed process may take to end; one that waits for a disk that does not answer never does. */
 #define END_USEC    (5 * USEC_PER_SEC)
 
 typedef struct Stream { int fd; Text text; size_t limit; bool keep_tail, cut; } Stream;
@@ -138,7 +138,7 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
         how.si_status = SIGKILL;
         if (!in_time) {
                 kill(-pid, SIGKILL);
-                ended = pidfd >= 0 && attend(pidfd, -1, out, err, now_usec() + END_USEC);
+                ended = pidfd < 0 || attend(pidfd, -1, out, err, now_usec() + END_USEC);
         }
         close_fd(&pidfd);
         while (ended && waitid(P_PID, (id_t)pid, &how, WEXITED) < 0)

@@ -6,19 +6,43 @@
 #include "base/str.h"
 #include "base/time.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ARGV(...) ((char *[]){ __VA_ARGS__, NULL })
 #define SCRIPT(text) ARGV((char *)"/bin/sh", (char *)"-c", (char *)(text))
 
+/* syscall(2), whose pidfd_open() may be refused, as where no file descriptor is left. */
+static bool no_pidfd;
+long syscall(long number, ...) {
+        static long (*real)(long, ...);
+        if (no_pidfd && number == SYS_pidfd_open) {
+                errno = EMFILE;
+                return -1;
+        }
+        if (!real)
+                *(void **)&real = dlsym(RTLD_NEXT, "syscall");
+        long a[6];
+        va_list arguments;
+        va_start(arguments, number);
+        for (size_t i = 0; i < ARRAY_SIZE(a); i++)
+                a[i] = va_arg(arguments, long);
+        va_end(arguments);
+        return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
 /* A process that does not end when it is killed, as one that waits for a disk (TASK_UNINTERRUPTIBLE): its tracer stops it on its way out
- * (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): what this program is when it is started with "stuck". */
+ * (ptrace(2), PTRACE_O_TRACEEXIT) and never lets it go on. Before main(): what this program is when it is started with "stuck" and the
+ * number of a pipe, which the tracer writes to when it is there. */
 __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
-        if (argc < 2 || !streq(argv[1], "stuck"))
+        if (argc < 3 || !streq(argv[1], "stuck"))
                 return;
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
         pid_t tracer = fork();
@@ -27,7 +51,9 @@ __attribute__((constructor)) static void be_stuck(int argc, char **argv) {
                 if (ptrace(PTRACE_SEIZE, getppid(), 0, PTRACE_O_TRACEEXIT) < 0)
                         _exit(77);
                 dprintf(STDOUT_FILENO, "%d", getpid());
+                (void)!write(atoi(argv[2]), "", 1);
                 close_range(STDIN_FILENO, ~0U, 0);
+                alarm(60);              /* should nobody end it */
                 for (;;)
                         pause();
         }
@@ -149,10 +175,14 @@ TEST(a_child_that_never_stops_talking_has_a_deadline_too) {
 TEST(a_child_that_does_not_end_when_killed_is_left) {
         _cleanup_(child_result_done) ChildResult c = {};
         uint64_t tracer = 0, begin = now_usec();
-        int status = 0;
+        int status = 0, fds[2];
+        ASSERT_EQ(pipe(fds), 0);        /* which the child inherits */
+        _cleanup_(freep) char *fd = xasprintf("%d", fds[1]);
         alarm(60);                      /* instead of a test that never ends */
-        ASSERT_OK(child_run(ARGV((char *)"/proc/self/exe", (char *)"stuck"), 2 * USEC_PER_SEC, 100, &c));
+        ASSERT_OK(child_run_until(ARGV((char *)"/proc/self/exe", (char *)"stuck", fd), begin + 50 * USEC_PER_SEC, fds[0], 100, &c));
         alarm(0);
+        close(fds[0]);
+        close(fds[1]);
         if (c.status == 77)
                 SKIP("nobody may trace here");
         ASSERT_TRUE(c.timed_out);
@@ -163,6 +193,16 @@ TEST(a_child_that_does_not_end_when_killed_is_left) {
         ASSERT_EQ(kill((pid_t)tracer, SIGKILL), 0);
         ASSERT_TRUE(waitpid(-1, &status, 0) > 0);
         ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(a_child_that_cannot_be_watched_is_killed_and_reaped) {
+        ChildResult c = {};
+        int status = 0;
+        no_pidfd = true;
+        ASSERT_ERROR(child_run(SCRIPT("exec sleep 1000"), 60 * USEC_PER_SEC, 100, &c), EMFILE);
+        no_pidfd = false;
+        ASSERT_EQ(waitpid(-1, &status, WNOHANG), -1);
+        ASSERT_EQ(errno, ECHILD);
 }
 
 TEST(stdin_is_empty_and_no_descriptor_leaks) {
