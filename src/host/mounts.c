@@ -19,7 +19,7 @@ static int on_bad_line(_unused_ struct libmnt_table *table, _unused_ const char 
         return -1;
 }
 
-/* Libmount takes more for a mount than the kernel prints: a line of fstab, a path that is none. For
+/* Libmount also accepts what the kernel never prints, such as a line of fstab or a relative target. For
  * /dev/root, which is no device, it says which one that is on this machine. */
 static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
         const char *target = libmount.get_target(fs), *root = libmount.get_root(fs),
@@ -82,10 +82,15 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
 
 int detect_mounts(const Root *root, Storage *s, Diag *diag) {
         int fd = root_open(root, MOUNTINFO, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        int r = MIN(fd, 0);
         FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
-        if (!file)
-                return fd == -ENOENT ? 0 : fact_error(diag, fd, MOUNTINFO, "what is mounted is not known");
-        int r = mounts_read(file, s, diag);
+        if (fd >= 0 && !file) {
+                r = -errno;
+                close_fd(&fd);
+        }
+        if (r < 0)
+                return r == -ENOENT ? 0 : fact_error(diag, r, MOUNTINFO, "what is mounted is not known");
+        r = mounts_read(file, s, diag);
         fclose(file);
         return r;
 }
