@@ -284,11 +284,15 @@ static void probe_in_child(const Root *root, int fd) {
 /* ---- both ---- */
 
 int prober_start(const Root *root, Prober *ret, Diag *diag) {
-        int fds[2];
+        int fds[2] = { -1, -1 };
         pid_t child = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0 ? -1 : fork();
-        if (child < 0)
-                return diag_error(diag, -errno, CAUSE_INTERNAL, "no process to look at the disks: %s",
-                                  strerror(errno));
+        if (child < 0) {
+                int r = -errno;
+                close_fd(&fds[0]);
+                close_fd(&fds[1]);
+                return diag_error(diag, r, CAUSE_INTERNAL, "no process to look at the disks: %s",
+                                  strerror(-r));
+        }
         if (child == 0) {
                 probe_in_child(root, fds[1]);
                 _exit(0);
