@@ -32,6 +32,7 @@ table == "instance-types" {
 }
 table == "gpus" {
         fields(8)
+        if (length($1) != 4) fail("not a device id: " $1)
         ordered($1)
         if (n == 1) print "const GpuModel gpu_models[] = {"
         board = $7 == "" ? "NONE" : $7 == "pci" ? "NVSWITCH" : $7 == "nvlink5" ? "NVLINK5" : $7 == "tray" ? "TRAY" : fail("no such board: " $7)
