@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → child → thread for each device → Contents, over a socket. A thread owns all that it touches, for it
- * may come back long after nobody waits for it any more, or never; whoever of the two comes last frees it.
- * The child is there because a process cannot end while the kernel keeps one of its threads: closing a disk
- * waits for what was asked of it, whatever signal comes. */
+ * Paths → child → thread for each device → Contents, over a socket. A thread may end long after anybody waits
+ * for it, or never, so it owns all it uses; the thread or its waiter, whichever is last, frees it. The child
+ * is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits for
+ * what was asked of it, whatever signal comes. */
 #include "host/probe.h"
 
 #include "base/stop.h"
@@ -145,7 +145,7 @@ static Text message_new(void) {
         return t;
 }
 
-/* That nobody is there to take it is found by who waits for an answer. */
+/* Errors are ignored here: whoever reads the answer then finds the socket closed. */
 static void message_send(int fd, Text *t) {
         memcpy(t->data, &t->size, sizeof t->size);
         for (size_t done = 0; done < t->size;) {
@@ -157,13 +157,13 @@ static void message_send(int fd, Text *t) {
         text_done(t);
 }
 
-#define WHATEVER_COMES 0        /* as deadline: none, and signals do not end the wait */
+#define NO_DEADLINE 0           /* and signals do not end the wait */
 
 /* A whole message. 1, 0 if the time is up, or a negative errno. */
 static int message_read(int fd, uint64_t deadline_usec, Text *t) {
         char part[4096];
         for (size_t size = SIZE_MAX; t->size < size;) {
-                int r = deadline_usec == WHATEVER_COMES ? 1 : stop_wait(fd, deadline_usec);
+                int r = deadline_usec == NO_DEADLINE ? 1 : stop_wait(fd, deadline_usec);
                 if (r < 0 || (r == 0 && now_usec() >= deadline_usec))
                         return r;
                 ssize_t k = r > 0 ? read(fd, part, sizeof part) : 0;
@@ -270,7 +270,7 @@ static void probe_in_child(const Root *root, int fd) {
         uint64_t timeout_usec;
         size_t size;
         let_go(&fd);
-        int r = message_read(fd, WHATEVER_COMES, &order);
+        int r = message_read(fd, NO_DEADLINE, &order);
         Rest rest = { order.data, order.size };
         if (r <= 0 || !take_bytes(&rest, &size, sizeof size) ||
             !take_bytes(&rest, &timeout_usec, sizeof timeout_usec))
@@ -304,11 +304,11 @@ int prober_start(const Root *root, Prober *ret, Diag *diag) {
 
 void prober_ask(Prober *p, const Probed *all, size_t n, uint64_t timeout_usec) {
         Text order = message_new();
-        assert(p->child > 0 && !p->asked);
+        assert(p->child > 0 && !p->pending);
         text_add_bytes(&order, &timeout_usec, sizeof timeout_usec);
         for (size_t i = 0; i < n; i++)
                 message_add_string(&order, all[i].path);
-        p->asked = true;
+        p->pending = true;
         p->timeout_usec = timeout_usec;
         p->until_usec = now_usec() + timeout_usec + GRACE_USEC;
         message_send(p->fd, &order);
@@ -324,9 +324,10 @@ int prober_take(Prober *p, Probed *all, size_t n, Diag *diag) {
                 i++;
         for (; i < n; i++)
                 all[i].result = r < 0 ? r : probe_give_up(0, p->timeout_usec / USEC_PER_SEC, &all[i].content);
-        p->asked = r < 0;
+        p->pending = r < 0;
         for (i = 0; i < n; i++)
-                p->asked |= all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE;
+                if (all[i].result == -EINTR || all[i].content.kind == CONTENT_UNREADABLE)
+                        p->pending = true;
         return r == -EINTR || r >= 0
                        ? 0
                        : diag_error(diag, r, CAUSE_INTERNAL,
@@ -340,7 +341,7 @@ void prober_end(Prober *p) {
                 return;
         close_fd(&p->fd);
         (void)kill(p->child, SIGKILL);
-        while (waitpid(p->child, NULL, p->asked ? WNOHANG : 0) < 0 && errno == EINTR)
+        while (waitpid(p->child, NULL, p->pending ? WNOHANG : 0) < 0 && errno == EINTR)
                 ;
         *p = (Prober){};
 }

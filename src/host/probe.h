@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* content_probe() of several devices at once, in a process of its own: a disk that does not answer may keep
- * who reads it for ever (nvme_core.io_timeout is set so on EC2), and must neither hold up the boot nor hide
- * what the others carry. */
+/* content_probe() of several devices at once, in a process of its own. A read from a disk that does not
+ * answer may never return (nvme_core.io_timeout is set so on EC2); it must not hold up the boot or hide what
+ * the other disks carry. */
 #include "disk/disk.h"
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@ typedef struct Prober {
         pid_t child;                    /* 0: there is none */
         int fd;                         /* our end of the socket between us */
         uint64_t timeout_usec, until_usec;
-        bool asked;                     /* and it has not answered for all devices */
+        bool pending;                   /* it was asked, and has not answered for all devices */
 } Prober;
 
 typedef struct Probed {

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "disk/disk.h"
+#include "host/probe.h"
 #include "host/wait.h"
 
 #include <errno.h>
@@ -272,6 +273,22 @@ TEST(stop_while_a_disk_does_not_answer) {
         }
         ASSERT_EQ(waitpid(child, &status, 0), child);
         ASSERT_EQ(status, 0);
+}
+
+TEST(who_looks_ends_without_an_answer) {
+        RUN(r, "stores");
+        _cleanup_(prober_end) Prober prober = {};
+        Probed all[] = { { .path = (char *)"/dev/nvme1n1" }, { .path = (char *)"/dev/nvme2n1" } };
+        siginfo_t info = {};
+        ASSERT_OK(prober_start(r.root, &prober, &r.diag));
+        ASSERT_EQ(kill(prober.child, SIGKILL), 0);
+        ASSERT_EQ(waitid(P_PID, (id_t)prober.child, &info, WEXITED | WNOWAIT), 0);
+        prober_ask(&prober, all, ARRAY_SIZE(all), 3600 * USEC_PER_SEC);
+        ASSERT_TRUE(prober_take(&prober, all, ARRAY_SIZE(all), &r.diag) < 0);
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+                ASSERT_TRUE(all[i].result < 0);
+        ASSERT_EQ(diag_count(&r.diag, false), 1);
+        ASSERT_CONTAINS(diag_first_error(&r.diag)->text, "ended without an answer");
 }
 
 /* ---- waiting ---- */
