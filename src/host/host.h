@@ -177,7 +177,6 @@ typedef struct InstanceType {
 } InstanceType;
 /* NULL for a type that the table does not know */
 const InstanceType *instance_type_find(const char *name);
-const InstanceType *instance_type_all(size_t *ret_n);
 /* maxPods' two inputs (conf/eni-limits); false if the type is not in the table. */
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
 

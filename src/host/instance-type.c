@@ -16,11 +16,6 @@ const InstanceType *instance_type_find(const char *name) {
                     : NULL;
 }
 
-const InstanceType *instance_type_all(size_t *ret_n) {
-        *ret_n = n_instance_types;
-        return instance_types;
-}
-
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
         const EniLimit *row =
                 type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;

@@ -48,8 +48,8 @@ TEST(what_can_be_divided_has_profiles) {
 
 /* "10de:31c2|10de:31c3": each of them is in the table, and its board is what the type has. */
 TEST(every_gpu_of_an_instance_type_has_a_model) {
-        size_t n = 0;
-        const InstanceType *all = instance_type_all(&n);
+        size_t n = n_instance_types;
+        const InstanceType *all = instance_types;
         for (const InstanceType *t = all; t < all + n; t++)
                 for (const char *p = t->gpu_pci; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL) {
                         const GpuModel *m = startswith(p, "10de:") ? gpu_model_find((unsigned)strtoul(p + 5, NULL, 16)) : NULL;

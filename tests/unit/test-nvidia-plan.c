@@ -142,8 +142,8 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
 }
 
 TEST(every_type_has_a_plan_in_its_order) {
-        size_t n = 0, nvidia = 0;
-        const InstanceType *all = instance_type_all(&n);
+        size_t n = n_instance_types, nvidia = 0;
+        const InstanceType *all = instance_types;
         BOX(b, "m5.large");
         for (size_t i = 0; i < n; i++) {
                 box_model(&b, all[i].name);
