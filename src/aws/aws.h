@@ -50,8 +50,8 @@ _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint6
 /* For STS and EC2 alike: AWS_ENDPOINT_URL(_STS, _EC2), AWS_IGNORE_CONFIGURED_ENDPOINT_URLS,
  * AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT and AWS_MAX_ATTEMPTS mean what they mean to the AWS CLI,
  * endpoints are always regional, and HTTPS_PROXY and NO_PROXY are honoured. */
-/* The credentials of a role: of one that those may assume whom credentials_get() finds, or of one that trusts
- * the token of an identity provider. */
+/* The credentials of a role: assumed with those of credentials_get(), or with the token of an identity
+ * provider. */
 _must_check_ _nonnull_ int sts_assume_role(Imds *imds, const char *region, const char *role_arn,
                                            uint64_t deadline_usec, Credentials *ret, Diag *diag);
 _must_check_ _nonnull_ int sts_assume_role_with_web_identity(const char *region, const char *role_arn,

@@ -12,8 +12,8 @@
 #define API_VERSION  "2011-06-15"
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (2 * USEC_PER_SEC)
-/* In seconds, as the AWS CLI writes it; STS itself goes by the date of the signature and gives it 15 minutes.
- * */
+/* In seconds, as the AWS CLI writes it; STS itself goes by the date of the signature and gives it 15
+ * minutes. */
 #define URL_EXPIRES  60u
 
 static const QueryService sts = {

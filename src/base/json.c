@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Texts and lists of them ⇄ json_t; values set by path. */
 #include "base/json.h"
-#include "base/str.h"
 
 #include "base/str.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines of KEY=value → the value of one key, words → such a value. As systemd 252 of Amazon Linux 2023 does
- * it, and 257: systemd:src/basic/env-file.c:parse_env_file_internal() for EnvironmentFile=,
- * systemd:src/shared/conf-parser.c:config_parse() for units, systemd:src/basic/extract-word.c for what
- * becomes of $NAME; and as a POSIX shell does it for /etc/default. People write such files by hand. */
+ * Lines of KEY=value → the value of one key, words → such a value: as systemd 252 (Amazon Linux 2023); from
+ * 254 on a comment ends with its line. systemd:src/basic/env-file.c:parse_env_file_internal() for
+ * EnvironmentFile=, systemd:src/shared/conf-parser.c:config_parse() for units,
+ * systemd:src/basic/extract-word.c for what becomes of $NAME; and as a POSIX shell does it for /etc/default.
+ * People write such files by hand. */
 #include "doc/assignment.h"
 
 #include "base/str.h"
@@ -13,7 +14,7 @@
 #define NEWLINES "\n\r"
 #define SPACE    BLANKS NEWLINES
 
-/* In what the three kinds of files differ. */
+/* How the three kinds of files differ. */
 typedef struct Syntax {
         const char *comments;           /* any of them begins one, where a name could */
         const char *continues;          /* what lets a comment go on behind the line's end */
@@ -91,8 +92,8 @@ static bool is_for_shells(char c, char quote) {
         return is_one_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
 }
 
-/* Up to the next blank outside of quotes; plain: up to what only a shell understands, too. ret_quote is the
- * one that is still open. */
+/* Up to the next blank outside of quotes. With plain it also stops at what only a shell can interpret.
+ * ret_quote is the one that is still open. */
 static const char *word_read(const char *p, bool plain, Text *word, char *ret_quote) {
         char quote = 0;
         for (; *p && (quote || !is_one_of(*p, SPACE)) && !(plain && is_for_shells(*p, quote)); p++)
@@ -145,7 +146,7 @@ static bool name_is(const Syntax *s, const char *line, size_t n, const char *nam
 }
 
 /* -EINVAL where the value is refused; that of another name may be what it likes. */
-static int find(const char *text, const Syntax *s, const char *name, char **ret) {
+static int assignment_find(const char *text, const Syntax *s, const char *name, char **ret) {
         _cleanup_(freep) char *found = NULL;
         for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
                 if (s->comments && is_one_of(*p, s->comments)) {
@@ -174,7 +175,7 @@ static int find(const char *text, const Syntax *s, const char *name, char **ret)
 
 char *assignment_in_environment(const char *text, const char *name) {
         char *value = NULL;
-        (void)!find(text, &environment_syntax, name, &value);
+        (void)!assignment_find(text, &environment_syntax, name, &value);
         return value;
 }
 
@@ -212,13 +213,13 @@ static char *section_read(const char *text, const char *section) {
 char *assignment_in_unit(const char *text, const char *section, const char *name) {
         _cleanup_(freep) char *lines = section_read(text, section);
         char *value = NULL;
-        (void)!find(lines, &unit_syntax, name, &value);
+        (void)!assignment_find(lines, &unit_syntax, name, &value);
         return value;
 }
 
 int assignment_in_shell(const char *text, const char *name, char **ret) {
         _cleanup_(freep) char *value = NULL;
-        int r = find(text, &shell_syntax, name, &value);
+        int r = assignment_find(text, &shell_syntax, name, &value);
         if (r >= 0)
                 *ret = value && *value ? TAKE_PTR(value) : NULL;
         return r;

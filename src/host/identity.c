@@ -237,7 +237,7 @@ static bool ask_aside(NameQuestion *q) {
 
         sigemptyset(&wake.sa_mask);
         sigemptyset(&held);
-        /* this thread's wait is not the one to be interrupted: who looks at disks must see it */
+        /* SIGTERM and SIGINT are left to the main thread, which waits for the disks. */
         sigaddset(&held, SIGTERM);
         sigaddset(&held, SIGINT);
         if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)

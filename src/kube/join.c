@@ -207,7 +207,8 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
         if (make_token(w) < 0)
                 return 1;
         w->seen = false;
-        w->event_error = (free(w->event_error), NULL);
+        free(w->event_error);
+        w->event_error = NULL;
         w->reply = &reply;
         w->outcome->requests++;
         kube_api_watch(w->api, w->token, w->deadline_usec, on_line, w, &reply);
