@@ -46,7 +46,8 @@ _nonnull_ void storage_clear(Storage *s);
 /* The parts of it. detect_arrays(): sysfs alone. detect_mounts(): /proc/self/mountinfo. */
 _must_check_ _nonnull_ int detect_arrays(const Root *root, Storage *s, Diag *diag);
 _must_check_ _nonnull_ int detect_mounts(const Root *root, Storage *s, Diag *diag);
-/* Reads a file in the format of mountinfo; -ELIBACC where libmount cannot be loaded. */
+/* Reads a file in the format of mountinfo; -ELIBACC where libmount cannot be loaded. For a source "/dev/root"
+ * libmount takes the device of that number on the running machine, also where the file is another's. */
 _must_check_ _nonnull_ int mounts_read(FILE *file, Storage *s, Diag *diag);
 _nonnull_ void detect_mount_units(const Root *root, Storage *s);        /* /etc/systemd/system */
 _nonnull_ void mount_units_clear(Storage *s);

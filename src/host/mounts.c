@@ -20,7 +20,7 @@ static int on_bad_line(_unused_ struct libmnt_table *table, _unused_ const char 
 }
 
 /* Libmount also accepts what the kernel never prints, such as a line of fstab or a relative target. For
- * /dev/root, which is no device, it says which one that is on this machine. */
+ * /dev/root, which is no device, it says which one that is on the running machine. */
 static bool take_mount(struct libmnt_fs *fs, Mount *ret) {
         const char *target = libmount.get_target(fs), *root = libmount.get_root(fs),
                    *type = libmount.get_fstype(fs), *source = libmount.get_source(fs);
