@@ -6,7 +6,7 @@
 #define PLACES_MAX 16           /* instances of one GPU; none has more than 7 */
 
 typedef struct Places {
-        NvmlInstances possible[PLACES_MAX];             /* for each instance, as nvml_mig_places() lists them */
+        NvmlInstances possible[PLACES_MAX];     /* for each instance, as nvml_mig_places() lists them */
         const NvmlInstance *chosen[PLACES_MAX];         /* one of these */
         size_t n;
 } Places;

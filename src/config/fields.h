@@ -32,8 +32,8 @@ typedef enum FieldFlags {
 } FieldFlags;
 
 typedef struct Field Field;
-struct Field {                          /* in the order of the rows of fields.c,
-                                         * NOLINT(clang-analyzer-optin.performance.Padding) */
+/* In the order of the rows of fields.c. */
+struct Field {                          /* NOLINT(clang-analyzer-optin.performance.Padding) */
         const char *key;                /* NULL for the row of a dict's or a list's elements */
         FieldType type;
         const char *doc;                /* one line, in the schema */

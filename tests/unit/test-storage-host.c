@@ -405,7 +405,8 @@ TEST(mounts) {
 }
 
 static int mounts_parse(const char *text, Storage *s, Diag *diag) {
-        FILE *f = fmemopen((char *)(uintptr_t)text, strlen(text), "r");
+        _cleanup_(freep) char *copy = xstrdup(text);            /* fmemopen() takes no const */
+        FILE *f = fmemopen(copy, strlen(copy), "r");
         ASSERT_TRUE(f);
         int r = mounts_read(f, s, diag);
         fclose(f);

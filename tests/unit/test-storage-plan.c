@@ -885,7 +885,7 @@ TEST(what_does_not_fit_is_refused) {
 TEST(the_time_to_move_follows_the_bytes) {
         static const struct { uint64_t kubelet, containerd, used; uint64_t seconds; } cases[] = {
                 { 0, 0, 0, 600 },                                       { 0, 10 << 20, 0, 601 },
-                { 10ULL << 30, 40ULL << 30, 60ULL << 30, 600 + 5120 },  { 0, 1ULL << 40, 0, 4 * 3600 },
+                { 10ULL << 30, 40ULL << 30, 60ULL << 30, 600 + 5120 },  { 0, 1ULL << 40, 0, 4 * 3600ULL },
                 { 0, 0, 30ULL << 30, 600 + 3072 },      /* one file system, of which nobody counted what lies where */
         };
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "b", 0);
