@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that are ready together → staged, synced and published together, on a thread that the loop waits for
- * until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it. The
- * thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the loop
- * takes over what has become of them. A thread that was given up ends what it has in hand, should it come
- * back after all, which may be one more rename or removal, and begins no other. It touches only what is its
- * own and the plan, which it holds, and frees what is its own. */
+ * Files that are ready together → staged, synced and published together, on a thread that the loop waits
+ * for until their deadline and no longer: a disk that hangs keeps the thread, and the run goes on without it.
+ *
+ * The thread has a Root, tasks and results of its own, made from the same plan. When it ends in time, the
+ * loop takes over what has become of them. A thread that was given up ends what it has in hand, should it
+ * come back after all, which may be one more rename or removal, and begins no other. It touches only what is
+ * its own and the plan, which it holds, and frees what is its own. */
 #include "apply/executor.h"
 
 #include "base/log.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI keeps
- * beside the copy in containerd's own store. That copy has moved to the local disks, and they come back blank
- * when the instance was stopped and started. containerd is asked each time that its store was bound: what is
- * there need not be imported. */
+ * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI
+ * keeps beside the copy in containerd's own store. That copy has moved to the local disks, and they come back
+ * blank when the instance was stopped and started. containerd is asked each time that its store was bound:
+ * what is there need not be imported. */
 #include "apply/storage.h"
 
 #include "base/run.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mount: a file system on the disks → a directory, with noatime; one that was just made gets its final label
- * when all of it is on the disk, and is made anew at the next boot if that does not come to pass. bind: a
- * directory on the disks → over the one that a daemon uses. Both look afterwards whether the kernel shows
+ * mount: a file system on the disks → a directory, with noatime; one that was just made gets its final
+ * label when all of it is on the disk, and is made anew at the next boot if that does not come to pass. bind:
+ * a directory on the disks → over the one that a daemon uses. Both look afterwards whether the kernel shows
  * what was asked for. */
 #include "apply/mounts.h"
 #include "apply/storage.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * set-sysctl → a file below /proc/sys. Compared as the kernel shows values (one blank for any number of them,
- * lists of numbers that may be longer than what was given), so that a second run finds nothing to do; read
- * back, for some are rounded or kept as they were. */
+ * set-sysctl → a file below /proc/sys. Compared as the kernel shows values (one blank for any number of
+ * them, lists of numbers that may be longer than what was given), so that a second run finds nothing to do;
+ * read back, for some are rounded or kept as they were. */
 #include "apply/device.h"
 
 #include "base/str.h"

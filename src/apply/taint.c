@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file of
- * their own behind the one that people patch (units/kubelet.service.d). Nothing went wrong → no such file.
+ * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file
+ * of their own behind the one that people patch (units/kubelet.service.d). Nothing went wrong → no such
+ * file.
  *
  * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are
  * repeated in ours. */

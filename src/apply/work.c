@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Task → thread → end of the task. The thread ends by writing to an eventfd that the loop watches, and is
- * told to end by another. A task that was given up is over at once, its thread is not: it may be in a system
- * call that no signal interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such
- * threads and then ends without them: the report matters more. Therefore a thread has a Root of its own and
- * keeps the plan that its action belongs to, and frees them should it come back after all. */
+ * told to end by another.
+ *
+ * A task that was given up is over at once, its thread is not: it may be in a system call that no signal
+ * interrupts (mount(2) of a disk that no longer answers). The run waits a moment for such threads and then
+ * ends without them: the report matters more. Therefore a thread has a Root of its own and keeps the plan
+ * that its action belongs to, and frees them should it come back after all. */
 #include "apply/work.h"
 
 #include "base/log.h"

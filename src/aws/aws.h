@@ -22,9 +22,9 @@ DEFINE_CLEANUP(Imds *, imds_free)
 _must_check_ _nonnull(1, 2, 3, 5) int imds_get(Imds *i, const char *path, char **ret, size_t *ret_size,
                                                Diag *diag);
 unsigned imds_requests(const Imds *i);          /* sent so far, retries counted */
-/* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls the
- * answers of another one does not ask for them again. imds_recall() takes a reference; what imds_answers()
- * gives belongs to i, and is NULL before any answer. */
+/* What has been answered so far, credentials left out: path → base64, null for 404. An Imds that recalls
+ * the answers of another one does not ask for them again. imds_recall() takes a reference; what
+ * imds_answers() gives belongs to i, and is NULL before any answer. */
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
 

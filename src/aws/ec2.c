@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two questions to the EC2 API → the private DNS name of an instance, the network limits of an instance type.
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+ * Two questions to the EC2 API → the private DNS name of an instance, the network limits of an instance
+ * type. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html */
 #include "aws/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Error answers of AWS's query APIs → what they mean for who asked. The codes of EC2 and STS are one family:
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+ * Error answers of AWS's query APIs → what they mean for who asked. The codes of EC2 and STS are one
+ * family: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  * https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html */
 #include "aws/internal.h"
 

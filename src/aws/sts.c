@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Security Token Service: a role → credentials, credentials → a presigned question who they belong to.
- * https://docs.aws.amazon.com/STS/latest/APIReference/ */
+ * The Security Token Service: a role → credentials, credentials → a presigned question who they belong
+ * to. https://docs.aws.amazon.com/STS/latest/APIReference/ */
 #include "aws/internal.h"
 
 #include "base/time.h"

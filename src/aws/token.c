@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a cluster → a token that says who asks: a presigned URL of STS, which the cluster's API server
- * has resolved.
- * https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster
- * Byte for byte what the AWS CLI makes at the same second of the same credentials
- * (tests/boot/token-equality.sh). */
+ * The name of a cluster → a token that says who asks: a presigned URL of STS, which the cluster's API
+ * server has resolved.
+ * https://github.com/kubernetes-sigs/aws-iam-authenticator#api-authorization-from-outside-a-cluster Byte for
+ * byte what the AWS CLI makes at the same second of the same credentials (tests/boot/token-equality.sh). */
 #include "aws/internal.h"
 
 #include "base/time.h"

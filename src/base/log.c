@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr is
- * the journal (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
+ * Messages → lines on stderr, in one write each so that lines of several processes never mix. Where stderr
+ * is the journal (JOURNAL_STREAM, systemd.exec(5)), the priority goes first as sd-daemon(3) spells it. */
 #include "base/log.h"
 
 #include "base/str.h"

@@ -25,7 +25,7 @@ void strv_sort(char **v);                                       /* by bytes */
 _malloc_ char *strv_join(char *const *v, const char *separator);
 char **strv_copy(char *const *v);
 
-/* Text that grows: Text t = {}; text_add(&t, "%s", …); t.data is NUL-terminated and NULL only while empty. */
+/* Text that grows: Text t = {}; text_add(&t, "%s", …); t.data ends with NUL; NULL only while empty. */
 typedef struct Text { char *data; size_t size, room; } Text;
 void text_add(Text *t, const char *format, ...) _printf_(2, 3);
 void text_add_bytes(Text *t, const void *data, size_t size);

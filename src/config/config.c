@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Documents → decode each alone, so that an error carries that document's lines → merge → validate → bind. */
+ * Documents → decode each alone, so that an error carries that document's lines → merge → validate →
+ * bind. */
 #include "config/fields.h"
 
 #include "base/str.h"

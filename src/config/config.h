@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the user asked for. config_load() walks decode → merge → validate → bind; one table (fields.c) says
- * for all of them, and for the JSON Schema, which keys there are and of which type. Where a number of zero or
- * a NULL means "not said", it is noted. */
+/* What the user asked for. config_load() walks decode → merge → validate → bind; one table (fields.c)
+ * says for all of them, and for the JSON Schema, which keys there are and of which type. Where a number of
+ * zero or a NULL means "not said", it is noted. */
 #include "base/root.h"
 #include "doc/doc.h"
 

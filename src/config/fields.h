@@ -84,8 +84,8 @@ void origins_move(Origins *to, Origins *from, const char *list_path, size_t shif
 /* ---- decode.c ---- */
 /* Is it of kind NodeConfig, or of a version of its API? */
 bool document_is_ours(const Node *root);
-/* One document → {"apiVersion", "kind", "spec"}, of the types that the table asks for, without null; what is
- * wrong goes into diag and origins->failed and is left out. */
+/* One document → {"apiVersion", "kind", "spec"}, of the types that the table asks for, without null; what
+ * is wrong goes into diag and origins->failed and is left out. */
 _nonnull_ json_t *document_decode(const Node *root, Position at, Origins *origins, Diag *diag);
 
 /* ---- merge.c ---- */

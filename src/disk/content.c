@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that udev,
- * mkfs and lsblk go by. Behind the signature of an md member its own superblock is read (linux/raid/md_p.h;
- * md(4)). */
+ * A block device → what lies on it, by libblkid (util-linux), whose list of signatures is the one that
+ * udev, mkfs and lsblk go by. Behind the signature of an md member its own superblock is read
+ * (linux/raid/md_p.h; md(4)). */
 #include "disk/disk.h"
 
 #include "base/library.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines of KEY=value → the value of one key, words → such a value: as systemd 252 (Amazon Linux 2023); from
- * 254 on a comment ends with its line. systemd:src/basic/env-file.c:parse_env_file_internal() for
+ * Lines of KEY=value → the value of one key, words → such a value: as systemd 252 (Amazon Linux 2023);
+ * from 254 on a comment ends with its line. systemd:src/basic/env-file.c:parse_env_file_internal() for
  * EnvironmentFile=, systemd:src/shared/conf-parser.c:config_parse() for units,
  * systemd:src/basic/extract-word.c for what becomes of $NAME; and as a POSIX shell does it for /etc/default.
  * People write such files by hand. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no NodeConfig.
- * tests/userdata/README.md has the rules of user data one by one, each with cases; where a comment below
- * names one ("M1"), it is there. */
+/* Bytes ⇄ documents: outer encodings, messages with parts, YAML, TOML, XML, expressions. Knows no
+ * NodeConfig. tests/userdata/README.md has the rules of user data one by one, each with cases; where a
+ * comment below names one ("M1"), it is there. */
 #include "base/error.h"
 #include "base/macro.h"
 #include "base/str.h"

@@ -95,8 +95,8 @@ static const char *lex_escape(const char **at, Text *ret) {
         return is_digit(c) ? lex_character(at, 3, 8, ret) : "an unknown escape in a string";
 }
 
-/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are in the
- * text. */
+/* "…", '…', """…""", '''…''', each raw behind an r. Line ends are \n in the value, whatever they are
+ * in the text. */
 static const char *lex_text(const char **at, bool raw, Text *ret) {
         const char quote = **at, triple[] = { quote, quote, quote, '\0' };
         bool multi = startswith(*at, triple);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax) by
- * precedence climbing. Messages, maps, bytes, macros, times and regular expressions are left out: nothing
+ * A CEL expression → its value as an int: the grammar (github.com/google/cel-spec, doc/langdef.md#syntax)
+ * by precedence climbing. Messages, maps, bytes, macros, times and regular expressions are left out: nothing
  * that nodeadm passes in needs them. An error says where, never what is written there: an expression is part
  * of the user data. */
 #include "doc/doc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the parts of the expression evaluator hand to each other: text → tokens (expr-lex.c) → a tree (expr.c)
- * → types and a value (expr-eval.c), by one table of overloads (expr-functions.c). Everybody else uses
- * expr_evaluate() of doc.h. */
+/* What the parts of the expression evaluator hand to each other: text → tokens (expr-lex.c) → a tree
+ * (expr.c) → types and a value (expr-eval.c), by one table of overloads (expr-functions.c). Everybody else
+ * uses expr_evaluate() of doc.h. */
 #include "base/str.h"
 #include <stdint.h>
 

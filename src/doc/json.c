@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it refuses
- * surrogate pairs, keys over 1024 bytes and a line end before the colon. Numbers keep their text, which
- * jansson would lose. Whatever is not exactly JSON is left to YAML. */
+ * One JSON text (RFC 8259) → a document of nodes. YAML nearly contains JSON, but libyaml does not: it
+ * refuses surrogate pairs, keys over 1024 bytes and a line end before the colon. Numbers keep their text,
+ * which jansson would lose. Whatever is not exactly JSON is left to YAML. */
 #include "doc/node.h"
 
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser reads
- * (Python's email package) and in some points more: user data is written by hand and by templates, and a node
- * that does not boot is the worst answer to a missing blank line. M and a number is a rule of
+ * A MIME message (RFC 2045, 2046) → the bodies of its parts of one type. Reads what cloud-init's parser
+ * reads (Python's email package) and in some points more: user data is written by hand and by templates, and
+ * a node that does not boot is the worst answer to a missing blank line. M and a number is a rule of
  * tests/userdata/README.md. */
 #include "doc/doc.h"
 

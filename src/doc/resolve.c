@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a plain
- * scalar (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that way.
- * Dates stay text. */
+ * Nodes → JSON values, where free-form subtrees have their YAML 1.1 meaning: what go-yaml v2 makes of a
+ * plain scalar (https://github.com/go-yaml/yaml/blob/v2/resolve.go), since nodeadm's documents are read that
+ * way. Dates stay text. */
 #include "doc/node.h"
 
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls, each
- * a sentence that names it. Counted from the bus alone: whether a device that is there works is the drivers'
- * to say, later. */
+ * What the machine should have by its instance type or the configuration, and has not → Host.shortfalls,
+ * each a sentence that names it. Counted from the bus alone: whether a device that is there works is the
+ * drivers' to say, later. */
 #include "host/detect.h"
 #include "host/tables.h"
 

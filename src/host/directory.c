@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as mount(2)
- * will. */
+ * A path that something is to be mounted on or moved from → Directory. Links in it are followed, as
+ * mount(2) will. */
 #include "host/detect.h"
 
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Configuration and machine → Host. The local facts come first, because they cost microseconds and a missing
- * one should be told before EC2 is waited for; then the identity, and what only the network knows. */
+ * Configuration and machine → Host. The local facts come first, because they cost microseconds and a
+ * missing one should be told before EC2 is waited for; then the identity, and what only the network knows. */
 #include "host/host.h"
 
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing here
- * looks at the machine: the tables say what to expect, never what is there. */
+ * The name of an EC2 instance type or region → what the compiled-in tables of conf/ know of it. Nothing
+ * here looks at the machine: the tables say what to expect, never what is there. */
 #include "host/tables.h"
 
 static int compare_type(const void *name, const void *row) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made and
- * read before the machine exists. Whatever the table does not say is assumed and listed in Host.assumed: a
- * reader must be able to tell. */
+ * An instance type's row of the table → a Host such as that machine would be, so that a plan can be made
+ * and read before the machine exists. Whatever the table does not say is assumed and listed in Host.assumed:
+ * a reader must be able to tell. */
 #include "host/tables.h"
 
 #include "base/paths.h"

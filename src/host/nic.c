@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of pods
- * have none. */
+ * /sys/class/net → Nics that have hardware behind them, by name. Loopback, bridges and the veth pairs of
+ * pods have none. */
 #include "host/detect.h"
 
 #include "base/str.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Paths → child → thread for each device → Contents, over a socket. A thread may end long after anybody waits
- * for it, or never, so it owns all it uses; the thread or its waiter, whichever is last, frees it. The child
- * is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits for
- * what was asked of it, whatever signal comes. */
+ * Paths → child → thread for each device → Contents, over a socket. A thread may end long after anybody
+ * waits for it, or never, so it owns all it uses; the thread or its waiter, whichever is last, frees it. The
+ * child is there because a process cannot end while the kernel keeps one of its threads: closing a disk waits
+ * for what was asked of it, whatever signal comes. */
 #include "host/probe.h"
 
 #include "base/stop.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked at
- * where the configuration wants them used, and read anew at each boot: nothing that an earlier boot noted is
- * believed. */
+ * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked
+ * at where the configuration wants them used, and read anew at each boot: nothing that an earlier boot noted
+ * is believed. */
 #include "host/detect.h"
 
 #include "base/paths.h"

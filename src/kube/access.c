@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kubeconfig (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/) and kubelet's environment file
- * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed that
- * since init wrote it. */
+ * → KubeAccess. Not from the NodeConfig: what counts is what kubelet reads, and scripts may have changed
+ * that since init wrote it. */
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"

@@ -85,7 +85,7 @@ static const Array *holding_array(Stores *s) {
 
 /* ---- what the superblocks say ---- */
 
-/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), nvme2n1 …" of the array that like is a member of. */
+/* "nvme1n1 (…): member 0 of md array data (raid0 of 3), …": all of the array that like is a member of. */
 static char *members_text(const Stores *s, const Disk *like) {
         Text t = {};
         for (size_t i = 0; i < s->n; i++)

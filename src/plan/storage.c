@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from the
- * disks: what they say is the state of a step, and what is asked for alone makes the plan's id. Order, and
- * why it is so: daemons stop when the disks are there, their files move while they stand still, and only then
- * do the binds hide the root disk's directories. */
+/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from
+ * the disks: what they say is the state of a step, and what is asked for alone makes the plan's id. Order,
+ * and why it is so: daemons stop when the disks are there, their files move while they stand still, and only
+ * then do the binds hide the root disk's directories. */
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"

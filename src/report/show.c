@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one line
- * an action:
+ * status.json → `nodestrap status`: first the verdict and its cause, then each phase as a timeline, one
+ * line an action:
  *     start  duration  outcome  |  ===      |  id */
 #include "report/show.h"
 
