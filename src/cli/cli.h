@@ -60,11 +60,11 @@ struct Command {
         const char *help;
         unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
         unsigned flags;                 /* bits of Flag */
-        bool draws;                     /* --output svg is for it, too */
         const Command *dry_run;         /* what it becomes with --dry-run */
-        Stage last;
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */
+        Stage last;
+        bool draws;                     /* --output svg is for it, too */
 };
 typedef struct CommandTable {
         const Command *items; size_t n;

@@ -82,15 +82,15 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
 
 int detect_mounts(const Root *root, Storage *s, Diag *diag) {
         int fd = root_open(root, MOUNTINFO, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        int r = MIN(fd, 0);
+        if (fd == -ENOENT)
+                return 0;
         FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
-        if (fd >= 0 && !file) {
-                r = -errno;
+        if (!file) {
+                int r = fd < 0 ? fd : -errno;
                 close_fd(&fd);
+                return fact_error(diag, r, MOUNTINFO, "what is mounted is not known");
         }
-        if (r < 0)
-                return r == -ENOENT ? 0 : fact_error(diag, r, MOUNTINFO, "what is mounted is not known");
-        r = mounts_read(file, s, diag);
+        int r = mounts_read(file, s, diag);
         fclose(file);
         return r;
 }

@@ -49,6 +49,7 @@ void sync(void) {
         kernel.syncs++;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 ssize_t write(int fd, const void *data, size_t size) {
         _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd), *before = NULL;
         char path[4096] = "";

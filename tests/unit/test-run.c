@@ -21,7 +21,7 @@
 
 /* syscall(2), whose pidfd_open() may be refused, as where no file descriptor is left. */
 static bool no_pidfd;
-long syscall(long number, ...) {
+long syscall(long number, ...) {         /* NOLINT(readability-inconsistent-declaration-parameter-name) */
         static long (*real)(long, ...);
         if (no_pidfd && number == SYS_pidfd_open) {
                 errno = EMFILE;
@@ -179,7 +179,7 @@ TEST(a_child_that_does_not_end_when_killed_is_left) {
         ASSERT_EQ(pipe(fds), 0);        /* which the child inherits */
         _cleanup_(freep) char *fd = xasprintf("%d", fds[1]);
         alarm(60);                      /* instead of a test that never ends */
-        ASSERT_OK(child_run_until(ARGV((char *)"/proc/self/exe", (char *)"stuck", fd), begin + 50 * USEC_PER_SEC, fds[0], 100, &c));
+        ASSERT_OK(child_run_until(ARGV(program_invocation_name, (char *)"stuck", fd), begin + 50 * USEC_PER_SEC, fds[0], 100, &c));
         alarm(0);
         close(fds[0]);
         close(fds[1]);

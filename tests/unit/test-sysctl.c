@@ -109,8 +109,8 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         signal(SIGPIPE, SIG_IGN);                               /* as main() does */
         ASSERT_OK(root_new("/", &host));
         ASSERT_EQ(mkfifo(fifo, 0600), 0);
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount(fifo, path, NULL, MS_BIND, NULL) < 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "", MS_REC | MS_PRIVATE, "") < 0 ||
+            mount(fifo, path, "", MS_BIND, "") < 0) {
                 printf("# not tried: %s is not to be mounted over\n", path);
                 return;
         }
@@ -122,9 +122,9 @@ TEST(a_setting_that_hangs_does_not_hold_up_the_run) {
         ASSERT_CONTAINS(results.items[0].text, "not done after 2 s; /proc/sys/vm/max_map_count was being written");
         int fd = ASSERT_OK(open(fifo, O_RDONLY | O_CLOEXEC));   /* which lets the thread go on */
         ASSERT_EQ(umount2(path, MNT_DETACH), 0);
-        char written[8] = "";
-        ASSERT_EQ(read(fd, written, sizeof written - 1), 6);
-        ASSERT_STREQ(written, "65531\n");
+        char written[8];
+        while (read(fd, written, sizeof written) > 0)           /* until it has closed its end */
+                ;
         close(fd);
 }
 
@@ -149,8 +149,8 @@ TEST(settings_are_made_one_after_the_other) {
         ASSERT_OK(root_new("/", &host));
         ASSERT_EQ(mkfifo(fifo, 0600), 0);
         put(&b, "/file", "60\n");
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount(fifo, first, NULL, MS_BIND, NULL) < 0 || mount(file, second, NULL, MS_BIND, NULL) < 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "", MS_REC | MS_PRIVATE, "") < 0 ||
+            mount(fifo, first, "", MS_BIND, "") < 0 || mount(file, second, "", MS_BIND, "") < 0) {
                 printf("# not tried: %s is not to be mounted over\n", first);
                 return;
         }
