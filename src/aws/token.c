@@ -5,6 +5,7 @@
  * byte what the AWS CLI makes at the same second of the same credentials (tests/boot/token-equality.sh). */
 #include "aws/internal.h"
 
+#include "base/hash.h"
 #include "base/time.h"
 #include "doc/doc.h"
 
@@ -44,7 +45,9 @@ int token_make(const TokenRequest *q, char **ret, int64_t *ret_seconds, Diag *di
         _cleanup_(credentials_done) Credentials credentials = {};
         _cleanup_(freep) char *region = NULL, *url = NULL;
 
-        int r = find_token_region(q, imds, &region, diag);
+        int r = hash_load(diag);
+        if (r >= 0)
+                r = find_token_region(q, imds, &region, diag);
         if (r < 0)
                 return r;
         if (q->role_arn)

@@ -37,6 +37,7 @@ static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX]
         [CAUSE_GPU_CLASS]        = { "EGPUCLASS",       EXIT_ACCELERATOR },
         [CAUSE_GPU_MISSING]      = { "EGPUMISSING",     EXIT_ACCELERATOR },
         [CAUSE_NVSWITCH]         = { "ENVSWITCH",       EXIT_ACCELERATOR },
+        [CAUSE_CRYPTO]           = { "ECRYPTO",         EXIT_FACTS },
         [CAUSE_NUMA]             = { "ENUMA",           EXIT_FACTS },
         [CAUSE_DRIVER]           = { "EDRIVER",         EXIT_ACCELERATOR },
         [CAUSE_DRIVER_SETTING]   = { "EDRIVERSETTING",  EXIT_ACCELERATOR },

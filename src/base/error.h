@@ -49,6 +49,7 @@ typedef enum Cause {
                                  * each other about what machine this is */
         CAUSE_GPU_MISSING,      /* fewer GPUs than the instance type has */
         CAUSE_NVSWITCH,         /* NVSwitches, or the bridges to them, that are missing */
+        CAUSE_CRYPTO,           /* libcrypto has no SHA-256 that its configuration allows */
         CAUSE_NUMA,             /* a NUMA node that is missing */
         CAUSE_DRIVER,           /* NVIDIA's driver is not there, or not bound to every GPU */
         CAUSE_DRIVER_SETTING,   /* it was loaded with other parameters than are asked for */

@@ -4,6 +4,7 @@
 #include "commands/lock.h"
 #include "commands/run.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"
@@ -192,6 +193,8 @@ int run_make_plan(Run *run) {
         int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
         assert(plugin >= 0);            /* the command line takes no others */
         PlanOptions options = { .plugin = (CredentialPlugin)plugin };
+        if (r >= 0)
+                r = hash_load(&run->diag);
         /* before anything is looked at: another init may be changing just that */
         if (r >= 0 && run_changes_machine(run)) {
                 run->lock_fd = lock_take(run->root, now_usec() + LOCK_USEC, &run->diag);

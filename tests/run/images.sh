@@ -19,4 +19,5 @@ while read -r suite packages; do
 done < <(images | awk '{ sub(/ $/, "") } !seen[$0]++')
 $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
+$tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
 exit $bad

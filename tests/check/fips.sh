@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# An image in FIPS mode: libcrypto's configuration allows what is validated, alone. With such a provider the digests and signatures are
+# the same; without one nothing computes them in its place.
+# shellcheck source=tests/mock/bad.sh
+# shellcheck disable=SC2154  # tmp, here and code are set there
+. "$(dirname "$0")/../mock/bad.sh"
+# configuration NAME SECTION [LINE]: an openssl.cnf that loads this provider and allows only FIPS
+configuration() {
+        cat >"$tmp/$1" <<-X
+	openssl_conf = start
+	${3-}
+	[start]
+	providers = providers
+	alg_section = algorithms
+	[providers]
+	$2 = $2_sect
+	[default_sect]
+	activate = 1
+	[algorithms]
+	default_properties = fips=yes
+	X
+}
+mock --imds "$fixtures/imds-m5"
+settled
+configuration without default
+keys=(AWS_ACCESS_KEY_ID=AKIDCANARY AWS_SECRET_ACCESS_KEY=CANARYsecret AWS_REGION=us-gov-west-1)
+token() { env "${keys[@]}" "$@" "$nodestrap" token --cluster-name demo >"$tmp/out" 2>"$tmp/err"; }
+refused() { token "OPENSSL_CONF=$tmp/without"; same_word $? 20 && [ ! -s "$tmp/out" ] && says_last 'failed (20 ECRYPTO) at token: '; }
+ok 'a token without the provider that FIPS mode asks for is refused' refused
+ok 'for that reason' says "its FIPS provider, which has SHA-256 and HMAC, is not there or fails its self-test"
+OPENSSL_CONF=$tmp/without init -c file:///good.yaml
+ok 'so is init' fails 20 ECRYPTO detect
+OPENSSL_CONF=$tmp/without "$nodestrap" config check -c "file://$root/good.yaml" 2>"$tmp/err" || code=1
+ok 'what hashes nothing goes on' says 'is valid'
+printf 'openssl_conf = start\n[start]\nproviders = none\n[none]\nnull = null_sect\n[null_sect]\nactivate = 1\n' >"$tmp/null"
+OPENSSL_CONF=$tmp/null init -c file:///good.yaml
+ok 'a configuration without any provider is told, too' fails 20 ECRYPTO detect
+ok 'in its own words' says_last "no provider that libcrypto's configuration loads has SHA-256 and HMAC"
+
+# Debian 12 has no FIPS provider; that of the next release works with its libcrypto, which is what the interface of providers is for.
+have() {
+        local dir module
+        dir=$("$here/../tools/peers.sh" --cached openssl-fips trixie openssl-provider-fips 2>"$tmp/why") && module=$(find "$dir" -name fips.so) &&
+                openssl fipsinstall -quiet -provider_name fips -module "$module" -out "$tmp/fipsmodule.cnf" 2>"$tmp/why" &&
+                export OPENSSL_MODULES=${module%/*}
+}
+if have; then
+        configuration with fips ".include $tmp/fipsmodule.cnf"
+        signs() { token "OPENSSL_CONF=$tmp/with" && python3 "$here/credential.py" demo AKIDCANARY:CANARYsecret <"$tmp/out"; }
+        ok 'where the provider is there, its signature is what a cluster takes' signs
+        OPENSSL_CONF=$tmp/with init -c file:///good.yaml
+        same() { same_word "$code" 0 && unchanged; }
+        ok 'init changes nothing, since every digest is what it was' same
+        sed -i 's/^module-mac = ......../module-mac = 00:00:00/' "$tmp/fipsmodule.cnf"
+        other() { ! token "OPENSSL_CONF=$tmp/with" && says_last ECRYPTO; }
+        ok 'a provider that is not the one that was validated computes nothing' other
+elif [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ]; then
+        ok 'a FIPS provider' cat "$tmp/why" /nonexistent
+else
+        count=$((count + 1))
+        echo "ok $count - a FIPS provider # SKIP none here: $(tail -1 "$tmp/why")"
+fi
+done_testing
