@@ -2,6 +2,10 @@
  * mask-unit, unmask-unit → MaskUnitFiles and UnmaskUnitFiles of systemd, in /run: the next boot finds the
  * image as it was.
  *
+ * A file in /etc/systemd/system comes before /run/systemd/system, and there EKS's images have their units,
+ * fabric manager's copied by nvidia-setup.service (awslabs/amazon-eks-ami#2795). Before it comes CONTROL_DIR,
+ * which ends with the boot as well; an empty file masks like a link to /dev/null (systemd.unit(5)).
+ *
  * A unit is stopped before it is masked, while systemd still knows how to stop it; and it is looked at once
  * more behind the mask, because somebody may have started it in between. */
 #include "apply/unit.h"
@@ -10,7 +14,8 @@
 
 #include <errno.h>
 
-#define STOPS_MAX 2
+#define STOPS_MAX   2
+#define CONTROL_DIR "/run/systemd/system.control"
 
 static bool is_stopped(const UnitState *s) {
         return !*s->job && (streq(s->active, "inactive") || streq(s->active, "failed"));
@@ -36,17 +41,24 @@ static int on_reloaded(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
         return unit_reply(u, m) < 0 || unit_get_all(u, on_looked) < 0 ? 0 : 1;
 }
 
+static int reload(Unit *u) {
+        return unit_call(u, MANAGER_PATH, MANAGER, "Reload", on_reloaded, "");
+}
+
 static int on_written(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
-        return unit_reply(u, m) < 0 || unit_call(u, MANAGER_PATH, MANAGER, "Reload", on_reloaded, "") < 0 ? 0
-                                                                                                          : 1;
+        return unit_reply(u, m) < 0 || reload(u) < 0 ? 0 : 1;
+}
+
+static char *control_path(const Unit *u) {
+        return xasprintf(CONTROL_DIR "/%s", u->name);
 }
 
 /* ---- mask-unit ---- */
 
 static int mask_write(Unit *u) {
         u->method = "MaskUnitFiles";
-        u->written = true;
+        u->written++;
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_written, "asbb", 1, u->name, true, false);
 }
 
@@ -56,13 +68,20 @@ static int stop(Unit *u) {
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, unit_on_queued, "ss", u->name, "replace");
 }
 
+/* The first mask is hidden by a file in /etc. */
+static int mask_write_over(Unit *u) {
+        _cleanup_(freep) char *path = control_path(u);
+        int r = root_replace_volatile(u->task->apply->root, path, "", 0, 0644);
+        u->written++;
+        return r < 0 ? file_fail(u->task, r, "written", path) : reload(u);
+}
+
 /* It does not run, so what was asked for holds now; but nobody keeps it from being started later. */
 static void mask_hidden(Unit *u) {
         diag_warn_at(u->task->apply->diag, "unit-not-masked", NULL, u->task->action->id,
-                     "%s does not run, but cannot be kept from it: a file in /etc/systemd/system comes "
-                     "before a mask that ends with this boot; "
-                     "the image should have that unit in /usr/lib/systemd/system, or not at all",
-                     u->name);
+                     "%s does not run, but cannot be kept from it: a file comes before every mask that ends "
+                     "with this boot; systemctl cat %s shows which",
+                     u->name, u->name);
         task_end(u->task, u->calls > 0 ? OUTCOME_DONE : OUTCOME_UNCHANGED);
 }
 
@@ -82,10 +101,12 @@ static void mask_step(Unit *u) {
                 unit_fail(u);
         else if (is_masked(&u->state))
                 mask_done(u);
-        else if (u->written)
-                mask_hidden(u);
-        else
+        else if (u->written == 0)
                 (void)mask_write(u);
+        else if (u->written == 1)
+                (void)mask_write_over(u);
+        else
+                mask_hidden(u);
 }
 
 /* Its last properties came before this, with the job still among them. */
@@ -97,15 +118,19 @@ static void stop_ended(Unit *u) {
 /* ---- unmask-unit ---- */
 
 static int unmask_write(Unit *u) {
+        _cleanup_(freep) char *path = control_path(u);
+        int r = root_remove(u->task->apply->root, path);
+        if (r < 0)
+                return file_fail(u->task, r, "removed", path);
         u->method = "UnmaskUnitFiles";
-        u->written = true;
+        u->written++;
         return unit_call(u, MANAGER_PATH, MANAGER, u->method, on_written, "asb", 1, u->name, true);
 }
 
 static void unmask_step(Unit *u) {
         if (!is_masked(&u->state))
                 task_end(u->task, OUTCOME_DONE);
-        else if (u->written || !streq(u->state.file, "masked-runtime"))
+        else if (u->written > 0 || !streq(u->state.file, "masked-runtime"))
                 (void)task_fail(
                         u->task, -EPERM, unit_cause(u->name),
                         "%s is asked for and masked for good, not only for this boot; systemctl unmask %s",

@@ -43,7 +43,7 @@ struct Unit {
                                                          * it is queued or runs */
         char *job_result;
         const char *method;
-        bool written;                                   /* its mask was, or was taken away */
+        unsigned written;                               /* masks that were, or were taken away */
         bool foreign;                                   /* the job is somebody else's: it is
                                                          * waited for and never withdrawn */
         char inputs[65];                                /* digest of what it is started with */

@@ -241,9 +241,20 @@ guest() {
         try "unmask-unit of one that an administrator has masked" 50 '^failed unmask-unit:masked.service: .*systemctl unmask masked.service' <<<"unmask-unit masked.service deadline=10s"
         holds "leaves that mask" test -L /etc/systemd/system/masked.service
         U=/etc/systemd/system unit hides "ExecStart=/bin/sleep inf"; systemctl daemon-reload; systemctl start hides; p=$(pid hides)
-        try "mask-unit of one with a file in /etc is a warning" 0 '^done mask-unit:hides.service' '^warning unit-not-masked: hides.service does not run, but' <<<"mask-unit hides.service deadline=10s"
+        q="mask-unit hides.service deadline=10s"
+        try "mask-unit of one with a file in /etc, which hides a mask in /run/systemd/system" 0 '^done mask-unit:hides.service' <<<"$q"
+        holds "stops it" ended "$p"
+        holds "masks it until the next boot" test "$(systemctl show -P LoadState hides) $(systemctl show -P UnitFileState hides)" = "masked masked-runtime"
+        holds "nobody can start it" bash -c '! systemctl start hides'
+        try "the same again" 0 '^unchanged mask-unit:hides.service' <<<"$q"
+        try "unmask-unit of it" 0 '^done unmask-unit:hides.service' <<<"unmask-unit hides.service deadline=10s"
+        holds "leaves nothing in its way" systemctl start hides
+        try "and masked again" 0 '^done mask-unit:hides.service' <<<"$q"
+        U=/etc/systemd/system.control; mkdir -p $U; unit hides "ExecStart=/bin/sleep inf"; U=/run/systemd/system; systemctl daemon-reload; systemctl start hides; p=$(pid hides)
+        try "one with a file that comes before every such mask is a warning" 0 '^done mask-unit:hides.service' '^warning unit-not-masked: hides.service does not run, but' <<<"$q"
         holds "but stops it" ended "$p"
-        try "the same again" 0 '^unchanged mask-unit:hides.service' '^warning unit-not-masked' <<<"mask-unit hides.service deadline=10s"
+        try "that one again" 0 '^unchanged mask-unit:hides.service' '^warning unit-not-masked' <<<"$q"
+        rm -r /etc/systemd/system.control; systemctl daemon-reload
 
         # await-unit
         K=nvidia-kmod-load
