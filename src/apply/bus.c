@@ -326,6 +326,10 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                         unit_look_for_deadlock(u, job);
                         continue;
                 }
+                if (u->foreign && u->task->action->optional) {
+                        task_end(u->task, OUTCOME_UNCHANGED);
+                        return 0;
+                }
                 if (!u->foreign)
                         job_cancel(u);
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
@@ -473,6 +477,9 @@ static const struct { const char *name; Cause cause; const char *log; } known_un
         /* awslabs/amazon-eks-ami:templates/al2023/runtime/gpu */
         { "nvidia-kmod-load.service",      CAUSE_DRIVER,         NULL                         },
         { "nvidia-driver-resolve.service", CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@bin.service",   CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@lib64.service", CAUSE_DRIVER,         NULL                         },
+        { "nvidia-usr-copy@share.service", CAUSE_DRIVER,         NULL                         },
         { "nvidia-setup.service",          CAUSE_DRIVER,         NULL                         },
         { "nvidia-persistenced.service",   CAUSE_DRIVER,         NULL                         },
 };

@@ -107,7 +107,8 @@ typedef struct Action {
         char **after;           /* ids that must have ended well before */
         char **after_any;       /* ids that must have ended before, well or not */
         uint64_t deadline_usec; /* for this action alone */
-        bool optional;          /* start-unit: an image without this unit is warned of, not failed */
+        bool optional;          /* start-unit: an image without this unit is warned of, not failed;
+                                 * await-unit: one that is ordered behind this run is not waited for */
         bool retry;             /* start-unit: a start that fails is tried
                                  * again, with back-off, until the deadline */
         bool lenient;           /* what does not come true is a warning, not a failure

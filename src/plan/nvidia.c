@@ -190,9 +190,10 @@ static void fill_clocks(Stack *s, Action *a) {
         a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
 }
 
-/* What it did not do, the next step does, or says why not. */
-static void fill_clocks_unit(_unused_ Stack *s, Action *a) {
-        a->lenient = true;
+/* What it did not do, a later step does, or says why not. One that comes behind us all the same has nothing
+ * to be waited for. */
+static void fill_helper(_unused_ Stack *s, Action *a) {
+        a->optional = a->lenient = true;
 }
 
 static bool is_read_by_imex(const Action *a, _unused_ const char *unit) {
@@ -217,10 +218,18 @@ typedef struct Step {
 static const Step steps[] = {
         { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", .fill = fill_loader,
           .why = "if the image chooses its driver at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-usr-copy@bin.service", .fill = fill_loader,
+          .why = "if the image brings the driver's programs at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-usr-copy@lib64.service", .fill = fill_loader,
+          .why = "if the image brings the driver's libraries at boot" },
+        { ACTION_AWAIT_UNIT, "nvidia-usr-copy@share.service", .fill = fill_loader,
+          .why = "if the image brings fabric manager's tables at boot" },
         { ACTION_AWAIT_UNIT, "nvidia-setup.service", .fill = fill_loader,
           .why = "if the image installs its driver at boot" },
         { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", .fill = fill_loader,
           .why = "if the image loads its driver by itself" },
+        { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service", .fill = fill_loader,
+          .why = "if the image makes its libraries known at boot, as nvidia-ctk finds them" },
         { ACTION_LOAD_MODULE, "nvidia", .why = "the driver, with the options of this plan" },
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         { ACTION_LOAD_MODULE, "nvidia_uvm", .why = "CUDA's unified memory" },
@@ -245,16 +254,21 @@ static const Step steps[] = {
         { ACTION_START_UNIT, MANAGER, .wanted = runs_manager, .fill = fill_manager },
         { ACTION_AWAIT_FABRIC, "fabric", .wanted = gates_fabric, .fill = fill_fabric,
           .why = "every GPU joins" },
+        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. */
+        { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .fill = fill_helper,
+          .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
+        { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .fill = fill_helper,
+          .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
         { ACTION_PARTITION_GPUS, "mig", .wanted = divides, .fill = fill_mig },
         { ACTION_LIST_GPUS, "nvidia-smi", .fill = fill_list,
           .why = "every GPU answers, and the device nodes of instances are made" },
-        { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .fill = fill_clocks_unit,
-          .why = "if the image sets clocks by itself" },
         { ACTION_SET_CLOCKS, "clocks", .fill = fill_clocks },
         { ACTION_MAKE_CHANNEL, CHANNEL, .wanted = wants_channel,
           .why = "what pods share memory between nodes through" },
         { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
           .why = "what containers are given of the GPUs, as they now are" },
+        { ACTION_WRITE_FILE, CDI_TURN, .fill = fill_turn,
+          .why = "what the toolkit writes there by itself would now be the same" },
         { ACTION_START_UNIT, IMEX, .wanted = runs_imex, .fill = fill_imex,
           .why = "the configuration wants it on this host" },
         { ACTION_AWAIT_IMEX, "imex", .wanted = runs_imex, .why = "nvidia-imex-ctl says READY" },
@@ -408,6 +422,7 @@ static void plan_hands_off(Plan *plan, const Config *config, unsigned gpus) {
                           "not wait for them%s",
                           gpus, are, more);
         plan_file(plan, PHASE_CONFIG, GROUP, FABRIC_TURN, "fabric manager is left to the image", "", 0644);
+        plan_file(plan, PHASE_CONFIG, GROUP, CDI_TURN, "so is the file of CDI", "", 0644);
 }
 
 static int plan_stack(Stack *s, const Config *config, Diag *diag) {

@@ -282,6 +282,8 @@ guest() {
         try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
         await behind 20s >/run/plan; systemctl stop behind inside; systemctl start both.target
         holds "of one that waits for us ends at once" grep -q 'behind.service is ordered after inside.service' /run/out
+        echo "$(await behind 20s) optional=yes" >/run/plan; systemctl stop behind inside; systemctl start both.target
+        holds "one that may come behind us is left to come" bash -c '! grep -E "warning|^failed" /run/out && grep "^unchanged await-unit:behind" /run/out'
 
         # taint-node: what systemd makes of the file that people have patched, and of ours behind it
         E=/etc/eks/kubelet/environment; mkdir -p /etc/eks/kubelet

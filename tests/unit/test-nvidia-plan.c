@@ -120,9 +120,9 @@ static void check_common(const Box *b) {
 
 static void check_nvidia(const Box *b, const InstanceType *t) {
         bool pci = streq(t->nvswitch, "pci"), five = streq(t->nvswitch, "nvl5-host"), rack = streq(t->nvswitch, "nvl5-offhost");
-        ASSERT_ORDER(*b, "check-machine:devices", "await-unit:nvidia-driver-resolve.service", "await-unit:nvidia-setup.service", "await-unit:nvidia-kmod-load.service",
-                     "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:nvidia-persistenced.service", "list-gpus:nvidia-smi",
-                     "await-unit:set-nvidia-clocks.service", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml", "start-unit:kubelet.service");
+        ASSERT_ORDER(*b, "check-machine:devices", "await-unit:nvidia-driver-resolve.service", "await-unit:nvidia-usr-copy@lib64.service", "await-unit:nvidia-setup.service",
+                     "await-unit:nvidia-kmod-load.service", "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:nvidia-persistenced.service", "await-unit:set-nvidia-clocks.service",
+                     "await-unit:nvidia-cdi-refresh.service", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml", "write-file:" CDI_TURN, "start-unit:kubelet.service");
         ASSERT_EQ(action(b, "list-gpus:nvidia-smi")->device.count, t->gpus ?: 1);
         ASSERT_EQ(has(b, "start-unit:" FM), pci || five);
         ASSERT_EQ(has(b, "write-file:" FABRIC_TURN), pci || five);
@@ -369,7 +369,8 @@ TEST(mig_comes_behind_the_fabric_and_before_cdi) {
         Wanted w;
         WANT_ALL(&b, &w, "1g.10gb", "7");
         sample_plan(&b.s);
-        ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml");
+        ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "await-unit:set-nvidia-clocks.service",
+                     "await-unit:nvidia-cdi-refresh.service", "partition-gpus:mig", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or places would be those of fewer */
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
