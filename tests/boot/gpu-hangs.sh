@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0 -t 180
 # imds: imds-m5
-# gpu: g6-xlarge gen2 smi-hangs=yes
+# gpu: g6-xlarge gen2 smi-hangs=-L
 # tree: enabled gpu
 # console: nodestrap: failed \(33 ENVIDIASMI\) at list-gpus:nvidia-smi: .*nvidia-smi
 # An nvidia-smi that never ends, as behind a GPU that has fallen off the bus: two minutes, and not for ever. In a guest of its own, for it

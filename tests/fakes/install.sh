@@ -3,6 +3,10 @@
 # usage: tests/fakes/install.sh TREE FIXTURE [WORD…]
 # Puts the fakes and a machine into a tree that is unpacked over a guest before it boots. Words:
 #   gen1 gen2      the AMI's generation (EKSAMI at 81fec2e; its later revisions); without either nothing loads the driver and no unit of NVIDIA's is enabled
+#   gen3           those of autumn 2026: the driver's programs, libraries and daemons' units come at boot, all units lie in /etc/systemd/system,
+#                  fabric manager has a condition and retries, the toolkit writes the CDI file by itself
+#   prebuilt       with gen3: the modules are in the list of modules from the start, the libraries are not there
+#   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
 #   imex           the IMEX unit is enabled, as some packages ship it
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
@@ -12,6 +16,7 @@
 set -eu; here=$(dirname "$(realpath "$0")"); tree=$1 fixture=$2; shift 2
 U=$tree/usr/lib/systemd/system S=$tree/etc/systemd/system
 enable() { mkdir -p "$S/$2.wants"; ln -sf "/usr/lib/systemd/system/$1" "$S/$2.wants/$1"; }
+enable_etc() { mkdir -p "$S/multi-user.target.wants"; ln -sf "../$1" "$S/multi-user.target.wants/$2"; }
 
 mkdir -p "$tree/vmtest/machine" "$tree"/etc/{fakes,nvidia-imex,modprobe.d,eks/nvidia} "$tree/usr/lib/fakes" "$U" "$S/containerd.service.d"
 "$here/../fixtures/expand.sh" "$fixture" "$tree/vmtest/machine"
@@ -36,7 +41,20 @@ for word; do case $word in
                 install -t "$tree/etc/eks" "$here"/ami/{set-nvidia-clocks,nvidia-fabricmanager-condition}.sh
                 install -D -m 644 "$here/units/gen2/condition.conf" "$U/nvidia-fabricmanager.service.d/10-condition.conf"
                 for unit in nvidia-driver-resolve nvidia-setup; do enable $unit.service multi-user.target; done;;
-        imex)   enable nvidia-imex.service multi-user.target;;
+        gen3)   O=$tree/opt/nvidia/trees/lts; mkdir -p "$O"/{units,usr/{bin,lib64,share}} "$S/nvidia-fabricmanager.service.d"
+                install -m 644 -t "$S" "$here"/units/gen3/*.{service,path}; install -t "$tree/etc/eks/nvidia" "$here"/ami/{resolve-driver,setup-nvidia,usr-copy,ldcache-update}.sh
+                install -t "$tree/etc/eks" "$here"/ami/{set-nvidia-clocks,nvidia-fabricmanager-condition}.sh
+                install -m 644 "$here/units/gen2/condition.conf" "$S/nvidia-fabricmanager.service.d/10-condition.conf"
+                install -m 644 "$here/units/gen3/retry.conf" "$S/nvidia-fabricmanager.service.d/20-retry.conf"
+                mv "$U"/nvidia-{fabricmanager,persistenced}.service "$O/units/"; rm "$U/set-nvidia-clocks.service"
+                mv "$U/nvidia-imex.service" "$S/"
+                mv "$tree"/usr/bin/{nv-fabricmanager,nvidia-fabricmanager-start.sh,nvidia-persistenced,nvidia-imex,nvidia-imex-ctl,nvidia-smi} "$O/usr/bin/"
+                mv "$tree"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 "$O/usr/lib64/"; mv "$tree/usr/share/nvidia" "$O/usr/share/"
+                for unit in nvidia-{driver-resolve,setup,ldcache-update,cdi-refresh}.service nvidia-cdi-refresh.path; do enable_etc $unit $unit; done
+                for word in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$word.service; done;;
+        prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;
+        no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
+        imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
         umad)   echo ib_umad >"$tree/etc/modules-load.d/ib-umad.conf";;
         *=*)    printf '%s\n' "${word#*=}" >"$tree/etc/fakes/${word%%=*}";;
         many)   mkdir -p "$tree/vmtest/fixtures"; cp "$here"/../fixtures/{expand.sh,*.txt} "$here/imds.sh" "$tree/vmtest/fixtures/"

@@ -23,6 +23,15 @@ loaded() { [ -e "/sys/module/$1" ]; }
 # Seconds of the original, scaled down: a test has no 30 s. script speed: how many of them one second stands for.
 pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
 
+# As long as this process lives, the GPUs are in use by another client, whose MIG mode cannot be set then (MIGUG).
+holds_gpus() { exec 9<>$FAKES/gpus-open; flock -s 9; pause "$1"; }
+modules_dep() { echo "/lib/modules/$(uname -r)/modules.dep"; }
+depmod_runs() {                         # a file anew beside the old one, and renamed over it: two files, each seen by whoever looks for changes
+        local f dep; dep=$(modules_dep); mkdir -p "${dep%/*}"
+        for f in "$dep" "$dep.bin"; do echo "kernel/drivers/video/nvidia.ko:" >"$f.tmp"; mv "$f.tmp" "$f"; done
+        event depmod
+}
+
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
 devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
 gpus() { devices 10DE 30; }
@@ -38,7 +47,7 @@ driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 # time after fabric manager has configured it (FMUG), or, on a tray, after they were first asked, that script fabric-takes says.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
-        echo "state $NVML_STATE"
+        echo "state $NVML_STATE"; echo "held-by $FAKES/gpus-open"
         case $(cat /sys/bus/pci/devices/*/uevent 2>/dev/null | grep -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)' | head -1) in
         *20B0) model=a100-40;; *20B[25]) model=a100-80;; *2330) model=h100;; *2335) model=h200;; *2901) model=b200;; *3182) model=b300;;
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;

@@ -23,6 +23,7 @@
  *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a
  *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
  *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often
+ *   held-by PATH                   so it does while somebody else holds flock(2) on this file
  *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of
  *                                  each
  *   clocks none                    the GPU knows no application clocks
@@ -149,7 +150,7 @@ typedef struct Gpu {
 } Gpu;
 typedef struct Calls { char call[64]; int gpu; unsigned n; } Calls;
 typedef struct Fake {
-        char state[256], needs[256];
+        char state[256], needs[256], held[256];
         const Model *model;
         Gpu gpus[GPUS_MAX]; unsigned n;
         Rule rules[RULES_MAX]; unsigned n_rules;
@@ -298,6 +299,8 @@ static void script_line(Fake *f, char *line) {
                 broken("a word is missing", all);
         if (strcmp(key, "state") == 0)
                 snprintf(f->state, sizeof f->state, "%s", words[1]);
+        else if (strcmp(key, "held-by") == 0)
+                snprintf(f->held, sizeof f->held, "%s", words[1]);
         else if (strcmp(key, "model") == 0)
                 set_model(f, words[1]);
         else if (strcmp(key, "gpus") == 0)
@@ -633,6 +636,14 @@ FUNCTION(nvmlDeviceGetMigMode, Device d, unsigned *current, unsigned *pending) {
         END(f.model->profiles ? OK : NOT_SUPPORTED);
 }
 
+static bool is_held(const Fake *fake) {
+        int fd = *fake->held ? open(fake->held, O_RDONLY | O_CLOEXEC) : -1;
+        bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+        if (fd >= 0)
+                close(fd);
+        return held;
+}
+
 FUNCTION(nvmlDeviceSetMigMode, Device d, unsigned mode, unsigned *activation) {
         unsigned n = 0;
         BEGIN("nvmlDeviceSetMigMode", gpu_of(d), &n);
@@ -640,7 +651,7 @@ FUNCTION(nvmlDeviceSetMigMode, Device d, unsigned mode, unsigned *activation) {
         if (!f.model->profiles)
                 END(NOT_SUPPORTED);
         *activation = OK;
-        if (f.in_use < 0 || n <= (unsigned)f.in_use || (g->n_instances > 0 && !mode)) {
+        if (f.in_use < 0 || n <= (unsigned)f.in_use || is_held(&f) || (g->n_instances > 0 && !mode)) {
                 *activation = IN_USE;
                 END(OK);
         }

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# gpu: g5 gen3
+# tree: enabled gpu containerd_version
+# console: NODESTRAP verdict=ok
+# A g5.12xlarge with an image of autumn 2026, on the systemd that Amazon Linux 2023 has (252): the driver's programs, libraries and
+# units come at boot, into /etc/systemd/system, where a mask in /run/systemd/system is hidden (awslabs/amazon-eks-ami#2795).
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=4' containerd \
+        'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
+try "libraries were known before CDI" in_order ldcache cdi-generated
+try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "its unit lies where it hides a mask" test -f /etc/systemd/system/nvidia-fabricmanager.service
+try "it is masked all the same, until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
+try "nobody can start it" no systemctl start nvidia-fabricmanager
+try "no word that it might" no grep -q unit-not-masked /run/nodestrap/status.json
+try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
+
+depmod_runs; depmod_runs
+try "from now on the toolkit may write" systemctl start nvidia-cdi-refresh.service
+try "and does" happened 'cdi-refreshed devices=4'
+try "the same" is "$(cdi_state)" yes
+
+finish
