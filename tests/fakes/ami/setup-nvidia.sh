@@ -7,7 +7,7 @@
 scripted setup-fails && { event "driver-failed"; die "$(script setup-fails)"; }
 current=/opt/nvidia/current
 pause "$(script driver-takes 10)"
-[ ! -d $current/units ] || depmod_runs
+[ ! -d $current/units ] || { depmod_runs; pause "$(script modules-take 0)"; }
 modprobe nvidia && modprobe nvidia-uvm && event "driver-loaded-by-the-ami" || exit 1
 units="nvidia-persistenced.service nvidia-fabricmanager.service set-nvidia-clocks.service"
 if [ -d $current/units ]; then

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen3 fm-fails-once=yes clocks-take=60 smi-takes=30
+# spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge with an image of autumn 2026, whose GPUs are to be divided: fabric manager comes too early and is started again by
+# systemd (awslabs/amazon-eks-ami#2871); the image's clocks and the toolkit's writer of CDI hold the GPUs while they look at them.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=56' containerd \
+        'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
+try "fabric manager failed, and was there before the fabric was waited for" in_order fm-failed fm-active 'nvidia-smi -L'
+try "it was started once after that" once fm-active
+try "no GPU was in use when it was to be divided" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
+try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
+depmod_runs
+try "from now on it may" systemctl start nvidia-cdi-refresh.service
+try "and writes the same" is "$(grep -c 'cdi-refreshed devices=56' $E) $(cdi_state)" "1 yes"
+
+finish

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# gpu: g6e gen3 no-drop-ins modules-take=120
+# tree: enabled gpu containerd_version
+# console: NODESTRAP verdict=ok
+# Without our drop-ins the toolkit's writer of CDI starts before the driver is loaded and reaches its start limit (Azure/aks-gpu#175): the
+# node comes up all the same, with a file of our own, and says so.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+excused=$'nvidia-cdi-refresh.service\nnvidia-cdi-refresh.path'
+try "the toolkit's writer of CDI has reached its limit" failed nvidia-cdi-refresh.service
+try "and wrote nothing" never cdi-refreshed
+check_gpu_node 'nvidia-smi -L' 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=4' containerd 'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
+try "the warning names it" grep -E 'nvidia-cdi-refresh.service failed: ' out/status.json
+
+finish
