@@ -276,7 +276,21 @@ static void start_ended(Unit *u) {
                 task_end(u->task, OUTCOME_DONE);
 }
 
+/* Between two starts of ours systemd may have made one (Restart=, as EKS's images have it for fabric manager:
+ * awslabs/amazon-eks-ami#2871). */
+static bool started_meanwhile(Unit *u) {
+        if (u->task->state != TASK_RUNNING || !u->timer || !state_runs(&u->state) || *u->state.job)
+                return false;
+        u->timer = sd_event_source_disable_unref(u->timer);
+        u->restarts_before = u->state.restarts;
+        u->job_result = (free(u->job_result), xstrdup("done"));
+        start_ended(u);
+        return true;
+}
+
 static void start_changed(Unit *u) {
+        if (started_meanwhile(u))
+                return;
         bool left = !state_runs(&u->state) || u->state.restarts > u->restarts_before;
         if (u->task->state != TASK_WATCHED || !left)
                 return;

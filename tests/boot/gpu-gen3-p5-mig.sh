@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
-# gpu: p5-48xlarge gen3 fm-fails-once=yes clocks-take=60 smi-takes=30
+# gpu: p5-48xlarge gen3 fm-fails-once=yes query-takes=80
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}
 # tree: enabled gpu
 # console: NODESTRAP verdict=ok
@@ -16,6 +16,7 @@ check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clo
         'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
 try "fabric manager failed, and was there before the fabric was waited for" in_order fm-failed fm-active 'nvidia-smi -L'
 try "it was started once after that" once fm-active
+try "by systemd" is "$(property nvidia-fabricmanager NRestarts)" 1
 try "no GPU was in use when it was to be divided" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
 try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
 depmod_runs
