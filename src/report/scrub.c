@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text → text without secrets, in two passes. The first looks for values that are known to be secret, in
+ * every form that programs write them in. The second knows no values, only what stands around them:
+ * passwords in URLs, tokens of AWS, EKS and Kubernetes, private keys, what is assigned to a name like
+ * "password", variables of units. It rather hides too much. */
+#include "report/scrub.h"
+
+#include "doc/assignment.h"
+#include "doc/doc.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <strings.h>
+
+#define URL_USER_MAX 1024       /* longer is no user and password in front of a URL's '@' */
+#define LIST_MAX     8192
+#define KEY_MAX      (64U << 10)
+
+void secrets_done(Secrets *s) {
+        strv_free(s->items);
+        *s = (Secrets){};
+}
+
+/* ---- values that are known ---- */
+
+static void add_form(Secrets *s, const char *form) {
+        if (strlen(form) < SECRET_MIN)
+                return;
+        strv_push_at(&s->items, s->n++, xstrdup(form));
+        s->sorted = false;
+}
+
+/* What stands between the first and the last quote. */
+static char *within_quotes(const char *text) {
+        const char *begin = strchr(text, '"'), *end = strrchr(text, '"');
+        return begin && end > begin ? xstrndup(begin + 1, (size_t)(end - begin) - 1) : xstrdup(text);
+}
+
+static char *json_escaped(const char *value) {
+        json_t *json = json_string(value);
+        _cleanup_(freep) char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : xstrdup(value);
+        json_decref(json);
+        return within_quotes(quoted);
+}
+
+/* Go's encoding/json writes these three so that HTML may hold them. */
+static char *html_escaped(const char *json) {
+        Text t = {};
+        for (const char *p = json; *p; p++)
+                if (strchr("<>&", *p))
+                        text_add(&t, "\\u%04x", (unsigned char)*p);
+                else
+                        text_add_bytes(&t, p, 1);
+        return text_take(&t);
+}
+
+static char *percent_encoded(const char *value) {
+        Text t = {};
+        for (const char *p = value; *p; p++)
+                if (isalnum((unsigned char)*p) || strchr("-._~", *p))
+                        text_add_bytes(&t, p, 1);
+                else
+                        text_add(&t, "%%%02X", (unsigned char)*p);
+        return text_take(&t);
+}
+
+static char *percent_decoded(const char *value) {
+        Text t = {};
+        for (const char *p = value; *p; p++) {
+                int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
+                char c = low >= 0 ? (char)(high << 4 | low) : *p;
+                text_add_bytes(&t, c ? &c : p, 1);
+                p += c && low >= 0 ? 2 : 0;
+        }
+        return text_take(&t);
+}
+
+/* In the middle of something longer that is encoded (user:password) it may begin at any of three places; what
+ * its neighbours have a part in is left off. */
+static void add_base64(Secrets *s, const char *value) {
+        size_t n = strlen(value);
+        for (size_t shift = 0; shift < 3 && n >= 9; shift++) {
+                _cleanup_(freep) char *shifted = xasprintf("%.*s%s", (int)shift, "xx", value);
+                _cleanup_(freep) char *coded = base64_encode(shifted, n + shift);
+                size_t begin = (shift * 8 + 5) / 6, end = (n + shift) * 8 / 6;
+                _cleanup_(freep) char *middle = xstrndup(coded + begin, end - begin);
+                add_form(s, middle);
+        }
+}
+
+static void add_value(Secrets *s, const char *value) {
+        char *words[] = { (char *)value, NULL };
+        _cleanup_(freep) char *json = json_escaped(value), *html = html_escaped(json),
+                              *twice = json_escaped(json), *unit = assignment_quote("X", value),
+                              *joined = assignment_join(words), *percent = percent_encoded(value),
+                              *plain = percent_decoded(value), *unit_value = within_quotes(unit),
+                              *joined_value = within_quotes(joined);
+        const char *forms[] = { value, json,    html,  twice, startswith(unit_value, "X=") ? unit_value + 2
+                                                                                          : unit_value,
+                                joined_value,   percent, plain };
+        if (strlen(value) < SECRET_MIN)
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+                add_form(s, forms[i]);
+        add_base64(s, value);
+}
+
+/* "http://user:password@proxy:3128" */
+static void add_url_password(Secrets *s, const char *value) {
+        const char *begin = strstr(value, "://"), *at = begin ? strrchr(begin, '@') : NULL;
+        const char *colon = at ? memchr(begin + 3, ':', (size_t)(at - begin) - 3) : NULL;
+        if (!colon)
+                return;
+        _cleanup_(freep) char *password = xstrndup(colon + 1, (size_t)(at - colon) - 1);
+        add_value(s, password);
+}
+
+void secrets_add(Secrets *s, const char *value) {
+        _cleanup_(freep) char *stripped = str_strip(value);
+        add_value(s, value);
+        add_value(s, stripped);
+        add_url_password(s, value);
+        for (const char *line = value; strchr(value, '\n') && *line; line += *line == '\n') {
+                size_t n = strcspn(line, "\n");
+                _cleanup_(freep) char *whole = xstrndup(line, n), *bare = str_strip(whole);
+                add_value(s, bare);
+                line += n;
+        }
+}
+
+/* By their first byte, and of those the longer one first, so that of two that begin alike nothing is left. */
+static int by_first_byte(const void *a, const void *b) {
+        const char *x = *(char *const *)a, *y = *(char *const *)b;
+        if (*x != *y)
+                return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+        size_t n = strlen(x), m = strlen(y);
+        return n == m ? strcmp(x, y) : n > m ? -1 : 1;
+}
+
+static void secrets_sort(Secrets *s) {
+        if (s->sorted)
+                return;
+        size_t kept = 0;
+        if (s->n > 0)
+                qsort(s->items, s->n, sizeof *s->items, by_first_byte);
+        for (size_t i = 0; i < s->n; i++)
+                if (kept > 0 && streq(s->items[kept - 1], s->items[i]))
+                        free(s->items[i]);
+                else
+                        s->items[kept++] = s->items[i];
+        if (s->items)
+                s->items[kept] = NULL;
+        s->n = kept;
+        for (size_t c = 0, i = 0; c <= 256; c++) {
+                while (i < s->n && (unsigned char)s->items[i][0] < c)
+                        i++;
+                s->first[c] = i;
+        }
+        s->sorted = true;
+}
+
+static size_t match_known(const Secrets *s, const char *p, size_t room) {
+        for (size_t i = s->first[(unsigned char)*p]; i < s->first[(unsigned char)*p + 1]; i++) {
+                size_t n = strlen(s->items[i]);
+                if (n <= room && memcmp(p, s->items[i], n) == 0)
+                        return n;
+        }
+        return 0;
+}
+
+static void scrub_known(Secrets *s, const char *text, size_t size, Text *out) {
+        size_t from = 0;
+        secrets_sort(s);
+        for (size_t i = 0; i < size;) {
+                size_t n = match_known(s, text + i, size - i);
+                if (n == 0) {
+                        i++;
+                        continue;
+                }
+                text_add_bytes(out, text + from, i - from);
+                text_add(out, HIDDEN);
+                i += n;
+                from = i;
+        }
+        text_add_bytes(out, text + from, size - from);
+}
+
+/* ---- what looks like one ---- */
+
+/* Where to hide: from begin on, so many bytes. Both relative to what was looked at; 0 bytes: nothing. */
+typedef struct Span { size_t begin, size; } Span;
+
+static bool is_token_char(char c) {
+        return isalnum((unsigned char)c) || strchr("-._~+/=", c);
+}
+
+static size_t token_length(const char *p, size_t room) {
+        size_t n = 0;
+        while (n < room && p[n] && is_token_char(p[n]))
+                n++;
+        return n;
+}
+
+static bool begins(const char *p, size_t room, const char *word) {
+        return strlen(word) <= room && strncasecmp(p, word, strlen(word)) == 0;
+}
+
+/* "://user:password@host" → user:password */
+static Span find_url_user(const char *p, size_t room) {
+        Span span = { 3, 0 };
+        if (!begins(p, room, "://"))
+                return span;
+        for (size_t i = 3; i < MIN(room, (size_t)URL_USER_MAX) && !strchr("/ \t\r\n\"'`<>?#\\", p[i]) && p[i]; i++)
+                if (p[i] == '@')
+                        span.size = i - 3;
+        return span;
+}
+
+/* Ids of access keys, which name the owner (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html);
+ * what a kubelet shows to EKS; JSON Web Tokens (RFC 7519). */
+static Span find_token(const char *p, size_t room) {
+        size_t n = 0;
+        if (begins(p, room, "k8s-aws-v1."))
+                return (Span){ 0, token_length(p, room) };
+        if (strncmp(p, "eyJ", MIN(room, (size_t)3)) == 0) {
+                n = token_length(p, room);
+                return (Span){ 0, n >= 20 && memchr(p, '.', n) ? n : 0 };
+        }
+        if (room < 20 || (strncmp(p, "AKIA", 4) != 0 && strncmp(p, "ASIA", 4) != 0))
+                return (Span){};
+        while (n < room && ((p[n] >= 'A' && p[n] <= 'Z') || is_digit(p[n])))
+                n++;
+        return (Span){ 0, n >= 16 ? n : 0 };
+}
+
+/* The header's scheme and a space, and what is no word of a sentence. */
+static Span find_credentials(const char *p, size_t room) {
+        static const char *const schemes[] = { "Bearer ", "Basic ", "AWS4-HMAC-SHA256 " };
+        for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+                size_t n = strlen(schemes[i]);
+                if (!begins(p, room, schemes[i]))
+                        continue;
+                size_t size = i == 2 ? strcspn(p + n, "\r\n\"\\") : token_length(p + n, room - n);
+                for (size_t k = 1; k < size; k++)
+                        if (size >= 8 && !(p[n + k] >= 'a' && p[n + k] <= 'z') && p[n + k] != '.')
+                                return (Span){ n, MIN(size, room - n) };
+        }
+        return (Span){};
+}
+
+/* PEM (RFC 7468); where its end is missing, all that it may be. */
+static Span find_private_key(const char *p, size_t room) {
+        static const char end[] = "-----END ", mark[] = "PRIVATE KEY-----";
+        if (!begins(p, room, "-----BEGIN "))
+                return (Span){};
+        const char *key = memmem(p, MIN(room, (size_t)64), mark, strlen(mark));
+        if (!key)
+                return (Span){};
+        size_t from = (size_t)(key - p) + strlen(mark);
+        const char *stop = memmem(p + from, room - from, end, strlen(end));
+        return (Span){ from, stop ? (size_t)(stop - p) - from : MIN(room - from, (size_t)KEY_MAX) };
+}
+
+/* The ends of names that have a secret behind them, whatever stands in front: X-Amz-Security-Token,
+ * --bootstrap-token, AWS_SECRET_ACCESS_KEY, registry_password. */
+static const char *const telling[] = {
+        "password",   "passwd",  "passphrase", "token",      "secret",   "secret_access_key",
+        "accesskey",  "apikey",  "api_key",    "api-key",    "private_key", "privatekey",
+        "access_key", "credential", "signature",  "authorization", "cookie", "key-data", "auth",
+};
+
+static bool name_tells(const char *name, size_t n) {
+        for (size_t i = 0; i < ARRAY_SIZE(telling); i++) {
+                size_t m = strlen(telling[i]);
+                if (n >= m && strncasecmp(name + n - m, telling[i], m) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Does a name that tells end right before text[at], a '=' or ':'? Blanks, quotes and what escapes them may
+ * stand between. */
+static bool follows_telling_name(const char *text, size_t at) {
+        size_t end = at, begin;
+        while (end > 0 && at - end < 8 && strchr(" \t\"'\\", text[end - 1]))
+                end--;
+        begin = end;
+        while (begin > 0 && end - begin < 64 &&
+               (isalnum((unsigned char)text[begin - 1]) || strchr("_-.", text[begin - 1])))
+                begin--;
+        return end > begin && name_tells(text + begin, end - begin);
+}
+
+/* How long what stands in these quotes is: the mark that opens it, with its backslashes, closes it. */
+static size_t quoted_length(const char *p, size_t room, const char *mark, size_t n) {
+        for (size_t i = 0; i + n <= room; i++) {
+                if (memcmp(p + i, mark, n) == 0)
+                        return i;
+                i += n == 1 && p[i] == '\\';
+        }
+        return room;
+}
+
+static size_t bare_length(const char *p, size_t room, bool header) {
+        size_t i = 0;
+        while (i < room && !strchr(header ? "\r\n\"" : " \t\r\n\"',;&)]}<>|", p[i]) && p[i])
+                i += p[i] == '\\' && i + 1 < room ? 2 : 1;
+        return MIN(i, room);
+}
+
+static bool is_harmless(const char *p, size_t n) {
+        static const char *const words[] = { "null", "true", "false", "nil", HIDDEN, "(hidden" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (n == strlen(words[i]) && strncmp(p, words[i], n) == 0)
+                        return true;
+        return false;
+}
+
+/* What is assigned by the '=' or ':' at text[at]: "x", 'x', \"x\", x, ["x", "y"]. */
+static Span find_assigned(const char *text, size_t at, size_t size) {
+        const char *p = text + at;
+        size_t room = size - at, i = 1, mark, n;
+        if ((*p != '=' && *p != ':') || !follows_telling_name(text, at))
+                return (Span){};
+        while (i < room && (p[i] == ' ' || p[i] == '\t' || p[i] == '='))
+                i++;
+        if (i < room && p[i] == '[') {
+                const char *end = memchr(p + i, ']', MIN(room - i, (size_t)LIST_MAX));
+                bool texts = end && memchr(p + i, '"', (size_t)(end - p) - i);
+                return texts ? (Span){ i, (size_t)(end - p) + 1 - i } : (Span){};
+        }
+        for (mark = i; mark < room && p[mark] == '\\';)
+                mark++;
+        bool quoted = mark < room && (p[mark] == '"' || p[mark] == '\'');
+        mark = quoted ? mark + 1 - i : 0;
+        const char *value = p + i + mark;
+        n = quoted ? quoted_length(value, room - i - mark, p + i, mark)
+                   : bare_length(value, room - i, at >= 13 && begins(text + at - 13, 13, "authorization"));
+        return n == 0 || (!quoted && strchr("{[", *value)) || is_harmless(value, n)
+                       ? (Span){}
+                       : (Span){ i + mark, n };
+}
+
+/* "Environment=" of a unit or "DefaultEnvironment=" of system.conf on a line of its own: all of it, also what
+ * a backslash continues. */
+static Span find_environment(const char *text, size_t at, size_t size) {
+        static const char *const names[] = { "Environment=", "DefaultEnvironment=" };
+        const char *p = text + at;
+        size_t room = size - at;
+        if (at > 0 && text[at - 1] != '\n')
+                return (Span){};
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                size_t n = strlen(names[i]), end = n;
+                if (room <= n || memcmp(p, names[i], n) != 0)
+                        continue;
+                while (end < room && (p[end] != '\n' || p[end - 1] == '\\'))
+                        end++;
+                return (Span){ n, end - n };
+        }
+        return (Span){};
+}
+
+static bool is_span(Span span, Span *ret) {
+        *ret = span;
+        return span.size > 0;
+}
+
+static Span find_pattern(const char *text, size_t at, size_t size) {
+        const char *p = text + at;
+        size_t room = size - at;
+        Span span = {};
+        bool begins_word = at == 0 || !isalnum((unsigned char)p[-1]);
+        if (*p == ':' && is_span(find_url_user(p, room), &span))
+                return span;
+        if ((*p == ':' || *p == '=') && is_span(find_assigned(text, at, size), &span))
+                return span;
+        if (*p == '-' && is_span(find_private_key(p, room), &span))
+                return span;
+        if (strchr("ED", *p) && is_span(find_environment(text, at, size), &span))
+                return span;
+        if (strchr("AaeKkBb", *p) && begins_word &&
+            (is_span(find_token(p, room), &span) || is_span(find_credentials(p, room), &span)))
+                return span;
+        return (Span){};
+}
+
+static void scrub_patterns(const char *text, size_t size, Text *out) {
+        size_t from = 0;
+        for (size_t i = 0; i < size;) {
+                Span span = text[i] ? find_pattern(text, i, size) : (Span){};
+                if (span.size == 0) {
+                        i++;
+                        continue;
+                }
+                bool list = text[i + span.begin] == '[';
+                text_add_bytes(out, text + from, i + span.begin - from);
+                text_add(out, list ? "[\"" HIDDEN "\"]" : HIDDEN);
+                i += span.begin + span.size;
+                from = i;
+        }
+        text_add_bytes(out, text + from, size - from);
+}
+
+char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size) {
+        _cleanup_(text_done) Text known = {};
+        Text out = {};
+        scrub_known(s, text, size, &known);
+        scrub_patterns(known.data, known.size, &out);
+        *ret_size = out.size;
+        return text_take(&out);
+}

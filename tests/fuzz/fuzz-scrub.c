@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * secrets_scrub(): it ends, reads no byte too many, and what was told to be secret is nowhere in what it
+ * gives. The first line of the input is the secret. */
+#include "report/scrub.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        const uint8_t *end = memchr(data, '\n', size);
+        size_t n = end ? (size_t)(end - data) : 0, out_size;
+        _cleanup_(secrets_done) Secrets s = {};
+        _cleanup_(freep) char *secret = xstrndup((const char *)data, n), *bare = str_strip(secret);
+        /* on the heap, so that a sanitizer sees what is read behind it */
+        _cleanup_(freep) char *text = xmemdup(data + n, size - n);
+        if (n < 256)
+                secrets_add(&s, secret);
+        _cleanup_(freep) char *out = secrets_scrub(&s, text, size - n, &out_size);
+        n = strlen(bare);
+        /* the mark itself may make it up again */
+        if (n >= SECRET_MIN && n < 256 && !strpbrk(bare, "(hiden)[]\"") && memmem(out, out_size, bare, n))
+                abort();
+        return 0;
+}
