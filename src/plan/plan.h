@@ -41,6 +41,9 @@ const Action *plan_find(const Plan *plan, const char *id);
 _malloc_ char *plan_to_text(const Plan *plan);
 json_t *plan_to_json(const Plan *plan);
 
+/* Does what stands behind such a key of the user's free-form settings hold a secret? */
+_nonnull_ bool key_is_secret(const char *key);
+
 /* Names by which what was done is found again. */
 #define RAID_NAME   "kubernetes"                /* as nodeadm has it; also the label of
                                                  * file systems that are finished */

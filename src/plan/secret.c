@@ -10,7 +10,7 @@ static const char *const secret_keys[] = {
         "headers", "authorization", "staticPodURLHeader", "env",
 };
 
-static bool is_secret_key(const char *key) {
+bool key_is_secret(const char *key) {
         for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
                 if (strcasecmp(key, secret_keys[i]) == 0)
                         return true;
@@ -23,7 +23,7 @@ bool json_holds_secret(const json_t *json) {
         json_t *value;
         size_t i;
         json_object_foreach((json_t *)json, key, value)
-                if ((is_secret_key(key) && !(streq(key, "authorization") && json_is_object(value))) ||
+                if ((key_is_secret(key) && !(streq(key, "authorization") && json_is_object(value))) ||
                     json_holds_secret(value))
                         return true;
         json_array_foreach(json, i, value)

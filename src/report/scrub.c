@@ -269,7 +269,7 @@ static const char *const telling[] = {
         "access_key", "credential", "signature",  "authorization", "cookie", "key-data", "auth",
 };
 
-static bool name_tells(const char *name, size_t n) {
+bool name_tells(const char *name, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(telling); i++) {
                 size_t m = strlen(telling[i]);
                 if (n >= m && strncasecmp(name + n - m, telling[i], m) == 0)
@@ -341,6 +341,14 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
                        : (Span){ i + mark, n };
 }
 
+/* "NAME=(hidden)", as mask.c leaves it. */
+static bool is_masked(const char *p, size_t n) {
+        size_t name = 0;
+        while (name < n && (isalnum((unsigned char)p[name]) || p[name] == '_'))
+                name++;
+        return n - name == strlen("=" HIDDEN) && memcmp(p + name, "=" HIDDEN, n - name) == 0;
+}
+
 /* "Environment=" of a unit or "DefaultEnvironment=" of system.conf on a line of its own: all of it, also what
  * a backslash continues. */
 static Span find_environment(const char *text, size_t at, size_t size) {
@@ -355,7 +363,7 @@ static Span find_environment(const char *text, size_t at, size_t size) {
                         continue;
                 while (end < room && (p[end] != '\n' || p[end - 1] == '\\'))
                         end++;
-                return (Span){ n, end - n };
+                return is_masked(p + n, end - n) ? (Span){} : (Span){ n, end - n };
         }
         return (Span){};
 }

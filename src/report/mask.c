@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Settings of the user's, and the files that were made of them, without what stands behind keys that hold
+ * secrets (plan/secret.c, and by their names those of kubeconfigs). */
+#include "report/mask.h"
+
+#include "base/json.h"
+#include "doc/assignment.h"
+#include "doc/doc.h"
+#include "plan/plan.h"
+
+#include <errno.h>
+
+/* Variables that are no secret: in the environment they are hidden like all, but looked for nowhere else. */
+static const char *const plain_variables[] = { "AWS_REGION", "AWS_DEFAULT_REGION", "NO_PROXY", "no_proxy",
+                                               "PATH", "LANG", "TERM", "TZ", "HOME", NULL };
+
+static void note_variable(Secrets *s, const char *name, const char *value) {
+        if (!strv_contains((char *const *)plain_variables, name))
+                secrets_add(s, value);
+}
+
+/* ---- JSON ---- */
+
+/* "NAME=value" of process.env keeps its name; nothing of anything else stays. */
+static json_t *hide_text(Secrets *s, const char *text) {
+        const char *equals = strchr(text, '=');
+        if (!equals || equals == text || text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] != '=') {
+                secrets_add(s, text);
+                return json_string(HIDDEN);
+        }
+        _cleanup_(freep) char *name = xstrndup(text, (size_t)(equals - text)),
+                              *hidden = xasprintf("%s=" HIDDEN, name);
+        if (strv_contains((char *const *)plain_variables, name))
+                return json_string(text);
+        secrets_add(s, equals + 1);
+        return json_string(hidden);
+}
+
+static json_t *mask_value(Secrets *s, const json_t *json, bool hidden);
+
+static json_t *mask_object(Secrets *s, const json_t *object, bool hidden) {
+        json_t *copy = json_object(), *value;
+        const char *key;
+        json_object_foreach((json_t *)object, key, value) {
+                /* kubelet's own "authorization" is no header */
+                bool tells = (key_is_secret(key) || name_tells(key, strlen(key))) &&
+                             !(streq(key, "authorization") && json_is_object(value));
+                json_object_set_new_nocheck(copy, key, mask_value(s, value, hidden || tells));
+        }
+        return copy;
+}
+
+/* A password in a URL that stands alone: the text as a whole is scrubbed later. */
+static json_t *note_url(Secrets *s, const json_t *text) {
+        const char *url = json_string_value(text);
+        const char *at = strstr(url, "://") ? strrchr(url, '@') : NULL;
+        if (at && !strpbrk(url, " \t\r\n"))
+                secrets_add(s, url);
+        return json_deep_copy(text);
+}
+
+/* Depth is bounded by the parsers. */
+static json_t *mask_value(Secrets *s, const json_t *json, bool hidden) {
+        const json_t *item;
+        size_t i;
+        if (json_is_object(json))
+                return mask_object(s, json, hidden);
+        if (json_is_array(json)) {
+                json_t *copy = json_array();
+                json_array_foreach(json, i, item)
+                        json_array_append_new(copy, mask_value(s, item, hidden));
+                return copy;
+        }
+        if (json_is_string(json))
+                return hidden && json_string_length(json) > 0 ? hide_text(s, json_string_value(json))
+                                                              : note_url(s, json);
+        return hidden && json_is_number(json) ? json_string(HIDDEN) : json_deep_copy(json);
+}
+
+json_t *mask_json(Secrets *s, const json_t *json) {
+        return mask_value(s, json, false);
+}
+
+/* ---- NodeConfig ---- */
+
+static void hide_environment(Secrets *s, json_t *environment) {
+        const char *service, *name;
+        json_t *variables, *value;
+        json_object_foreach(environment, service, variables)
+                json_object_foreach(variables, name, value) {
+                        if (json_is_string(value))
+                                note_variable(s, name, json_string_value(value));
+                        json_object_set_new_nocheck(variables, name, json_string(HIDDEN));
+                }
+}
+
+/* "--bootstrap-token abc", in one flag or in two; with a '=' between them secrets_scrub() sees it by itself,
+ * but other texts may repeat the value alone. */
+static void note_flags(Secrets *s, const json_t *flags) {
+        bool tells = false;
+        json_t *flag;
+        size_t i;
+        json_array_foreach(flags, i, flag) {
+                _cleanup_(strv_freep) char **words = assignment_split(json_string_value(flag) ?: "");
+                for (char **w = words; w && *w; w++) {
+                        size_t n = strcspn(*w, "=");
+                        if (tells && **w != '-')
+                                secrets_add(s, *w);
+                        tells = name_tells(*w, n);
+                        if (tells && (*w)[n])
+                                secrets_add(s, *w + n + 1);
+                        tells = tells && !(*w)[n];
+                }
+        }
+}
+
+static void hide_toml(Secrets *s, json_t *containerd) {
+        const json_t *config = json_object_get(containerd, "config");
+        _cleanup_(freep) char *masked = NULL;
+        size_t size;
+        if (!json_is_string(config))
+                return;
+        int r = mask_file(s, MASK_TOML, json_string_value(config), json_string_length(config), &masked, &size);
+        json_object_set_new(containerd, "config", json_string(r < 0 ? HIDDEN : masked));
+}
+
+json_t *mask_config(Secrets *s, const json_t *document) {
+        json_t *copy = mask_json(s, document), *spec = json_object_get(copy, "spec");
+        json_t *its_spec = json_object_get(document, "spec"),
+               *environment = json_object_get(json_object_get(its_spec, "instance"), "environment");
+        _cleanup_(json_decrefp) json_t *hidden = json_deep_copy(environment);
+        note_flags(s, json_object_get(json_object_get(its_spec, "kubelet"), "flags"));
+        hide_toml(s, json_object_get(spec, "containerd"));
+        hide_environment(s, hidden);
+        if (hidden)
+                json_object_set(json_object_get(spec, "instance"), "environment", hidden);
+        return copy;
+}
+
+/* ---- files ---- */
+
+static json_t *parse_yaml(const char *text, size_t size) {
+        _cleanup_(documents_done) Documents documents = {};
+        _cleanup_(diag_done) Diag ignored = {};
+        Blob blob = { .at = { .line = 1 }, .data = xmemdup(text, size), .size = size };
+        json_t *json = NULL;
+        int r = yaml_parse(&blob, &documents, &ignored);
+        if (r >= 0 && documents.n == 1 && yaml_to_json(documents.items[0].root, &json) < 0)
+                json = NULL;
+        free(blob.data);
+        return json;
+}
+
+static json_t *parse(MaskFormat format, const char *text, size_t size) {
+        const char *why;
+        json_t *json = NULL;
+        unsigned line;
+        if (format == MASK_YAML)
+                return parse_yaml(text, size);
+        if (format == MASK_TOML)
+                return toml_parse(text, size, &json, &line, &why) < 0 ? NULL : json;
+        json = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+        /* 18446744073709551615, which a runtime spec may have for "no limit", is no integer of jansson's */
+        return json ?: json_loadb(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+}
+
+static bool is_assignment(const char *line, const char **ret_value) {
+        static const char *const names[] = { "Environment=", "DefaultEnvironment=" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (startswith(line, names[i])) {
+                        *ret_value = line + strlen(names[i]);
+                        return true;
+                }
+        return false;
+}
+
+/* Each variable on a line of its own, in the place of the line that sets it. */
+static void hide_variables(Secrets *s, const char *setting, const char *value, Text *out) {
+        _cleanup_(strv_freep) char **words = assignment_split(value);
+        for (char **w = words; w && *w; w++) {
+                size_t n = strcspn(*w, "=");
+                _cleanup_(text_done) Text plain = {};
+                for (const char *p = *w + n + ((*w)[n] == '='); *p; p += p[0] == '%' && p[1] == '%' ? 2 : 1)
+                        text_add_bytes(&plain, p, 1);
+                _cleanup_(freep) char *name = xstrndup(*w, n);
+                note_variable(s, name, plain.data ?: "");
+                text_add(out, "%.*s%s=" HIDDEN "\n", (int)(value - setting), setting, name);
+        }
+}
+
+static char *mask_unit(Secrets *s, const char *text) {
+        Text out = {};
+        for (const char *p = text; *p;) {
+                size_t n = strcspn(p, "\n");
+                while (n > 0 && p[n] && p[n - 1] == '\\')       /* it goes on */
+                        n += 1 + strcspn(p + n + 1, "\n");
+                _cleanup_(freep) char *line = xstrndup(p, n);
+                const char *value;
+                if (is_assignment(line, &value))
+                        hide_variables(s, line, value, &out);
+                else
+                        text_add(&out, "%s\n", line);
+                p += n + (p[n] == '\n');
+        }
+        return text_take(&out);
+}
+
+int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret, size_t *ret_size) {
+        char *masked = NULL;
+        if (format == MASK_UNIT)
+                masked = mask_unit(s, text);
+        else if (format != MASK_TEXT) {
+                _cleanup_(json_decrefp) json_t *json = parse(format, text, size);
+                _cleanup_(json_decrefp) json_t *hidden = json ? mask_json(s, json) : NULL;
+                if (!json)
+                        return -EBADMSG;
+                if (!json_equal(json, hidden) && format == MASK_TOML && toml_format(hidden, &masked) < 0)
+                        return -EBADMSG;
+                if (!json_equal(json, hidden) && !masked)
+                        masked = json_text(hidden);
+        }
+        *ret_size = masked ? strlen(masked) : size;
+        *ret = masked ?: xmemdup(text, size);
+        return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Documents that leave the machine: their keys say where secrets are. Those are noted on the way, so that
+ * secrets_scrub() finds them in other texts, too. */
+#include "report/scrub.h"
+#include <jansson.h>
+
+typedef enum MaskFormat { MASK_TEXT, MASK_JSON, MASK_TOML, MASK_YAML, MASK_UNIT } MaskFormat;
+
+/* A copy with HIDDEN in the place of secrets; a new reference. */
+json_t *mask_json(Secrets *s, const json_t *json) _nonnull_;
+/* The same of a NodeConfig ({"spec"}): no variable of a service's environment stays. */
+json_t *mask_config(Secrets *s, const json_t *document) _nonnull_;
+/* The same of a file. One without secrets is given back as it is, another is written anew. -EBADMSG for what
+ * is not of its format: it might hold anything. ret is the caller's. */
+_must_check_ _nonnull_ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret,
+                                     size_t *ret_size);
