@@ -34,6 +34,7 @@ typedef enum Flag {
         FLAG_ROLE_ARN,
         FLAG_FOR,
         FLAG_TIMEOUT,
+        FLAG_BUNDLE,
         FLAG_ROOT,
         FLAG_DEVELOPMENT,
         FLAG_HELP,
@@ -89,6 +90,7 @@ typedef struct Options {
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
         const char *goal;               /* of wait: "registered" or "ready", and for how long */
         uint64_t timeout_usec;
+        const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */
 } Options;
 void options_done(Options *o);

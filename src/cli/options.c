@@ -54,6 +54,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first" },
         [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)" },
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m" },
+        [FLAG_BUNDLE]             = { "bundle", "FILE",
+                "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
         [FLAG_ROOT]               = { "root", "DIR",
                                       "every path read or written lies below DIR, /proc and /sys too" },
         [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log" },
@@ -149,6 +151,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_ROLE_ARN:           o->role_arn = argument; return 0;
         case FLAG_FOR:                return set_goal(o, argument, diag);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
+        case FLAG_BUNDLE:             o->bundle = argument; return 0;
         case FLAG_ROOT:               o->root = argument; return 0;
         case FLAG_DEVELOPMENT:        o->development = true; return 0;
         default:                      return 0;         /* help and version: options_parse() has noted them */

@@ -65,7 +65,7 @@ static const Command commands[_COMMAND_MAX] = {
         [STATUS] = {
                 .words = "status",
                 .help = "what the last boot did",
-                .names = OURS, .flags = ROOT | BIT(OUTPUT), .draws = true,
+                .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE), .draws = true,
                 .last = STAGE_ROOT, .run = command_status,
         },
         [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },

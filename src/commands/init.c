@@ -17,6 +17,18 @@ static void keep_facts(Run *run) {
                 log_debug("%s cannot be written: %s", KEPT_FILE, strerror(-r));
 }
 
+/* What this run set out to do, for who looks later (status --bundle). */
+static void keep_plan(const Run *run) {
+        const Options *o = &run->options;
+        const char *path = o->skip_run      ? RUN_DIR "/plan-config.txt"
+                           : o->skip_config ? RUN_DIR "/plan-run.txt"
+                                            : RUN_DIR "/plan.txt";
+        _cleanup_(freep) char *text = plan_to_text(run->plan);
+        int r = root_replace_volatile(run->root, path, text, strlen(text), 0644);
+        if (r < 0)
+                log_debug("%s cannot be written: %s", path, strerror(-r));
+}
+
 /* Its loss is no reason to hold up a node. */
 static void write_cache(Run *run) {
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
@@ -32,6 +44,7 @@ int command_init(Run *run) {
                 return r;
         log_info("Applying plan %s.", run->plan->id);
         keep_facts(run);
+        keep_plan(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
         if (r >= 0 && run->cache && !run->options.skip_config)

@@ -27,19 +27,30 @@ int output_text(const char *text, Diag *diag) {
         return output_end(diag);
 }
 
+static int write_whole(int fd, const void *data, size_t size) {
+        for (const char *p = data; size > 0;) {
+                ssize_t n = write(fd, p, size);
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                p += MAX(n, 0);
+                size -= (size_t)MAX(n, 0);
+        }
+        return 0;
+}
+
 /* A pipe or a device, by whatever link (/dev/fd/63 of a shell's >(…)): there is nothing to be replaced. */
-static int write_into(const char *path, const char *line) {
+static int write_into(const char *path, const void *data, size_t size) {
         _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISREG(st.st_mode))                /* the link leads somewhere else by now */
                 return -ELOOP;
-        return dprintf(fd, "%s", line) < 0 ? -errno : 0;
+        return write_whole(fd, data, size);
 }
 
 /* In one step. Directories are not made: a mistyped one should be told. */
-static int replace_file(const char *path, const char *line) {
+static int replace_file(const char *path, const void *data, size_t size) {
         _cleanup_(root_freep) Root *here = NULL;
         _cleanup_(freep) char *directory = xstrndup(path, strlen(path) - strlen(basename(path)));
         int r = root_new("/", &here);
@@ -48,17 +59,17 @@ static int replace_file(const char *path, const char *line) {
         _cleanup_(freep) char *absolute = root_absolute(here, path);
         if (!absolute || access(*directory ? directory : ".", F_OK) < 0)
                 return -ENOENT;
-        return root_replace(here, absolute, line, strlen(line), 0600);
+        return root_replace(here, absolute, data, size, 0600);
 }
 
-static int write_file(const char *path, const char *line) {
+static int write_file(const char *path, const void *data, size_t size) {
         struct stat itself, target;
         bool exists = lstat(path, &itself) == 0, leads = stat(path, &target) == 0;
         if (leads && !S_ISREG(target.st_mode))
-                return write_into(path, line);
+                return write_into(path, data, size);
         if (exists && S_ISLNK(itself.st_mode))
                 return -ELOOP;
-        return replace_file(path, line);
+        return replace_file(path, data, size);
 }
 
 static bool is_stdout(const char *path) {
@@ -67,16 +78,29 @@ static bool is_stdout(const char *path) {
                file.st_dev == standard.st_dev && file.st_ino == standard.st_ino;
 }
 
-int output_json(const json_t *json, const char *file, Diag *diag) {
-        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
-        _cleanup_(freep) char *line = xasprintf("%s\n", text);
-        if (!file || is_stdout(file))
-                return output_text(line, diag);
-        int r = write_file(file, line);
+int output_file(const char *file, const void *data, size_t size, Diag *diag) {
+        int r = write_file(file, data, size);
         if (r == -ELOOP)
                 return diag_error(diag, r, CAUSE_FILE,
                                   "%s is a link, or behind one, which is not followed, as what is written "
                                   "may hold secrets: name the file itself",
                                   file);
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s cannot be written: %s", file, strerror(-r)) : 0;
+}
+
+int output_bytes(const void *data, size_t size, Diag *diag) {
+        if (isatty(STDOUT_FILENO))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "stdout is a terminal, which cannot show this: redirect it, or name a file");
+        output_begin();
+        (void)fwrite(data, 1, size, stdout);
+        return output_end(diag);
+}
+
+int output_json(const json_t *json, const char *file, Diag *diag) {
+        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
+        _cleanup_(freep) char *line = xasprintf("%s\n", text);
+        if (!file || is_stdout(file))
+                return output_text(line, diag);
+        return output_file(file, line, strlen(line), diag);
 }

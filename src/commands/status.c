@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap status`: what the last boot did, for people, for machines, or drawn. */
+ * `nodestrap status`: what the last boot did, for people, for machines, drawn, or with all around it. */
+#include "commands/bundle.h"
 #include "commands/commands.h"
 #include "commands/output.h"
 #include "commands/run.h"
@@ -13,6 +14,8 @@
 int command_status(Run *run) {
         _cleanup_(json_decrefp) json_t *status = NULL;
         Diag *diag = &run->diag;
+        if (run->options.bundle)
+                return status_bundle(run);
         int r = status_read(run->root, &status);
         if (r == -ENOENT)
                 return diag_error(diag, r, CAUSE_USAGE,

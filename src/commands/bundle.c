@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap status --bundle FILE`: what nodestrap knows by itself, then what report/gather.c finds, packed
+ * when all secrets are known. Whatever is missing is a line of errors.txt, never a failure: the machines that
+ * need this most lack something. */
+#include "commands/bundle.h"
+#include "commands/kept.h"
+#include "commands/output.h"
+
+#include "base/log.h"
+#include "base/json.h"
+#include "report/bundle.h"
+#include "report/status.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+
+#define CACHE_FILE "/run/eks/nodeadm/config.json"       /* units/nodestrap-config.service */
+#define DROP_INS   "/etc/eks/nodeadm.d"
+#define KEPT_MAX   (8U << 20)
+
+static void add_json(Bundle *b, const char *name, const json_t *json) {
+        char *text = json_text(json);
+        bundle_add(b, name, text, strlen(text));
+}
+
+/* ---- configuration ---- */
+
+/* As the phases share it: all sources merged. */
+static void add_cached_config(Bundle *b) {
+        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
+        _cleanup_(diag_done) Diag ignored = {};
+        int r = config_cache_read(b->root, CACHE_FILE, &spec, &status, &ignored);
+        if (r < 0) {
+                bundle_miss(b, "config.json", CACHE_FILE ": %s", r == -EBADMSG ? "no configuration" : strerror(-r));
+                return;
+        }
+        _cleanup_(json_decrefp) json_t *document = json_pack("{sO}", "spec", spec);
+        _cleanup_(json_decrefp) json_t *masked = mask_config(&b->secrets, document);
+        add_json(b, "config.json", masked);
+}
+
+/* The sources once more, whether or not they make a valid configuration: what is secret in them. */
+static void note_sources(Bundle *b, json_t *answers) {
+        char *uris[] = { NULL, NULL };
+        _cleanup_(imds_freep) Imds *imds = imds_new(1);
+        /* each by itself: one that cannot be read leaves the other */
+        static const char *const sources[] = { "imds://user-data", "file://" DROP_INS };
+        imds_recall(imds, answers);
+        for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+                _cleanup_(blobs_done) Blobs blobs = {};
+                _cleanup_(documents_done) Documents documents = {};
+                _cleanup_(diag_done) Diag ignored = {};
+                if (i == 0 && !json_is_string(json_object_get(answers, "user-data")))
+                        continue;       /* nobody is asked */
+                uris[0] = (char *)sources[i];
+                if (source_read(b->root, uris, imds, &blobs, &ignored) < 0 ||
+                    source_decode(&blobs, &documents, &ignored) < 0)
+                        continue;
+                for (size_t k = 0; k < documents.n; k++) {
+                        _cleanup_(json_decrefp) json_t *document = NULL, *masked = NULL;
+                        if (documents.items[k].root && yaml_to_json(documents.items[k].root, &document) >= 0)
+                                masked = mask_config(&b->secrets, document);
+                }
+        }
+}
+
+/* What a service answered, decoded for a reader; user data may hold anything, and is in no bundle. */
+static json_t *answer_shown(const char *path, const json_t *answer) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size;
+        if (!json_is_string(answer))
+                return json_null();
+        if (streq(path, "user-data") ||
+            base64_decode(json_string_value(answer), json_string_length(answer), false, &text, &size) < 0)
+                return json_string(HIDDEN);
+        return json_stringn(text, size) ?: json_string(HIDDEN);
+}
+
+/* Also the file of another boot. */
+static void add_facts(Bundle *b) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        const char *path;
+        json_t *answer;
+        int r = root_read(b->root, KEPT_FILE, KEPT_MAX, &text, &size);
+        _cleanup_(json_decrefp) json_t *facts = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
+        json_t *answers = json_object_get(facts, "answers");
+        note_sources(b, answers);
+        if (!json_is_object(facts)) {
+                bundle_miss(b, "facts.json", KEPT_FILE ": %s", r < 0 ? strerror(-r) : "it is no JSON");
+                return;
+        }
+        _cleanup_(json_decrefp) json_t *shown = json_object();
+        json_object_foreach(answers, path, answer)
+                json_object_set_new(shown, path, answer_shown(path, answer));
+        json_object_set(facts, "answers", shown);
+        json_object_set_new(facts, "spec", json_string(HIDDEN));       /* a digest that could be guessed from */
+        _cleanup_(json_decrefp) json_t *masked = mask_json(&b->secrets, facts);
+        add_json(b, "facts.json", masked);
+}
+
+/* ---- about ---- */
+
+static const char *verdict_of(const Root *root, json_t *status) {
+        _cleanup_(freep) char *boot = NULL;
+        if (!status)
+                return "nodestrap init has not run since this machine booted, or its report cannot be read";
+        if (root_boot_id(root, &boot) < 0 || !streq(boot, json_get_text(status, "bootId")))
+                return "the report is of another boot";
+        return json_get_text(status, "text");
+}
+
+static void add_about(Bundle *b) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        struct utsname name = {};
+        Text t = {};
+        int r = status_read(b->root, &status);
+        (void)uname(&name);
+        text_add(&t, "nodestrap %s, %s\nroot %s, user %u, kernel %s %s\n", VERSION, b->top, root_path(b->root),
+                 geteuid(), name.release, name.machine);
+        text_add(&t, "verdict: %s %s %s\n%s\n\n", r < 0 ? "none" : json_get_text(status, "verdict"),
+                 json_get_text(status, "code"), json_get_text(status, "step"), verdict_of(b->root, status));
+        text_add(&t, "%s\n\n",
+                 bundle_has(b, "config.json")
+                         ? "Secrets of the NodeConfig were looked for in every file here."
+                         : "There is no NodeConfig to learn secrets from: only what looks like one is hidden.");
+        text_add(&t, "errors.txt says what is missing here, and why. Look at status.json first, then plan*.txt\n"
+                     "(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
+        size_t size = t.size;
+        bundle_add(b, "about.txt", text_take(&t), size);
+}
+
+int status_bundle(Run *run) {
+        const char *file = run->options.bundle;
+        _cleanup_(bundle_done) Bundle b = {};
+        size_t size;
+        bundle_begin(&b, run->root);
+        add_cached_config(&b);
+        add_facts(&b);
+        bundle_gather(&b);
+        add_about(&b);
+        _cleanup_(freep) char *packed = bundle_pack(&b, &size);
+        int r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
+                                 : output_file(file, packed, size, &run->diag);
+        if (r >= 0)
+                log_info("%s: %zu files in %s, %zu KiB; %zu more could not be had (errors.txt).",
+                         streq(file, "-") ? "stdout" : file, b.n + 1, b.top, size >> 10, b.n_missing);
+        return r;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Members in memory → a .tar.gz. Every byte of it goes through secrets_scrub(), whatever it was masked by
+ * before: one place to trust. */
+#include "report/bundle.h"
+
+#include "base/archive.h"
+#include "base/time.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#define BUNDLE_MAX  (96U << 20)                 /* unpacked */
+#define BUNDLE_USEC (90 * USEC_PER_SEC)
+
+static char *host_name(const Root *root) {
+        struct utsname name;
+        char *host = NULL;
+        if (root_is_host(root) && uname(&name) == 0)
+                host = xstrdup(name.nodename);
+        else if (root_read_line(root, "/etc/hostname", &host) < 0)
+                host = xstrdup("");
+        for (char *p = host; *p; p++)
+                if (!isalnum((unsigned char)*p) && (*p != '.' || p == host))
+                        *p = '-';
+        if (*host)
+                return host;
+        free(host);
+        return xstrdup("unknown");
+}
+
+void bundle_begin(Bundle *b, const Root *root) {
+        _cleanup_(freep) char *host = host_name(root);
+        char when[32];
+        time_t now = time(NULL);
+        struct tm utc;
+        strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+        *b = (Bundle){ .root = root, .top = xasprintf("nodestrap-%s-%s", host, when),
+                       .deadline_usec = now_usec() + BUNDLE_USEC };
+}
+
+void bundle_done(Bundle *b) {
+        for (size_t i = 0; i < b->n; i++) {
+                free(b->members[i].name);
+                free(b->members[i].data);
+        }
+        free(b->members);
+        free(b->top);
+        secrets_done(&b->secrets);
+        text_done(&b->missing);
+        *b = (Bundle){};
+}
+
+bool bundle_has(const Bundle *b, const char *name) {
+        for (size_t i = 0; i < b->n; i++)
+                if (streq(b->members[i].name, name))
+                        return true;
+        return false;
+}
+
+void bundle_miss(Bundle *b, const char *name, const char *format, ...) {
+        va_list ap;
+        char *text = NULL;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        for (char *p = text ?: (char *)""; *p; p++)     /* what a program said may have several lines */
+                *p = *p == '\n' ? ' ' : *p;
+        text_add(&b->missing, "%s: %s\n", name, text ?: "");
+        b->n_missing++;
+        free(text);
+}
+
+void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
+        bool there = bundle_has(b, name);
+        if (there || size > BUNDLE_MAX - b->size) {
+                if (!there)
+                        bundle_miss(b, name, "left out: all together is more than %u MiB", BUNDLE_MAX >> 20);
+                free(data);
+                return;
+        }
+        if ((b->n & (b->n + 1)) == 0)
+                b->members = xrealloc(b->members, 2 * b->n + 1, sizeof *b->members);
+        b->members[b->n++] = (BundleMember){ .name = xstrdup(name), .data = data, .size = size };
+        b->size += size;
+}
+
+static void pack(Bundle *b, Archive *archive, const char *name, const char *data, size_t size) {
+        size_t name_size, text_size;
+        _cleanup_(freep) char *whole = xasprintf("%s/%s", b->top, name),
+                              *shown = secrets_scrub(&b->secrets, whole, strlen(whole), &name_size),
+                              *text = secrets_scrub(&b->secrets, data, size, &text_size);
+        archive_add(archive, shown, text, text_size);
+}
+
+char *bundle_pack(Bundle *b, size_t *ret_size) {
+        _cleanup_(archive_freep) Archive *archive = archive_new((int64_t)time(NULL));
+        for (size_t i = 0; i < b->n; i++)
+                pack(b, archive, b->members[i].name, b->members[i].data, b->members[i].size);
+        pack(b, archive, "errors.txt", b->missing.data ?: "", b->missing.size);
+        return archive_end(archive, ret_size);
+}

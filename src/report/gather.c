@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What goes into a support bundle, row by row. A new file, program or journal is a row of one of these tables.
+ * What is not on this machine becomes a line of errors.txt, as does a program that fails or hangs. */
+#include "report/bundle.h"
+
+#include "base/json.h"
+#include "base/paths.h"
+#include "base/run.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#define FILE_MAX     (1U << 20)
+#define OUTPUT_MAX   (8U << 20)
+#define PROGRAM_USEC (10 * USEC_PER_SEC)
+
+/* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is added,
+ * and so are formats of what is not a table's: by its name and first byte. optional: not missed. */
+static const struct FileRow { const char *path; bool optional; } files[] = {
+        { "/etc/kubernetes/kubelet/config.json" },
+        { "/etc/kubernetes/kubelet/config.json.d/*", true },
+        { KUBELET_ENVIRONMENT },
+        { TAINT_FILE, true },
+        { KUBECONFIG },
+        { KUBECONFIG_BOOTSTRAP, true },
+        { CLUSTER_CA },
+        { "/etc/eks/image-credential-provider/config.json" },
+        { "/etc/containerd/config.toml" },
+        { RUNTIME_SPEC },
+        { "/etc/containerd/config.d/*", true },
+        { SOCI_CONFIG, true },
+        { SYSTEM_ENVIRONMENT, true },
+        { UNIT_DIR "/*.service.d/*.conf", true },
+        { "/run/systemd/system/*.service.d/*.conf", true },
+        { UNIT_DIR "/*.mount", true },
+        { "/run/systemd/resolved.conf.d/*.conf", true },
+        { "/etc/modprobe.d/*.conf", true },
+        { "/etc/nvidia-imex/*.cfg", true },
+        { MIG_DEFAULTS, true },
+        { "/run/cdi/*", true },
+        { "/etc/cdi/*", true },
+        { "/etc/eks/*.txt", true },
+        { "/etc/os-release" },
+        { "/etc/resolv.conf", true },
+        { "/etc/hosts", true },
+        { "/etc/fstab", true },
+        { "/etc/mdadm.conf", true },
+        { "/etc/mdadm/mdadm.conf", true },
+        { "/proc/version" },
+        { "/proc/cmdline" },
+        { "/proc/uptime" },
+        { "/proc/meminfo" },
+        { "/proc/mounts" },
+        { "/proc/mdstat", true },
+        { "/proc/modules" },
+        { "/proc/devices" },
+        { "/proc/partitions" },
+        { "/proc/sys/kernel/random/boot_id" },
+        { "/proc/driver/nvidia/version", true },
+        { "/proc/driver/nvidia/params", true },
+        { "/proc/driver/nvidia/gpus/*/information", true },
+        { "/proc/pressure/*", true },
+        { "/sys/devices/virtual/dmi/id/product_name", true },
+        { "/sys/devices/virtual/dmi/id/board_asset_tag", true },
+        { "/sys/devices/virtual/dmi/id/bios_version", true },
+        { "/var/log/nvidia-imex.log", true },
+        { "/var/log/fabricmanager.log", true },
+};
+
+/* At the top, under their own names. */
+static const struct FileRow own_files[] = {
+        { RUN_DIR "/status.json" },         { RUN_DIR "/metrics.prom" },
+        { RUN_DIR "/joined.json", true },   { RUN_DIR "/joined.prom", true },
+        { RUN_DIR "/plan.txt", true },      { RUN_DIR "/plan-config.txt", true },
+        { RUN_DIR "/plan-run.txt", true },
+};
+
+/* Names, modes, sizes and times, not contents: all in listing.txt. */
+static const char *const directories[] = {
+        RUN_DIR, RUN_DIR "/started", "/run/eks/nodeadm", "/run/nodeadm", "/var/lib/nodestrap", "/etc/eks",
+        "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider", "/etc/kubernetes/kubelet",
+        "/etc/kubernetes/kubelet/config.json.d", "/etc/containerd", "/etc/containerd/certs.d",
+        "/etc/cni/net.d", "/opt/cni/bin", KUBELET_DIR, KUBELET_DIR "/pki", CONTAINERD_DIR, SOCI_DIR,
+        "/run/containerd", "/mnt/k8s-disks", "/dev/md", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels",
+        "/dev/infiniband", "/sys/class/infiniband",
+};
+
+/* A line an entry of the directory: its name, then what these files below it hold. */
+static const struct ListRow { const char *name, *directory, *attributes; } lists[] = {
+        { "machine/block.txt", "/sys/block",
+          "size ro removable queue/rotational device/model device/serial device/state md/array_state md/level" },
+        { "machine/net.txt", "/sys/class/net", "address operstate mtu speed device/uevent" },
+        { "machine/pci.txt", "/sys/bus/pci/devices", "vendor device class numa_node revision" },
+        { "machine/hugepages.txt", "/sys/kernel/mm/hugepages", "nr_hugepages free_hugepages surplus_hugepages" },
+        { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
+};
+
+/* Argument vectors, split at blanks; never a shell. */
+static const struct ProgramRow { const char *name, *command; } programs[] = {
+        { "systemd/units.txt", "systemctl --no-pager --full --all list-units" },
+        { "systemd/failed.txt", "systemctl --no-pager --full --failed list-units" },
+        { "systemd/jobs.txt", "systemctl --no-pager --full list-jobs" },
+        { "systemd/unit-files.txt", "systemctl --no-pager --full list-unit-files" },
+        { "systemd/state.txt", "systemctl is-system-running" },
+        { "systemd/show.txt",
+          "systemctl --no-pager show -p Id -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState "
+          "-p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
+          "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic -p ActiveEnterTimestampMonotonic "
+          "nodestrap-config nodestrap-run nodestrap-joined nodeadm-config nodeadm-run containerd kubelet "
+          "soci-snapshotter nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup "
+          "nvidia-kmod-load nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks cloud-init "
+          "cloud-init-network cloud-config cloud-final" },
+        { "systemd/cat.txt",
+          "systemctl --no-pager cat nodestrap-config nodestrap-run nodestrap-joined containerd kubelet" },
+        { "machine/df.txt", "df -h -l -T" },
+        { "machine/inodes.txt", "df -i -l" },
+        { "machine/lsblk.txt", "lsblk -o NAME,TYPE,SIZE,FSTYPE,UUID,MOUNTPOINT,MODEL,SERIAL,STATE" },
+        { "machine/addresses.txt", "ip -s address" },
+        { "machine/routes.txt", "ip route show table all" },
+        { "machine/rules.txt", "ip rule" },
+        { "machine/ps.txt", "ps -e -o pid,ppid,stat,etimes,rss,wchan:24,comm" },
+        { "nvidia/list.txt", "nvidia-smi -L" },
+        { "nvidia/query.txt", "nvidia-smi -q" },
+        { "nvidia/topology.txt", "nvidia-smi topo -m" },
+        { "nvidia/imex.txt", "nvidia-imex-ctl -N" },
+        { "versions/kubelet.txt", "kubelet --version" },
+        { "versions/containerd.txt", "containerd --version" },
+        { "versions/runc.txt", "runc --version" },
+        { "versions/systemd.txt", "systemctl --version" },
+        { "versions/nvidia-ctk.txt", "nvidia-ctk --version" },
+        { "containerd/images.txt", "ctr --connect-timeout 2s --namespace k8s.io images list" },
+        { "containerd/plugins.txt", "ctr --connect-timeout 2s plugins list" },
+};
+
+/* Of this boot; the newest lines of each. */
+static const struct JournalRow { const char *name, *matches; unsigned lines; } journals[] = {
+        { "journal/nodestrap.txt", "-u nodestrap-*", 20000 },
+        { "journal/verdicts.txt", "-t nodestrap -o verbose", 200 },
+        { "journal/nodeadm.txt", "-u nodeadm-* -u udev-net-manager@*", 5000 },
+        { "journal/containerd.txt", "-u containerd", 10000 },
+        { "journal/kubelet.txt", "-u kubelet", 20000 },
+        { "journal/soci.txt", "-u soci-snapshotter", 5000 },
+        { "journal/nvidia.txt", "-u nvidia-* -u set-nvidia-clocks", 10000 },
+        { "journal/cloud-init.txt", "-u cloud-init* -u cloud-config -u cloud-final", 5000 },
+        { "journal/system.txt",
+          "-u systemd-modules-load -u systemd-networkd -u systemd-resolved -u systemd-udevd -u chronyd", 5000 },
+        { "journal/kernel.txt", "-k", 20000 },
+};
+
+/* ---- files ---- */
+
+static MaskFormat format_of(const char *path, const char *text) {
+        if (endswith(path, ".toml"))
+                return MASK_TOML;
+        if (streq(path, KUBECONFIG) || streq(path, KUBECONFIG_BOOTSTRAP))
+                return MASK_YAML;
+        if (text[strspn(text, " \t\r\n")] == '{')
+                return MASK_JSON;
+        return startswith(path, UNIT_DIR "/") || startswith(path, "/run/systemd/") ||
+                               startswith(path, "/etc/systemd/")
+                       ? MASK_UNIT
+                       : MASK_TEXT;
+}
+
+static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
+        _cleanup_(freep) char *text = NULL;
+        char *masked;
+        size_t size = 0, masked_size;
+        if (bundle_has(b, name))
+                return;
+        int r = root_read(b->root, path, FILE_MAX, &text, &size);
+        if (r == -ENOENT || r == -ENOTDIR) {
+                if (!optional)
+                        bundle_miss(b, name, "%s is not there", path);
+                return;
+        }
+        if (r >= 0)
+                r = mask_file(&b->secrets, format_of(path, text), text, size, &masked, &masked_size);
+        if (r >= 0)
+                bundle_add(b, name, masked, masked_size);
+        else if (r == -EBADMSG)
+                bundle_miss(b, name, "%s cannot be parsed, and might hold secrets anywhere; left out", path);
+        else
+                bundle_miss(b, name, "%s cannot be read: %s", path, strerror(-r));
+}
+
+static void add_below_files(Bundle *b, const char *path, bool optional) {
+        _cleanup_(freep) char *name = xasprintf("files%s", path);
+        add_file(b, name, path, optional);
+}
+
+/* Expands the first '*' and, by calling itself, the next ones. */
+static void add_matching(Bundle *b, const char *pattern, bool optional) {
+        const char *star = strchr(pattern, '*');
+        if (!star) {
+                add_below_files(b, pattern, optional);
+                return;
+        }
+        const char *begin = star, *end = star + strcspn(star, "/");
+        while (begin[-1] != '/')
+                begin--;
+        _cleanup_(freep) char *directory = xstrndup(pattern, (size_t)(begin - pattern)),
+                              *part = xstrndup(begin, (size_t)(end - begin));
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(b->root, directory, &names) < 0)
+                return;
+        for (char **name = names; name && *name; name++)
+                if (fnmatch(part, *name, FNM_PERIOD) == 0) {
+                        _cleanup_(freep) char *path = xasprintf("%s%s%s", directory, *name, end);
+                        add_matching(b, path, optional);
+                }
+}
+
+/* The digest of a file that only root may read could be guessed from: what is short has few values. */
+static void mask_digest(const Root *root, json_t *entry) {
+        struct stat st;
+        int fd = root_open(root, json_get_text(entry, "path"), O_PATH | O_NOFOLLOW);
+        if (fd < 0 || fstat(fd, &st) < 0 || !(st.st_mode & 0044))
+                json_object_set_new(entry, "sha256", json_string(HIDDEN));
+        close_fd(&fd);
+}
+
+/* The manifest, and all files that it names. */
+static void add_manifest(Bundle *b) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0, i;
+        json_t *entry;
+        int r = root_read(b->root, MANIFEST_FILE, FILE_MAX, &text, &size);
+        _cleanup_(json_decrefp) json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
+        if (!manifest) {
+                bundle_miss(b, "manifest.json", "%s: %s", MANIFEST_FILE,
+                            r < 0 ? strerror(-r) : "it is no JSON");
+                return;
+        }
+        json_array_foreach(json_object_get(manifest, "files"), i, entry) {
+                const char *path = json_get_text(entry, "path");
+                if (path[0] == '/')
+                        add_below_files(b, path, false);
+                if (json_is_object(entry))
+                        mask_digest(b->root, entry);
+        }
+        char *shown = json_text(manifest);
+        bundle_add(b, "manifest.json", shown, strlen(shown));
+}
+
+/* ---- directories ---- */
+
+static void list_entry(const Bundle *b, const char *directory, const char *name, Text *out) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
+        struct stat st;
+        int fd = root_open(b->root, path, O_PATH | O_NOFOLLOW);
+        if (fd >= 0 && fstat(fd, &st) == 0)
+                text_add(out, "  %06o %5u %5u %12lld %lld  ", st.st_mode, st.st_uid, st.st_gid,
+                         (long long)st.st_size, (long long)st.st_mtime);
+        close_fd(&fd);
+        text_add_shown(out, name, strlen(name), 200, 0);
+        text_add(out, "\n");
+}
+
+static void add_listing(Bundle *b) {
+        Text out = {};
+        text_add(&out, "mode, owner, group, size, seconds since 1970, name\n");
+        for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+                _cleanup_(strv_freep) char **names = NULL;
+                int r = root_list(b->root, directories[i], &names);
+                text_add(&out, "\n%s%s%s\n", directories[i], r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+                for (char **name = names; name && *name; name++)
+                        list_entry(b, directories[i], *name, &out);
+        }
+        size_t size = out.size;
+        bundle_add(b, "listing.txt", text_take(&out), size);
+}
+
+static void list_attributes(const Bundle *b, const struct ListRow *row, const char *entry, Text *out) {
+        text_add(out, "%s", entry);
+        for (const char *word = row->attributes; *word; word += strspn(word, " ")) {
+                size_t n = strcspn(word, " ");
+                _cleanup_(freep) char *path =
+                        xasprintf("%s/%s/%.*s", row->directory, entry, (int)n, word);
+                _cleanup_(freep) char *value = NULL;
+                if (root_read_line(b->root, path, &value) >= 0)
+                        text_add(out, "  %.*s=%s", (int)n, word, value);
+                word += n;
+        }
+        text_add(out, "\n");
+}
+
+static void add_list(Bundle *b, const struct ListRow *row) {
+        _cleanup_(strv_freep) char **entries = NULL;
+        Text out = {};
+        int r = root_list(b->root, row->directory, &entries);
+        if (r < 0) {
+                bundle_miss(b, row->name, "%s: %s", row->directory, strerror(-r));
+                return;
+        }
+        for (char **entry = entries; entry && *entry; entry++)
+                list_attributes(b, row, *entry, &out);
+        size_t size = out.size;
+        bundle_add(b, row->name, text_take(&out), size);
+}
+
+/* ---- programs ---- */
+
+static char **words_of(const char *command) {
+        char **words = NULL;
+        for (const char *p = command + strspn(command, " "); *p; p += strspn(p, " ")) {
+                size_t n = strcspn(p, " ");
+                strv_push(&words, xstrndup(p, n));
+                p += n;
+        }
+        return words;
+}
+
+/* What was cut off in the middle of a line might be half of a secret. */
+static size_t whole_lines(const ChildResult *result) {
+        const char *last = result->cut || result->timed_out
+                                   ? memrchr(result->output, '\n', result->size) : NULL;
+        return last ? (size_t)(last - result->output) + 1 : result->cut || result->timed_out ? 0 : result->size;
+}
+
+static void add_output(Bundle *b, const char *name, const char *command) {
+        _cleanup_(strv_freep) char **argv = words_of(command);
+        _cleanup_(child_result_done) ChildResult result = {};
+        uint64_t now = now_usec();
+        if (now >= b->deadline_usec) {
+                bundle_miss(b, name, "%s was not asked: the others took all the time", argv[0]);
+                return;
+        }
+        int r = child_run(argv, MIN(PROGRAM_USEC, b->deadline_usec - now), OUTPUT_MAX, &result);
+        if (r < 0) {
+                bundle_miss(b, name, r == -ENOENT ? "%s is not on this machine" : "%s cannot be run", argv[0]);
+                return;
+        }
+        if (result.timed_out)
+                bundle_miss(b, name, "%s gave no answer in time and was killed", argv[0]);
+        else if (strstr(result.errors, "No data available"))    /* journalctl of a pattern that no unit has */
+                bundle_miss(b, name, "no entries");
+        else if (result.status != 0)
+                bundle_miss(b, name, "%s: exit status %d%s%s", argv[0], result.status,
+                            *result.errors ? ": " : "", result.errors);
+        if (result.cut)
+                bundle_miss(b, name, "only its first %u MiB", OUTPUT_MAX >> 20);
+        size_t size = whole_lines(&result);
+        if (size > 0)
+                bundle_add(b, name, TAKE_PTR(result.output), size);
+}
+
+static void add_journal(Bundle *b, const struct JournalRow *row) {
+        const char *root = root_is_host(b->root) ? "" : root_path(b->root);
+        _cleanup_(freep) char *command =
+                xasprintf("journalctl --no-pager --quiet --utc -b -n %u%s%s %s%s", row->lines,
+                          *root ? " --root=" : "", root,
+                          strstr(row->matches, "-o ") ? "" : "-o short-iso-precise ", row->matches);
+        if (strchr(root, ' '))
+                bundle_miss(b, row->name, "a --root with a blank in it");
+        else
+                add_output(b, row->name, command);
+}
+
+void bundle_gather(Bundle *b) {
+        for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
+                add_file(b, strrchr(own_files[i].path, '/') + 1, own_files[i].path, own_files[i].optional);
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                add_matching(b, files[i].path, files[i].optional);
+        add_manifest(b);
+        add_listing(b);
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                add_list(b, &lists[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(journals); i++)
+                add_journal(b, &journals[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(programs) && root_is_host(b->root); i++)
+                add_output(b, programs[i].name, programs[i].command);
+        if (!root_is_host(b->root))
+                bundle_miss(b, "systemd, machine, nvidia, versions, containerd",
+                            "programs tell of the machine that runs, not of what lies below --root");
+}
