@@ -120,7 +120,7 @@ sizes:                                   # the ten longest functions, then count
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
 BINARY       ?= $(O)/nodestrap
-install: $(BINARY)                       # LINKS=1: also under nodeadm's names, which the package offers through alternatives
+install: $(BINARY)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
@@ -128,9 +128,6 @@ install: $(BINARY)                       # LINKS=1: also under nodeadm's names, 
 	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
-ifdef LINKS
-	for n in nodeadm nodeadm-internal; do ln -sf nodestrap $(DESTDIR)$(bindir)/$$n; done
-endif
 
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
 deps:                                    # what `make` needs

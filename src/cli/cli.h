@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Command line → Options, and help. The commands are a table of the caller's: what a row does with the
- * options is not known here. Called as nodeadm or nodeadm-internal, the program takes their commands and
- * flags. */
+ * options is not known here. Called as nodeadm, the program takes nodeadm's commands and flags. */
 #include "base/error.h"
 
 /* The names that the program may be called by, each with the commands that it has there. */
 typedef enum ProgramName {
         PROGRAM_NODESTRAP,
         PROGRAM_NODEADM,
-        PROGRAM_NODEADM_INTERNAL,
         _PROGRAM_MAX
 } ProgramName;
 

@@ -17,7 +17,7 @@
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
                                          * no letter as this and their number */
 
-static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
+static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm" };
 static const char *const goals[] = { "registered", "ready", NULL };
 static const char *const plugins[] = { "nodestrap", "aws", NULL };
 static const char *const formats[_OUTPUT_MAX] = {
@@ -192,13 +192,6 @@ static int refuse_flag(int value, const char *word, Diag *diag) {
                           word, near ? ": did you mean --" : "", near ?: "");
 }
 
-static bool has_commands(ProgramName name, const CommandTable *commands) {
-        for (size_t i = 0; i < commands->n; i++)
-                if (commands->items[i].names & BIT(name))
-                        return true;
-        return false;
-}
-
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
         _cleanup_(freep) const char **known = xcalloc(commands->n + 1, sizeof *known);
         size_t n = 0;
@@ -228,7 +221,7 @@ static int find_command(char *const *words, const CommandTable *commands, Option
                 }
                 is_group = is_group || startswith(c->words, group);
         }
-        if (is_group || (streq(joined, commands->help->words) && has_commands(o->name, commands)))
+        if (is_group || streq(joined, commands->help->words))
                 return 0;
         return unknown_command(joined, o->name, commands, diag);
 }
@@ -297,8 +290,6 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
 
 static ProgramName called_by(const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        if (streq(name, program_names[PROGRAM_NODEADM_INTERNAL]))
-                return PROGRAM_NODEADM_INTERNAL;
         return startswith(name, program_names[PROGRAM_NODEADM]) ? PROGRAM_NODEADM : PROGRAM_NODESTRAP;
 }
 
@@ -374,9 +365,6 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                         .goal = "ready",
                         .timeout_usec = TIMEOUT_USEC };
         o->credential_plugin = o->name == PROGRAM_NODESTRAP ? "nodestrap" : "aws";
-        /* before its options are found strange */
-        if (argc > 1 && argv[1][0] != '-' && !has_commands(o->name, commands))
-                return unknown_command(argv[1], o->name, commands, diag);
         if (o->name != PROGRAM_NODESTRAP) {
                 o->argv = respell_all(argc, argv);
                 argc = (int)strv_length(o->argv);

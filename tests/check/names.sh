@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
-for name in nodestrap nodeadm nodeadm-internal; do ln -s "$nodestrap" "$tmp/$name"; done
+for name in nodestrap nodeadm; do ln -s "$nodestrap" "$tmp/$name"; done
 cat >"$tmp/node.yaml" <<'END'
 ---
 apiVersion: node.eks.aws/v1alpha1
@@ -49,8 +49,6 @@ ok "help is no failure" called nodeadm 0 --help
 ok "and tells of nodeadm's commands alone" eval '! grep -qE "^  (plan|status|config schema) " "$tmp/out" && grep -q "^  init " "$tmp/out"'
 ok "so it is for one command" called nodeadm 0 init --help
 ok "the version is no failure either" called nodeadm 0 --version
-ok "nodeadm-internal has not nodeadm's commands" called nodeadm-internal 2 init
-ok "and names the one it lacks, whatever its options" eval 'called nodeadm-internal 2 udev-net-manager --action add --interface eth1 && says udev-net-manager'
 ok "nodestrap itself has all" called nodestrap 0 config schema
 
 # ---- spellings ----
