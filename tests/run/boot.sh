@@ -135,7 +135,32 @@ tree_gpu() {                            # a machine with GPUs from power-on, and
         type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
 }
 
-cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
+# EKS's image (tests/fakes/al2023), with its own nodeadm enabled as the provisioners do it. containerd is not: "/dev/null" takes away
+# what Debian's package has enabled. Nothing waits for an interface in a container.
+tree_al2023() {
+        local s=$tree/etc/systemd/system unit; cp -a "$here/fakes/al2023/rootfs/." "$tree/"
+        mkdir -p "$s"/{multi-user,sockets,cloud-init}.target.wants "$s/systemd-networkd-wait-online.service.d"
+        for unit in nodeadm-boot-hook nodeadm-config nodeadm-run cni-cache-reset; do ln -sf ../$unit.service "$s/multi-user.target.wants/"; done
+        for unit in containerd kubelet; do ln -sf ../ebs-initialize-bin@.service "$s/multi-user.target.wants/ebs-initialize-bin@$unit.service"; done
+        for unit in cloud-init-local cloud-init cloud-config cloud-final; do enable $unit.service cloud-init.target; done
+        enable cloud-init.target multi-user.target; ln -sf ../soci-snapshotter.socket "$s/sockets.target.wants/"
+        enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
+        printf '[Service]\nExecStart=\nExecStart=/bin/true\n' >"$s/systemd-networkd-wait-online.service.d/container.conf"
+        ln -sf /dev/null "$s/multi-user.target.wants/containerd.service"
+}
+tree_package() {                        # nothing is installed: the guest has /vmtest/nodestrap.deb, with the files and scripts of the package
+        local p=$W/package name; command -v dpkg-deb >/dev/null || return; mkdir -p "$p/DEBIAN"
+        make -s -C "$top" install DESTDIR="$p" BINARY="$NODESTRAP" >/dev/null && (cd "$p" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) || return
+        for name in postinst prerm postrm; do sed /#DEBHELPER#/d "$top/debian/nodestrap.$name" >"$p/DEBIAN/$name"; chmod 755 "$p/DEBIAN/$name"; done
+        printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
+        dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
+}
+tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
+        make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
+                cp "$NODESTRAP" "$tree/usr/bin/nodeadm"
+}
+
+cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
 make -s -C "$top" install DESTDIR="$tree" BINARY="$NODESTRAP" >"$W/install" 2>&1 || { cat "$W/install" >&2; fails "make install failed"; }
 mkdir -p "$tree/usr/lib/x86_64-linux-gnu"      # of a build with SAN=1
 ldd "$tree/usr/bin/nodestrap" | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"

@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 120
+# imds: imds-m5
+# tree: al2023 package
+# console: NODESTRAP verdict=ok
+# EKS's image and our package: beside a disabled nodeadm, in its place under its own units, and back each time. containerd 1.7.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/al2023.sh
+
+check_ways

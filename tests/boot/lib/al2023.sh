@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
+# nodestrap, as nodestrap(8) tells them.
+OUR_UNITS="nodestrap-config nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-config nodeadm-run"
+SOMEBODY=/run/somebody
+
+# The test goes on in the next boot, which begins with what was reported in this one.
+next_boot() { [ "$bad" = 0 ] || finish; cp out/stdout out/report; systemctl reboot; exec tail -f /dev/null; }
+cat out/report 2>/dev/null
+
+calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
+ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
+kubelet_has() { for ((i = 0; i < 100; i++)); do [ ! -e /run/recording-kubelet/argv ] || break; sleep 0.05; done; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
+kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
+
+# What holds on that image whoever starts it.
+check_image() { # BOOT
+        try "$1: containerd is active" active containerd
+        try "$1: kubelet is active" active kubelet
+        try "$1: kubelet was started once" starts 1
+        try "$1: both are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
+        try "$1: cloud-init's scripts found the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
+        try "$1: but no kubelet" grep -qx 'kubelet is inactive' /run/cloud-init/final
+        try "$1: later interfaces are the CNI's" test -e /run/nodeadm/init
+        try "$1: the network's hook ran" grep -qx 'nodeadm-internal boot-hook' $SOMEBODY/nodeadm-internal
+        try "$1: no ordering cycle was broken" no_cycle
+        try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
+}
+check_theirs() { # BOOT : somebody's nodeadm has started this node
+        check_image "$1"
+        try "$1: somebody's nodeadm ran both phases" calls 2
+        try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
+        try "$1: nodestrap did nothing" no test -e /run/nodestrap
+}
+check_ours() { # BOOT : nodestrap's units have
+        check_image "$1"
+        try "$1: the first phase succeeded" ended_well nodestrap-config
+        try "$1: the second phase is active" active nodestrap-run
+        try "$1: somebody's nodeadm did not run" calls 0
+        try "$1: the hook came before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "$1: the second phase began after cloud-init's end" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
+        # shellcheck disable=SC2046 # words
+        try "$1: kubelet got exactly the planned flags" kubelet_planned $(sources)
+        try "$1: containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
+        try "$1: containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
+        try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+}
+check_swapped() { # BOOT : nodeadm's units have, with our program under its name
+        check_image "$1"
+        try "$1: nodeadm-config ended well" ended_well nodeadm-config
+        try "$1: nodeadm-run ended well" ended_well nodeadm-run
+        try "$1: nodestrap's units did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
+        try "$1: nodestrap wrote what kubelet has" kubelet_has --config=/etc/kubernetes/kubelet/config.json
+        try "$1: the kubeconfig names aws, as nodeadm's" grep -q 'command: "\?aws' /var/lib/kubelet/kubeconfig
+        try "$1: the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
+}
+# A second start of nodeadm-run starts nodeadm-config again, which has ended: nothing changes.
+check_again() { # BOOT
+        local pids; pids="$(property kubelet MainPID) $(property containerd MainPID)"
+        try "$1: a second start succeeds" systemctl restart nodeadm-run
+        try "$1: and says that nothing changed" python3 compare.py unchanged /run/nodestrap/status.json
+        try "$1: and restarted neither daemon" is "$(property kubelet MainPID) $(property containerd MainPID)" "$pids"
+}
+
+# ---- the roads of nodestrap(8) ----
+# shellcheck disable=SC2086 # words
+to_ours() { systemctl disable $THEIR_UNITS && systemctl enable $OUR_UNITS; }
+# shellcheck disable=SC2086
+back_from_ours() { systemctl disable $OUR_UNITS && systemctl enable $THEIR_UNITS; }
+swap() { mv /usr/bin/nodeadm /usr/bin/nodeadm.aws && update-alternatives --install /usr/bin/nodeadm nodeadm /usr/bin/nodeadm.aws 10; }
+back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws; }
+
+# From the image as it is to our units, back, to our program under nodeadm's units, and back by removing the package: five boots.
+check_ways() {
+        local step="boot $VMTEST_BOOT"
+        case $VMTEST_BOOT in
+        1)      check_theirs "$step, the image as it is"
+                try "the package is installed" dpkg -i /vmtest/nodestrap.deb
+                try "nodeadm is still the image's" grep -q "Somebody's" /usr/bin/nodeadm
+                try "our units take over" to_ours;;
+        2)      check_ours "$step, our units"
+                try "the way back" back_from_ours;;
+        3)      check_theirs "$step, back"
+                try "the program is swapped" swap
+                try "nodeadm is ours" is "$(readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
+                try "nodeadm-internal is not" grep -q "Somebody's" /usr/bin/nodeadm-internal;;
+        4)      check_swapped "$step, our program under nodeadm's units"
+                check_again "$step"
+                try "the way back" back_from_swap
+                try "nodeadm is the image's" grep -q "Somebody's" /usr/bin/nodeadm
+                try "forth again" update-alternatives --auto nodeadm
+                try "the package is removed" dpkg --purge nodestrap
+                try "which is a way back, too" grep -q "Somebody's" /usr/bin/nodeadm;;
+        5)      check_theirs "$step, the package removed"
+                finish;;
+        esac
+        next_boot
+}
+
+# Both are enabled: nodestrap has the boot. Then each is started by hand once more, and the other way round after a boot that was nodeadm's.
+refused() { ! "$@" 2>out/refused && grep -F 'Assertion failed on job for' out/refused; }
+skipped() { is "$(property "$1" ConditionResult) $(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "no inactive 0"; }
+check_both() {
+        case $VMTEST_BOOT in
+        1)      check_ours "both enabled"
+                # shellcheck disable=SC2086 # words
+                for unit in $THEIR_UNITS; do try "$unit was skipped" skipped $unit; done
+                try "a warning names the other in the journal" in_journal 'nodeadm-config.service.*nodestrap boots this node'
+                try "and in what status says" sh -c "nodestrap status | grep -F nodeadm-config.service"
+                try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
+                try "it did not run" calls 0
+                try "our units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
+                try "ours can be started again" systemctl restart nodestrap-config nodestrap-run
+                # shellcheck disable=SC2086
+                try "ours are disabled" systemctl disable $OUR_UNITS
+                next_boot;;
+        2)      check_theirs "then nodeadm alone"
+                try "ours, started by hand, refuse" refused systemctl start nodestrap-config
+                try "so does the second of them" no systemctl start nodestrap-run
+                try "they did not run" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
+                try "they left nothing that concerns containerd or kubelet" no test -e /run/nodestrap
+                try "status tells why" sh -c "systemctl status nodestrap-config | grep -F 'AssertPathExists=!/run/nodeadm/boots-this-node was not met'"
+                try "nodeadm can be started again" systemctl restart nodeadm-run
+                try "it ran" calls 4;;
+        esac
+        finish
+}
