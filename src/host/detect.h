@@ -57,6 +57,8 @@ _nonnull_ bool path_same(const char *a, const char *b);
  * `from` bytes. */
 _must_check_ _nonnull_ int detect_directory(const Root *root, const char *path, const Storage *s,
                                             uint64_t from, Directory *ret, Diag *diag);
+/* Units of nodeadm that are enabled beside ours, a new vector; NULL: none, or ours are not. */
+_nonnull_ char **detect_bootstrappers(const Root *root);
 /* Is storage to be looked at? */
 _nonnull_ bool storage_wanted(const Config *config, const HostOptions *options);
 _must_check_ _nonnull_ int detect_nics(const Root *root, Host *h, Diag *diag);

@@ -51,6 +51,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
 
         detect_names(root, h);
         detect_ptrace_scope(root, h);
+        h->bootstrappers = detect_bootstrappers(root);
         r = detect_memory(root, h, diag);
         if (r >= 0)
                 r = detect_pci(root, h, diag);
@@ -201,6 +202,7 @@ Host *host_free(Host *h) {
         free_devices(h);
         strv_free(h->assumed);
         strv_free(h->api_server_addresses);
+        strv_free(h->bootstrappers);
         free(h);
         return NULL;
 }

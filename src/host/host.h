@@ -215,6 +215,7 @@ typedef struct Host {
         bool nvidia_runtime;            /* /usr/bin/nvidia-container-runtime is there */
         bool soci_snapshotter;          /* its binary is there */
         char *image_credential_provider; /* path of ecr-credential-provider, or NULL */
+        char **bootstrappers;           /* units of nodeadm that are enabled beside ours; or NULL */
         char **api_server_addresses;    /* Outposts: what the endpoint's name resolves to, sorted */
 } Host;
 Host *host_free(Host *h);

@@ -317,6 +317,7 @@ json_t *host_to_json(const Host *host) {
         json_object_set_new(o, "hugePages", pools_json(host));
         if (host->ptrace_scope >= 0)
                 set_number(o, "ptraceScope", (uint64_t)host->ptrace_scope);
+        json_set_list(o, "otherBootstrappers", host->bootstrappers);
         json_object_set_new(o, "gpus", gpus_json(&host->gpus));
         json_object_set_new(o, "shortfalls", missing_json(host));
         json_object_set_new(o, "disks", disks_json(host));

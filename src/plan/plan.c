@@ -219,6 +219,14 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 
 /* ---- the whole ---- */
 
+static void warn_of_bootstrappers(Plan *plan, char *const *units) {
+        _cleanup_(freep) char *names = strv_join(units, " and "), *words = strv_join(units, " ");
+        diag_warn(&plan->warnings, "two-bootstrappers",
+                  "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl disable %s makes "
+                  "that plain, nodestrap(8) says how nodeadm gets the node back",
+                  names, units[1] ? "are" : "is", units[1] ? "them" : "it", words);
+}
+
 static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
         unsigned gpus = host->gpus.count;
         size_t stores = host_instance_stores(host);
@@ -236,6 +244,8 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           "%s is not in this version's table of accelerated types: what was found is taken "
                           "as it is, and nothing is missed",
                           host->instance.type ?: "the instance type");
+        if (host->bootstrappers)
+                warn_of_bootstrappers(plan, host->bootstrappers);
         if (host->assumed)
                 diag_warn(&plan->warnings, "assumed-facts",
                           "the facts named as assumed were not looked at; on the node they are, and the plan "

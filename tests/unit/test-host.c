@@ -382,6 +382,32 @@ TEST(huge_pages_that_make_no_sense) {
         }
 }
 
+static void detect_units(Run *r, char ***ret) {
+        strv_free(*ret);
+        *ret = detect_bootstrappers(r->root);
+}
+
+TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
+        RUN(r, "none");
+        _cleanup_(strv_freep) char **found = NULL;
+        detect_units(&r, &found);
+        ASSERT_TRUE(!found);
+        run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodeadm-config.service", "");
+        run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodeadm-run.service", "");
+        detect_units(&r, &found);
+        ASSERT_TRUE(!found);                    /* the image as it is: our program may be nodeadm there */
+        run_write(&r, "/etc/systemd/system/multi-user.target.wants/nodestrap-run.service", "");
+        detect_units(&r, &found);
+        ASSERT_EQ(strv_length(found), 2);
+        ASSERT_STREQ(found[0], "nodeadm-config.service");
+
+        _cleanup_(freep) char *mask = xasprintf("%s/etc/systemd/system/nodeadm-config.service", r.dir);
+        ASSERT_EQ(symlink("/dev/null", mask), 0);
+        detect_units(&r, &found);
+        ASSERT_EQ(strv_length(found), 1);
+        ASSERT_STREQ(found[0], "nodeadm-run.service");
+}
+
 TEST(plain_container) {
         RUN(r, "none");
         r.options.kubelet_version = "v1.34";

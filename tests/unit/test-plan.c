@@ -167,6 +167,16 @@ TEST(text_tells_what_is_missing) {
         ASSERT_CONTAINS(text, s.plan->id);
 }
 
+TEST(a_second_bootstrapper_is_named_and_changes_nothing) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
+        s.host.bootstrappers = (char *[]){ (char[]){ "nodeadm-config.service" }, (char[]){ "nodeadm-run.service" }, NULL };
+        ASSERT_STREQ(sample_plan(&s)->id, id);
+        ASSERT_TRUE(sample_warned(&s, "two-bootstrappers"));
+        ASSERT_CONTAINS(s.plan->warnings.items[0].text, "nodeadm-config.service and nodeadm-run.service are enabled, too");
+        ASSERT_CONTAINS(s.plan->warnings.items[0].text, "systemctl disable nodeadm-config.service nodeadm-run.service");
+}
+
 TEST(an_ordinary_node_is_not_warned_about) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.host.type = NULL;             /* the table knows accelerated types only */

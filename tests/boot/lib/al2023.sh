@@ -106,7 +106,7 @@ check_both() {
         1)      check_ours "both enabled"
                 # shellcheck disable=SC2086 # words
                 for unit in $THEIR_UNITS; do try "$unit was skipped" skipped $unit; done
-                try "a warning names the other in the journal" in_journal 'nodeadm-config.service.*nodestrap boots this node'
+                try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
                 try "and in what status says" sh -c "nodestrap status | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
                 try "it did not run" calls 0
@@ -120,7 +120,7 @@ check_both() {
                 try "so does the second of them" no systemctl start nodestrap-run
                 try "they did not run" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
                 try "they left nothing that concerns containerd or kubelet" no test -e /run/nodestrap
-                try "status tells why" sh -c "systemctl status nodestrap-config | grep -F 'AssertPathExists=!/run/nodeadm/boots-this-node was not met'"
+                try "systemd says what was not met" sh -c "systemctl status nodestrap-config | grep -F 'AssertPathExists=!/run/nodeadm/boots-this-node was not met'"
                 try "nodeadm can be started again" systemctl restart nodeadm-run
                 try "it ran" calls 4;;
         esac

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Links in /etc/systemd/system → the units of nodeadm that are enabled although ours are, as EKS's image has
+ * them (awslabs/amazon-eks-ami: provisioners/install-nodeadm.sh). units/nodeadm-*.service.d keeps such a
+ * unit from running; that it is there is somebody's mistake. */
+#include "host/detect.h"
+
+#include "base/paths.h"
+#include "base/str.h"
+
+#define WANTS UNIT_DIR "/multi-user.target.wants"
+
+/* A mask is a link to /dev/null (systemd.unit(5)). */
+static bool is_masked(const Root *root, const char *unit) {
+        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL;
+        return root_link_name(root, path, &target) >= 0 && streq(target, "null");
+}
+
+char **detect_bootstrappers(const Root *root) {
+        static const char *const others[] = { "nodeadm-config.service", "nodeadm-run.service" };
+        _cleanup_(strv_freep) char **enabled = NULL;
+        char **found = NULL;
+        if (root_list(root, WANTS, &enabled) < 0 ||
+            !(strv_contains(enabled, "nodestrap-config.service") ||
+              strv_contains(enabled, "nodestrap-run.service")))
+                return NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if (strv_contains(enabled, others[i]) && !is_masked(root, others[i]))
+                        strv_add(&found, others[i]);
+        return found;
+}
