@@ -1,69 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0
- * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI
- * keeps beside the copy in containerd's own store. That copy has moved to the local disks, and they come back
- * blank when the instance was stopped and started. containerd is asked each time that its store was bound:
- * what is there need not be imported. */
+ * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI keeps
+ * beside the copy in containerd's own store. That copy has moved to the local disks, and they come back blank
+ * when the instance was stopped and started; and SOCI has none of it. containerd is asked each time: what is
+ * there need not be imported. It must have the very name that containerd's configuration says, and the label
+ * by which CRI tells kubelet not to collect it as garbage: an archive of `ctr images export` holds no labels. */
 #include "apply/storage.h"
 
-#include "base/run.h"
 #include "base/str.h"
 
 #include <errno.h>
 
-#define NAMES_LIMIT 4096U       /* one name would do */
-#define ADVICE "; without it no pod starts on this node: try `ctr --namespace k8s.io images import "
+#define IMAGES "ctr", "--namespace", "k8s.io", "images"
+#define PINNED "io.cri-containerd.pinned=pinned"
+#define ADVICE "without it no pod starts on this node"
 
-static int ask_containerd(Work *w, bool *ret_there) {
-        _cleanup_(freep) char *filter = xasprintf("name~=^%s(:|@|$)", w->action->with);
+typedef enum Found { FOUND_NOTHING, FOUND_UNPINNED, FOUND_ALL } Found;
+
+/* The row of an image in a table of ctr's, whose first column is its name; NULL where there is none. */
+static char *find_row(const char *table, const char *name) {
+        for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+                size_t n = strcspn(line, " \t\n");
+                if (n == strlen(name) && strncmp(line, name, n) == 0)
+                        return xstrndup(line, strcspn(line, "\n"));
+        }
+        return NULL;
+}
+
+/* REF TYPE DIGEST STATUS SIZE UNPACKED; with --quiet ctr names also what is not unpacked. */
+static bool is_ready(const char *row) {
+        _cleanup_(freep) char *copy = xstrdup(row), *words = str_strip(copy);
+        const char *last = strrchr(words, ' ');
+        return strstr(words, " complete ") && last && streq(last + 1, "true");
+}
+
+/* Is it unpacked where it must be? */
+static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool *ret) {
+        const Action *a = w->action;
+        _cleanup_(freep) char *table = NULL, *row = NULL;
         _cleanup_(strv_freep) char **argv =
-                command("ctr", "--namespace", "k8s.io", "images", "ls", "--quiet", filter, NULL);
-        _cleanup_(child_result_done) ChildResult c = {};
-        work_at(w, "ctr was asking containerd for its images");
-        int r = child_run_until(argv, w->deadline_usec, w->cancel_fd, NAMES_LIMIT, &c);
+                command(IMAGES, "check", "--snapshotter", a->image.snapshotter, filter, NULL);
+        int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
-                return work_fail(
-                        w, r, CAUSE_COMMAND,
-                        "whether containerd has the image %s is not known: ctr cannot be started: %s",
-                        w->action->with, strerror(-r));
-        if (c.status != 0)
-                return work_fail(
-                        w, -EIO, CAUSE_COMMAND,
-                        "whether containerd has the image %s is not known: ctr exited with status %d\n%s",
-                        w->action->with, c.status, c.errors);
-        *ret_there = c.size > 0;
+                return r;
+        row = find_row(table, a->with);
+        *ret = row && is_ready(row);
+        return 0;
+}
+
+static int ask_containerd(Work *w, Found *ret) {
+        const Action *a = w->action;
+        _cleanup_(freep) char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
+                              *what = xasprintf("whether containerd has the image %s is not known", a->with);
+        _cleanup_(strv_freep) char **argv = command(IMAGES, "ls", filter, NULL);
+        bool unpacked = true;
+        int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
+        if (r < 0)
+                return r;
+        row = find_row(table, a->with);
+        if (row && a->image.snapshotter)
+                r = ask_for_unpacked(w, what, filter, &unpacked);
+        if (r < 0)
+                return r;
+        *ret = !row || !unpacked ? FOUND_NOTHING : strstr(row, PINNED) ? FOUND_ALL : FOUND_UNPINNED;
+        return 0;
+}
+
+static int pin(Work *w, const char *what) {
+        _cleanup_(strv_freep) char **argv = command(IMAGES, "label", w->action->with, PINNED, NULL);
+        return work_run(w, CAUSE_COMMAND, what, argv);
+}
+
+/* AMIs of before May 2026 have exported it without a tag. */
+static int tag_and_pin(Work *w) {
+        const Action *a = w->action;
+        _cleanup_(freep) char *bare = xstrndup(a->with, strcspn(a->with, ":")),
+                              *what = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
+                                                ": write that file anew with `ctr --namespace k8s.io images "
+                                                "export`",
+                                                a->target, a->with);
+        _cleanup_(strv_freep) char **tag = command(IMAGES, "tag", bare, a->with, NULL);
+        int r = pin(w, what);
+        if (r >= 0)
+                return r;
+        r = work_run(w, CAUSE_COMMAND, what, tag);
+        return r < 0 ? r : pin(w, what);
+}
+
+static int import(Work *w) {
+        const Action *a = w->action;
+        const char *snapshotter = a->image.snapshotter;
+        _cleanup_(strv_freep) char **argv = command(IMAGES, "import", NULL);
+        if (snapshotter) {
+                strv_add(&argv, "--snapshotter");
+                strv_add(&argv, snapshotter);
+        }
+        for (char **option = a->image.options; option && *option; option++)
+                strv_add(&argv, *option);
+        strv_add(&argv, a->target);
+        _cleanup_(freep) char *line = strv_join(argv, " "),
+                              *what = xasprintf("%s cannot be imported%s%s; " ADVICE ": try `%s`", a->target,
+                                                snapshotter ? " for the snapshotter " : "",
+                                                snapshotter ?: "", line);
+        int r = work_run(w, CAUSE_COMMAND, what, argv);
+        return r < 0 ? r : tag_and_pin(w);
+}
+
+/* An AMI without the archive is somebody's own: its containerd has another sandbox image, or will lack this
+ * one. */
+static int miss(Work *w, int asked) {
+        diag_warn_at(&w->warnings, "no-sandbox-archive", NULL, w->action->target,
+                     "is not there, and containerd %s the image %s%s, so no pod starts here unless "
+                     "spec.containerd.config names another sandbox image; the AMI must bring the archive "
+                     "(`ctr --namespace k8s.io images export`)",
+                     asked < 0 ? "was not asked for" : "does not have", w->action->with,
+                     w->action->image.snapshotter ? " where SOCI finds it" : "");
         return 0;
 }
 
 static int image_work(Work *w) {
         const Action *a = w->action;
-        _cleanup_(freep) char *what =
-                xasprintf("%s holds no image that containerd takes" ADVICE "%s`", a->target, a->target);
-        _cleanup_(strv_freep) char **argv =
-                command("ctr", "--namespace", "k8s.io", "images", "import", a->target, NULL);
-        bool there = false;
-        int r = ask_containerd(w, &there);
-        if (r < 0 || there)
+        Found found = FOUND_NOTHING;
+        int there = root_exists(w->root, a->target);
+        if (there < 0)
+                return work_fail(w, there, CAUSE_COMMAND, "%s: %s", a->target, strerror(-there));
+        int r = ask_containerd(w, &found);
+        if (found == FOUND_NOTHING && there == 0)
+                return miss(w, r);
+        if (r < 0 || found == FOUND_ALL)
                 return r;
-        r = work_run(w, CAUSE_COMMAND, what, argv);
-        if (r >= 0)
-                r = ask_containerd(w, &there);
-        if (r >= 0 && !there)
-                r = work_fail(w, -ENOENT, CAUSE_COMMAND,
-                              "%s was imported, and the image %s is not in it" ADVICE
-                              "FILE` with one that has it",
-                              a->target, a->with);
+        if (found == FOUND_UNPINNED) {
+                _cleanup_(freep) char *what = xasprintf("the image %s cannot be pinned, and kubelet may "
+                                                        "remove it when the disk is full", a->with);
+                r = pin(w, what);
+        } else
+                r = import(w);
         return r < 0 ? r : 1;
 }
 
-/* An image without the archive is somebody's own: then its sandbox image is pulled, or it is not there either
- * way. */
 int image_check(Task *t) {
-        if (t->action->storage.state == STEP_KEEP)
-                return CHECK_DONE_ALREADY;
-        int r = root_exists(t->apply->root, t->action->target);
-        if (r < 0)
-                return task_fail(t, r, CAUSE_COMMAND, "%s: %s", t->action->target, strerror(-r));
-        return r > 0 ? CHECK_NEEDED : CHECK_DONE_ALREADY;
+        return t->action->image.state == STEP_KEEP ? CHECK_DONE_ALREADY : CHECK_NEEDED;
 }
 
 int image_start(Task *t) {

@@ -347,6 +347,7 @@ static const char *package_of(const char *program) {
                 { "mkfs.ext4", "e2fsprogs" },
                 { "cp", "coreutils" },
                 { "modprobe", "kmod" },
+                { "ctr", "containerd" },
                 { "nvidia-smi", "of NVIDIA's driver that has its programs" },
                 { "nvidia-ctk", "nvidia-container-toolkit" },
                 { "nvidia-imex-ctl", "nvidia-imex" },

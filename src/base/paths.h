@@ -30,6 +30,13 @@
 #define CONTAINERD_DIR      "/var/lib/containerd"
 #define CONTAINERD_SOCKET   "/run/containerd/containerd.sock"
 #define RUNTIME_SPEC        "/etc/containerd/base-runtime-spec.json"
+#define SANDBOX_IMAGE       "localhost/kubernetes/pause:latest"  /* of every EKS AMI, so that nothing is
+                                                                 * pulled (cache-pause-container in
+                                                                 * awslabs/amazon-eks-ami). With its
+                                                                 * tag: without it containerd 2.3 does
+                                                                 * not find the image and 2.2 does not
+                                                                 * pin it (#2729, #2730 there) */
+#define SANDBOX_ARCHIVE     "/etc/eks/pause.tar"                /* and the same, exported */
 #define SOCI_DIR            "/var/lib/soci-snapshotter-grpc"
 #define SOCI_CONFIG         "/etc/soci-snapshotter-grpc/config.toml"
 

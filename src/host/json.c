@@ -4,6 +4,7 @@
 #include "host/host.h"
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "disk/disk.h"
 
@@ -46,7 +47,7 @@ json_t *host_status(const Host *host) {
         json_set_text(instance, "privateDnsName", i->private_dns_name);
         json_object_set_new(status, "instance", instance);
         json_object_set_new(status, "default",
-                            json_pack("{s:s}", "sandboxImage", "localhost/kubernetes/pause"));
+                            json_pack("{s:s}", "sandboxImage", SANDBOX_IMAGE));
         if (host->kubelet_version)
                 json_object_set_new(status, "kubeletVersion", json_sprintf("v%s", host->kubelet_version));
         if (host->eni_limits_known && !eni_limits_find(i->type, &enis, &addresses)) {

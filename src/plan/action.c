@@ -176,7 +176,26 @@ static const Family moving = { .kind = ACTION_OF_STORAGE, .done = storage_done, 
                                .more_usec = move_more_usec };
 /* What must stand still or be there again because of such a step. */
 static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .put = put_storage };
-static const Family image = { .done = storage_done, .put = put_common };
+
+/* ---- images ---- */
+
+static void image_done(Action *a) {
+        free(a->image.snapshotter);
+        strv_free(a->image.options);
+}
+
+static void put_image(json_t *into, const Action *a) {
+        put_common(into, a);
+        json_set_text(into, "snapshotter", a->image.snapshotter);
+        json_set_list(into, "words", a->image.options);
+}
+
+static void name_image(_unused_ json_t *all, json_t *device, const Action *a) {
+        json_set_text(device, "snapshotter", a->image.snapshotter);
+        json_set_list(device, "words", a->image.options);
+}
+
+static const Family image = { .done = image_done, .put = put_image, .name = name_image };
 
 /* ---- huge pages ---- */
 

@@ -30,8 +30,8 @@ typedef enum ActionType {
         ACTION_MOUNT,           /* target: directory; storage */
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
-        ACTION_IMPORT_IMAGE,    /* target: archive, if the image has one; with: the name
-                                 * that containerd should know from it; storage.state */
+        ACTION_IMPORT_IMAGE,    /* target: archive, if the AMI has one; with: the name that
+                                 * containerd should know from it, pinned; image */
         ACTION_MASK_UNIT,       /* target: unit that must not run here: stopped, and masked
                                  * until the next boot; unchanged where there is none */
         ACTION_UNMASK_UNIT,     /* target: unit that an earlier run of this
@@ -149,6 +149,11 @@ typedef struct Action {
                         Move *moves; size_t n_moves;
                         uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
+                struct {
+                        StepState state;        /* STEP_KEEP: containerd's store was not touched */
+                        char *snapshotter;      /* where it must be unpacked; NULL: containerd's own default */
+                        char **options;         /* of `ctr images import` for that */
+                } image;
                 struct {
                         uint64_t size, count;   /* size: bytes of one page */
                         int node;               /* -1: over all NUMA nodes */

@@ -166,18 +166,10 @@ static int format_toml(const json_t *object, const char *path, char **ret, Diag 
         return 0;
 }
 
-/* The AMI's sandbox image lies in the default snapshotter's store, where SOCI does not see it; it is imported
- * again, before systemd says that containerd is up and so before kubelet (nodeadm:
- * internal/containerd/sandbox_image.go). An AMI without the archive has nothing to import, hence the '-':
- * systemd logs that and goes on. */
-static void plan_soci_drop_in(Plan *plan, const Choice *c) {
-        _cleanup_(freep) char *text =
-                xasprintf("[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n\n"
-                          "[Service]\nExecStartPost=-ctr --namespace k8s.io images import --snapshotter "
-                          "soci%s " SANDBOX_ARCHIVE "\n",
-                          c->has & NEED_1_7 ? " --local --discard-unpacked-layers=false" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN,
-                  "containerd starts behind SOCI and imports the sandbox image for it", text, 0644);
+/* SOCI says that it is ready (Type=notify) before containerd asks it for the first time. */
+static void plan_soci_drop_in(Plan *plan) {
+        plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
+                  "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
 
 static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
@@ -192,7 +184,7 @@ static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
                 return r;
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
                   "FastImagePull: images are fetched and unpacked in parallel", text, 0644);
-        plan_soci_drop_in(plan, c);
+        plan_soci_drop_in(plan);
         return 0;
 }
 

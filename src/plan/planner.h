@@ -7,9 +7,6 @@
 
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
-/* Part of every EKS AMI, so that nothing is pulled (awslabs/amazon-eks-ami: cache-pause-container). */
-#define SANDBOX_IMAGE   "localhost/kubernetes/pause"
-#define SANDBOX_ARCHIVE "/etc/eks/pause.tar"
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs.
  * The pointer is valid until the next one is added. */

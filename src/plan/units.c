@@ -65,17 +65,24 @@ static void plan_ready(Plan *plan, bool storage) {
 }
 
 /* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox
- * image with it. SOCI's drop-in imports it by itself. */
-static void plan_sandbox_image(Plan *plan) {
+ * image with it. And SOCI unpacks nothing that lies in another snapshotter's store, as what the AMI has
+ * brought does (nodeadm: internal/containerd/sandbox_image.go). */
+static void plan_sandbox_image(Plan *plan, const Host *host, bool soci) {
         const Action *bind = plan_find(plan, "bind:" CONTAINERD_DIR);
-        if (!bind)
+        if (!bind && !soci)
                 return;
-        StepState state = bind->storage.state;
+        StepState state = soci ? STEP_MAKE : bind->storage.state;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  state == STEP_KEEP ? "containerd's store is where it was"
-                                                     : "if it is not on the local disks");
+                                  soci                 ? "if SOCI has not unpacked it"
+                                  : state == STEP_KEEP ? "containerd's store is where it was"
+                                                       : "if it is not on the local disks");
         import->with = xstrdup(SANDBOX_IMAGE);
-        import->storage.state = state;
+        import->image.state = state;
+        import->image.snapshotter = soci ? xstrdup("soci") : NULL;
+        if (soci && version_at_least(host->containerd_version, 1, 7)) {
+                strv_add(&import->image.options, "--local");
+                strv_add(&import->image.options, "--discard-unpacked-layers=false");
+        }
         action_after(import, "start-unit:containerd.service");
 }
 
@@ -136,7 +143,7 @@ static void plan_turn(Plan *plan, bool tainted) {
         after_files_of_devices(plan, turn);
 }
 
-static void plan_daemons(Plan *plan, const Config *config, bool soci) {
+static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         if (soci)
                 action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER),
                              "write-file:" MOUNTS_READY);
@@ -145,8 +152,7 @@ static void plan_daemons(Plan *plan, const Config *config, bool soci) {
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         after_devices(plan, containerd, false);
-        if (!soci)
-                plan_sandbox_image(plan);
+        plan_sandbox_image(plan, host, soci);
         plan_taint(plan, config);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
@@ -161,5 +167,5 @@ void plan_units(Plan *plan, const Config *config, const Host *host) {
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "",
                   0644);
-        plan_daemons(plan, config, plan_uses_soci(config, host, &reason));
+        plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }

@@ -87,7 +87,7 @@ spec='{"cluster": {"name": "training", "apiServerEndpoint": "https://A1B2C3D4.gr
  "instance": {"localStorage": {}, "network": {}},
  "kubelet": {"config": {"evictionSoft": {"memory.available": "500Mi"}, "maxPods": 42}, "flags": ["--node-labels=a=b"]}}'
 status='{"instance": {"id": "i-0f1e2d3c4b5a69788", "region": "us-west-2", "type": "m5.large", "availabilityZone": "us-west-2c", "mac": "02:aa:aa:aa:aa:aa",
- "privateDnsName": "ip-10-1-1-1.cached.internal"}, "default": {"sandboxImage": "localhost/kubernetes/pause"}, "kubeletVersion": "v1.33.4"}'
+ "privateDnsName": "ip-10-1-1-1.cached.internal"}, "default": {"sandboxImage": "localhost/kubernetes/pause:latest"}, "kubeletVersion": "v1.33.4"}'
 environment=etc/eks/kubelet/environment
 fresh() { # a machine, with nodeadm's cache
         rm -rf "$tmp/root"
@@ -127,7 +127,7 @@ assert base64.b64decode(cluster["certificateAuthority"]) == b"certificateAuthori
 assert kubelet["config"]["evictionSoft"] == {"memory.available": "500Mi"} and kubelet["flags"] == ["--node-labels=a=b"], kubelet
 assert set(instance) == {"id", "region", "type", "availabilityZone", "mac", "privateDnsName"} and all(instance.values()), instance
 assert cache["status"]["kubeletVersion"] == "v1.33.4", cache["status"]
-assert cache["status"]["default"] == {"sandboxImage": "localhost/kubernetes/pause"}, cache["status"]' "$tmp/root/run/eks/nodeadm/config.json"
+assert cache["status"]["default"] == {"sandboxImage": "localhost/kubernetes/pause:latest"}, cache["status"]' "$tmp/root/run/eks/nodeadm/config.json"
 cp "$tmp/root/$environment" "$tmp/environment"
 rm "$tmp/root/$environment"; : >"$tmp/log"
 ok "our own is used in turn" init --skip run

@@ -6,7 +6,7 @@
  * and for storage
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127]
  *         [array-uuid=UUID] [array=yes] [level=raid0] [filesystem=xfs] [uuid=UUID] [with=noatime]
- *         [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME]
+ *         [source=DIRECTORY] [moves=DIRECTORY:NAME,DIRECTORY:NAME] [snapshotter=NAME]
  * and for devices
  *     [size=2Mi count=12 node=1 if-none=yes] [lenient=yes]
  *         [number=2 words=KEY=VALUE,KEY=VALUE seen=ADDRESS,ADDRESS]
@@ -63,6 +63,7 @@ static void device_option_set(Action *a, const char *name, const char *value) {
 static char ***words_of(Action *a) {
         return a->type == ACTION_CHECK_VERSIONS ? &a->programs
                : a->type == ACTION_TAINT_NODE   ? &a->taints
+               : a->type == ACTION_IMPORT_IMAGE ? &a->image.options
                                                 : &a->device.parameters;
 }
 
@@ -72,6 +73,7 @@ static void option_set(Action *a, char *word) {
                 { "level", &a->storage.level },
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid },
                 { "source", &a->storage.source }, { "with", &a->with },
+                { "snapshotter", &a->image.snapshotter },
         };
         const struct { const char *name; char ***list; } lists[] = {
                 { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads },
@@ -93,6 +95,8 @@ static void option_set(Action *a, char *word) {
                 abort();
         else if (streq(word, "mode"))
                 a->file.mode = (mode_t)strtoul(value, NULL, 8);
+        else if (streq(word, "state") && a->type == ACTION_IMPORT_IMAGE)
+                a->image.state = (StepState)step_state_from_string(value);
         else if (streq(word, "state"))
                 a->storage.state = (StepState)step_state_from_string(value);
         else if (streq(word, "moves"))

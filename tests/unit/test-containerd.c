@@ -35,7 +35,7 @@ TEST(schema_2) {
         set_versions(&s, "1.31.9", "1.7.27");
         sample_plan(&s);
         assert_toml(&s, CONFIG, "version", "2");
-        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/sandbox_image", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/sandbox_image", "\"localhost/kubernetes/pause:latest\"");
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/enable_cdi", "false");
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/default_runtime_name", "\"runc\"");
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/runtimes/runc/options", "{\"BinaryName\":\"/usr/sbin/runc\",\"SystemdCgroup\":true}");
@@ -50,7 +50,7 @@ TEST(schema_3_with_nvidia) {
         s.host.nvidia_runtime = true;
         sample_plan(&s);
         assert_toml(&s, CONFIG, "version", "3");
-        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause:latest\"");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/default_runtime_name", "\"nvidia\"");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/runtimes/nvidia/base_runtime_spec", "\"" SPEC "\"");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.runtime/containerd/runtimes/nvidia/options/BinaryName", "\"/usr/bin/nvidia-container-runtime\"");
@@ -64,7 +64,7 @@ TEST(user_s_toml_is_merged) {
         sample_plan(&s);
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/discard_unpacked_layers", "false");
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/max_concurrent_downloads", "9");
-        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause\"");
+        assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause:latest\"");
         assert_toml(&s, CONFIG, "metrics/address", "\"x\"");
         ASSERT_TRUE(!sample_warned(&s, "containerd-schema"));
         ASSERT_TRUE(!sample_file(&s, CONFIG)->file.secret);
@@ -107,8 +107,14 @@ TEST(soci) {
         ASSERT_TRUE(!strv_contains(containerd->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
         ASSERT_TRUE(strv_contains(soci->after, "write-file:/etc/soci-snapshotter-grpc/config.toml"));
         ASSERT_TRUE(strv_contains(containerd->after, "start-unit:soci-snapshotter.service"));
-        ASSERT_CONTAINS(sample_file(&s, "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf")->file.content,
-                        "ExecStartPost=-ctr --namespace k8s.io images import --snapshotter soci --local ");
+        ASSERT_STREQ(sample_file(&s, "/etc/systemd/system/containerd.service.d/10-soci-snapshotter.conf")->file.content,
+                     "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n");
+        const Action *import = plan_find(s.plan, "import-image:/etc/eks/pause.tar"), *turn = plan_find(s.plan, "write-file:/run/nodestrap/kubelet-may-start");
+        ASSERT_TRUE(strv_contains(import->after, "start-unit:containerd.service") && strv_contains(turn->after, "import-image:/etc/eks/pause.tar"));
+        ASSERT_STREQ(import->with, "localhost/kubernetes/pause:latest");
+        ASSERT_STREQ(import->image.snapshotter, "soci");
+        ASSERT_STREQ(import->image.options[0], "--local");
+        ASSERT_EQ(import->image.state, STEP_MAKE);
         set_versions(&s, "1.33.4", "1.7.27");
         sample_plan(&s);
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/snapshotter", "\"soci\"");

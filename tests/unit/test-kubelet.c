@@ -70,7 +70,7 @@ TEST(flags_by_version) {
         static const struct { const char *version, *text; bool there; } cases[] = {
                 { "1.33.4", "--cloud-provider=external", true },        { "1.25.0", "--cloud-provider=aws", true },
                 { "1.25.0", "--hostname-override", false },             { "1.33.4", "--hostname-override=ip-10-0-3-7.us-west-2.compute.internal", true },
-                { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.28.0", "--pod-infra-container-image=localhost/kubernetes/pause", true },
+                { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.28.0", "--pod-infra-container-image=localhost/kubernetes/pause:latest", true },
                 { "1.29.0", "--pod-infra-container-image", false },     { "1.26.9", "--container-runtime=remote", true },
                 { "1.27.0", "--container-runtime", false },             { "1.34.0", "nvidia.com/gpu.present", false },
                 { "1.35.0", "--node-labels=nvidia.com/gpu.present=true", true },

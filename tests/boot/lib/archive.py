@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: archive.py FILE NAME:TAG; an image of one empty layer, as an OCI archive."""
+"""usage: archive.py FILE NAME[:TAG]; an image of one empty layer, as an OCI archive."""
 import hashlib
 import io
 import json
@@ -21,7 +21,7 @@ tarfile.open(fileobj=layer, mode="w").close()
 layer = blob(layer.getvalue(), "layer.v1.tar")
 config = blob(json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}}).encode(), "config.v1+json")
 manifest = blob(json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": [layer]}).encode(), "manifest.v1+json")
-manifest["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.split(":")[1]}
+manifest["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.partition(":")[2] or name}
 files = {f"blobs/{d.replace(':', '/')}": b for d, b in blobs.items()}
 files |= {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}', "index.json": json.dumps({"schemaVersion": 2, "manifests": [manifest]}).encode()}
 with tarfile.open(file, "w") as out:

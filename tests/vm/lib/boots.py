@@ -50,8 +50,9 @@ def sandbox(node):
     """Without this image no pod starts, and nobody has it but this machine."""
     if node.strategy == 'Mount':
         return []
-    names = sh('ctr', '--namespace', 'k8s.io', 'images', 'ls', '--quiet', check=False)
-    return [] if natural.SANDBOX in names else [f'containerd has no sandbox image but {names}']
+    images = sh('ctr', '--namespace', 'k8s.io', 'images', 'ls', check=False)
+    rows = [row for row in images.splitlines() if row.split() and row.split()[0] == natural.SANDBOX]
+    return [] if rows and 'io.cri-containerd.pinned=pinned' in rows[0] else [f'containerd has no sandbox image, or has not pinned it: {images}']
 
 
 def second_run(node):

@@ -10,7 +10,7 @@ import sys
 import storage
 from storage import BINDS, CONTAINERD, HERE, KUBELET, PODS, bake, read, sh, write
 
-SANDBOX = 'localhost/kubernetes/pause'
+SANDBOX = 'localhost/kubernetes/pause:latest'
 KEPT, BEFORE = HERE + '/kept', HERE + '/before'
 FRESH = {'create-raid': 'make', 'make-filesystem': 'make', 'mount': 'make', 'move-files': 'make', 'bind': 'make'}
 AGAIN = {'create-raid': 'keep', 'make-filesystem': 'keep', 'mount': 'make', 'move-files': 'make', 'bind': 'make'}
@@ -43,7 +43,7 @@ def bake_image():
         bake(PODS, 'logs', nasty=False)
         write(KUBELET + '/pki/current.pem', 'key')
         os.makedirs('/etc/eks', exist_ok=True)
-        sh('python3', HERE + '/archive.py', '/etc/eks/pause.tar', SANDBOX + ':0.1.0')
+        sh('python3', HERE + '/archive.py', '/etc/eks/pause.tar', SANDBOX)
         write(HERE + '/baked', '')
 
 

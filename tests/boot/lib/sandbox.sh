@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by tests/boot/import-image*.sh: the sandbox image is in containerd's store when the step has ended, wherever it was before,
+# under the name that the configuration says and pinned. containerd and ctr are the real ones; in the place of SOCI stands a snapshotter
+# that containerd brings and that is not its default.
+. /vmtest/guest.sh
+
+image=localhost/kubernetes/pause:latest archive=/etc/eks/pause.tar
+import() { echo "import-image ${2-$archive} state=$1 with=$image ${4-}" | timeout 60 env PATH="${3-$PATH}" /opt/apply-tool >outcome 2>&1; rc=$?; cat outcome; return $rc; }
+soci() { import "$1" "${2-$archive}" "$PATH" "snapshotter=${snapshotter-native} words=--local,--discard-unpacked-layers=false ${3-}"; }
+ends() { local want=$1; shift; "$@"; grep -q "^$want import-image" outcome; }
+fails() { local code=$1 text=$2; shift 2; "$@"; is "$rc" "$code" && grep -F -- "$text" outcome; }
+warns() { ends unchanged "$@" && is "$rc" 0 && grep -F "no-sandbox-archive" outcome; }
+ctr_images() { ctr --connect-timeout 20s --namespace k8s.io images "$@"; }
+names() { ctr_images ls -q | grep -v ^sha256: | sort | xargs; }
+pinned() { ctr_images ls "name==$1" | tee -a out/images | grep -E "^$1 .*io\.cri-containerd\.pinned=pinned"; }
+forget() { local name; for name in $(ctr_images ls -q); do ctr_images rm --sync "$name" >/dev/null; done; }
+archive() { python3 archive.py "$@"; }
+
+check_import() {
+        mkdir -p /etc/eks; systemctl start containerd
+        try "an AMI without the archive, whose containerd has no such image, gets a warning" warns import make
+        archive $archive $image
+        try "a store that was not touched is not asked" ends unchanged import keep
+        try "nothing was imported so far" is "$(names)" ""
+        try "what is missing is imported" ends "done" import make
+        try "containerd has it" is "$(names)" $image
+        try "pinned" pinned $image
+        try "what is there is not imported again" ends unchanged import make
+        ctr_images label $image io.cri-containerd.pinned= >/dev/null
+        try "what is there and not pinned" no pinned $image
+        try "is pinned" ends "done" import make
+        try "as ctr says" pinned $image
+        try "without an archive nothing is missed then" sh -c "mv $archive kept.tar"
+        try "and nobody warned" ends unchanged import make
+        try "not even of it" no grep -F no-sandbox-archive outcome
+        forget
+        archive bare.tar "${image%:*}"
+        try "an archive of the name without a tag" ends "done" import make /vmtest/bare.tar
+        try "gives the name with it" pinned $image
+        forget
+        archive other.tar localhost/other:1
+        try "an archive with another image is a failure that says so" fails 50 "the image $image is not in it" import make /vmtest/other.tar
+        head -c 700 kept.tar >torn.tar
+        try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import make /vmtest/torn.tar
+        try "one that is something else" fails 50 "/etc/os-release cannot be imported" import make /etc/os-release
+        try "and one that is a directory" fails 50 "/etc/eks cannot be imported" import make /etc/eks
+        try "an image without ctr" fails 50 "ctr is not there; the image needs the package containerd" import make /vmtest/kept.tar /nowhere
+        try "without the archive, too, is only warned of" warns import make $archive /nowhere
+        mv kept.tar $archive
+        mkdir -p hanging; printf '#!/bin/sh\nexec sleep 1000\n' >hanging/ctr; chmod 755 hanging/ctr
+        try "a ctr that hangs" fails 51 "ctr --namespace k8s.io images ls " import make $archive /vmtest/hanging:/usr/bin:/bin deadline=2s
+}
+
+check_import_for_soci() {
+        try "what the default snapshotter has" sh -c "ctr --namespace k8s.io images import $archive >/dev/null; ctr --namespace k8s.io images check name==$image | grep -E 'complete.* true'"
+        try "SOCI does not have" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* false'"
+        try "without the archive that is a warning" warns soci make /nowhere.tar
+        try "with it, it is imported" ends "done" soci make
+        try "SOCI has it" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* true'"
+        try "under that name and pinned" pinned $image
+        try "what is there is not imported again" ends unchanged soci make
+        forget
+        snapshotter=soci
+        try "a SOCI that is not there fails the step" fails 50 "$archive cannot be imported for the snapshotter soci" soci make
+        systemctl stop containerd
+        try "so does a containerd that does not run" fails 50 "whether containerd has the image $image is not known: ctr exited with status 1" import make
+}
