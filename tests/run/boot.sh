@@ -37,6 +37,17 @@ tree_containerd2() {                    # a containerd 2.x in the place of the s
         cache=$("$here/tools/peers.sh" --cached containerd2 sid containerd) || return
         mkdir -p "$tree/usr/bin"; cp "$cache"/usr/bin/containerd* "$cache/usr/bin/ctr" "$tree/usr/bin/"
 }
+tree_soci_that_is_deaf() {              # an AMI with SOCI whose socket nobody answers, on a machine that is large enough for it
+        local n d=$tree/etc/systemd/system
+        [ "$(awk '/^MemTotal/ { print $2 }' /proc/meminfo)" -ge 7340032 ] || return
+        mkdir -p "$tree/usr/bin" "$tree/etc/eks"; printf '#!/bin/sh\nexec sleep infinity\n' >"$tree/usr/bin/soci-snapshotter-grpc"; chmod 755 "$tree/usr/bin/soci-snapshotter-grpc"
+        printf '[Service]\nExecStart=/usr/bin/soci-snapshotter-grpc\n' >"$d/soci-snapshotter.service"
+        python3 "$here/boot/lib/archive.py" "$tree/etc/eks/pause.tar" localhost/kubernetes/pause:latest
+        for n in 0 1 2 3; do mkdir -p "$tree/vmtest/cpu/cpu$n"; done
+        for n in config run; do
+                mkdir -p "$d/nodestrap-$n.service.d"; printf '[Service]\nEnvironment=CPU_DIR=/vmtest/cpu NODE_DIR=/vmtest/none\n' >"$d/nodestrap-$n.service.d/cpus.conf"
+        done
+}
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
 tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
