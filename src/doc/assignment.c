@@ -263,13 +263,44 @@ char *assignment_join(char *const *words) {
         return text_take(&quoted);
 }
 
-/* C escapes, and then %-specifiers (systemd.unit(5)). */
+/* Characters that show nothing of themselves, or not what they are, as strconv.Quote of Go has them. */
+static bool is_hidden(uint32_t c) {
+        static const struct { uint32_t first, last; } hidden[] = {
+                { 0x7f, 0xa0 },     { 0xad, 0xad },     { 0x61c, 0x61c },   { 0x1680, 0x1680 },
+                { 0x180e, 0x180e }, { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f },
+                { 0x3000, 0x3000 }, { 0xe000, 0xf8ff }, { 0xfeff, 0xfeff }, { 0xfff0, 0xfffb },
+                { 0xfffe, 0xffff }, { 0xe0000, 0xe00ff }, { 0xe01f0, UINT32_MAX },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
+                if (c >= hidden[i].first && c <= hidden[i].last)
+                        return true;
+        return c < 0x20;
+}
+
+/* The character at s, which has n bytes. */
+static uint32_t character(const char *s, size_t n) {
+        uint32_t c = (unsigned char)*s & (n == 1 ? 0x7f : 0x7f >> n);
+        for (size_t i = 1; i < n; i++)
+                c = c << 6 | ((unsigned char)s[i] & 0x3f);
+        return c;
+}
+
+/* C escapes, and then %-specifiers (systemd.unit(5)); in nodeadm's spelling. */
 char *assignment_quote(const char *name, const char *value) {
+        static const char names[] = "abtnvfr\"\\%", values[] = "\a\b\t\n\v\f\r\"\\%";
         Text t = {};
         text_add(&t, "\"%s=", name);
-        for (const char *p = value; *p; p++) {
-                text_add(&t, "%s", *p == '%' ? "%" : strchr("\"\\", *p) ? "\\" : "");
-                text_add_bytes(&t, p, 1);
+        for (const char *p = value, *end = value + strlen(value); *p;) {
+                size_t whole = utf8_length(p, (size_t)(end - p)), n = MAX(whole, (size_t)1);
+                uint32_t c = whole > 0 ? character(p, n) : (unsigned char)*p;
+                const char *escape = strchr(values, *p);
+                if (escape)
+                        text_add(&t, "%c%c", *p == '%' ? '%' : '\\', names[escape - values]);
+                else if (whole == 0 || is_hidden(c))
+                        text_add(&t, whole < 2 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+                else
+                        text_add_bytes(&t, p, n);
+                p += n;
         }
         text_add(&t, "\"");
         return text_take(&t);

@@ -83,7 +83,7 @@ _must_check_ _nonnull_ int toml_parse(const char *text, size_t size, json_t **re
  * text). */
 _must_check_ _nonnull_ int toml_parse_word(const char *word, json_t **ret, const char **ret_why);
 /* A JSON object → text that parses to the same; -EINVAL when it holds null, -E2BIG when it would be several
- * times as long as any document may be. Keys in the object's order, scalars before tables. */
+ * times as long as any document may be. In the bytes of go-toml v2: keys sorted, tables last. */
 _must_check_ _nonnull_ int toml_format(const json_t *object, char **ret);
 /* Deep merge as containerd merges its configuration files (G5): tables merge, everything else is replaced.
  * Changes into. */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value. In each table what fits on a
- * line comes first and tables come last: a header ends the table above it, so a key written behind it would
- * land in the wrong one. */
+ * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the very bytes of
+ * github.com/pelletier/go-toml/v2's Marshal of a map, which nodeadm writes containerd's configuration with:
+ * keys in the order of their bytes; literal strings wherever they can be; every table has its header, those that
+ * only hold tables too. In each table what fits on a line comes first and tables come last: a header ends the
+ * table above it, so a key written behind it would land in the wrong one. */
 #include "doc/doc.h"
+
+#include "base/json.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 /* A header repeats the names of all tables above it: a long one above many tables would grow with the square
  * of the input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
+
+typedef struct Output { Text text; bool header; } Output;       /* header: the line above is one */
 
 /* [[x]] can say this: an array of tables only, and at least one. */
 static bool is_table_array(const json_t *value) {
@@ -25,19 +30,27 @@ static bool fits_on_line(const json_t *value) {
         return !json_is_object(value) && !is_table_array(value);
 }
 
+static bool is_literal(const char *s, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (s[i] == '\'' || (unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+                        return false;
+        return true;
+}
+
 static void format_string(Text *t, const char *s, size_t size) {
         static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";
-        text_add(t, "\"");
+        bool literal = is_literal(s, size);
+        text_add(t, literal ? "'" : "\"");
         for (size_t i = 0; i < size; i++) {
-                const char *value = s[i] ? strchr(values, s[i]) : NULL;
+                const char *value = !literal && s[i] ? strchr(values, s[i]) : NULL;
                 if (value)
                         text_add(t, "\\%c", names[value - values]);
-                else if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+                else if (!literal && ((unsigned char)s[i] < 0x20 || s[i] == 0x7f))
                         text_add(t, "\\u%04X", (unsigned)s[i]);
                 else
                         text_add_bytes(t, s + i, 1);
         }
-        text_add(t, "\"");
+        text_add(t, literal ? "'" : "\"");
 }
 
 static void add_key(Text *t, const char *key, size_t size) {
@@ -51,37 +64,30 @@ static void add_key(Text *t, const char *key, size_t size) {
                 format_string(t, key, size);
 }
 
-/* The shortest form that reads back as the same number; without a point or an exponent it would be an
- * integer. */
+/* Never with an exponent; without a point it would be an integer. */
 static int add_real(Text *t, double value) {
         if (!isfinite(value))
                 return -EINVAL;
-        for (int precision = 15;; precision++) {
-                _cleanup_(freep) char *s = xasprintf("%.*g", precision, value);
-                if (precision < 17 && strtod(s, NULL) != value)
-                        continue;
-                text_add(t, "%s%s", s, strpbrk(s, ".e") ? "" : ".0");
-                return 0;
-        }
+        _cleanup_(freep) char *s = real_text(value, false);
+        text_add(t, "%s%s", s, strchr(s, '.') ? "" : ".0");
+        return 0;
 }
 
 static int format_value(Text *t, const json_t *value, unsigned depth);
 
 static int add_inline_table(Text *t, const json_t *table, unsigned depth) {
-        const char *key, *separator = "";
-        size_t size;
-        json_t *value;
+        _cleanup_(freep) JsonMember *members = json_members(table, true);
         text_add(t, "{");
-        json_object_keylen_foreach((json_t *)table, key, size, value) {
-                text_add(t, "%s ", separator);
-                add_key(t, key, size);
+        for (const JsonMember *m = members; m->key; m++) {
+                if (m != members)
+                        text_add(t, ", ");
+                add_key(t, m->key, m->size);
                 text_add(t, " = ");
-                int r = format_value(t, value, depth);
+                int r = format_value(t, m->value, depth);
                 if (r < 0)
                         return r;
-                separator = ",";
         }
-        text_add(t, " }");
+        text_add(t, "}");
         return 0;
 }
 
@@ -125,78 +131,63 @@ static int format_value(Text *t, const json_t *value, unsigned depth) {
         }
 }
 
-static int add_lines(Text *t, const json_t *table, unsigned depth) {
-        const char *key;
-        size_t size;
-        json_t *value;
-        json_object_keylen_foreach((json_t *)table, key, size, value) {
-                if (!fits_on_line(value))
+static int add_lines(Output *o, const JsonMember *members, unsigned depth) {
+        for (const JsonMember *m = members; m->key; m++) {
+                if (!fits_on_line(m->value))
                         continue;
-                add_key(t, key, size);
-                text_add(t, " = ");
-                int r = format_value(t, value, depth);
+                add_key(&o->text, m->key, m->size);
+                text_add(&o->text, " = ");
+                int r = format_value(&o->text, m->value, depth);
                 if (r < 0)
                         return r;
-                text_add(t, "\n");
+                text_add(&o->text, "\n");
+                o->header = false;
         }
         return 0;
 }
 
-/* A header is left out where those of the tables below imply it. */
-static bool needs_header(const json_t *table) {
-        const char *key;
-        json_t *value;
-        json_object_foreach((json_t *)table, key, value)
-                if (fits_on_line(value))
-                        return true;
-        return json_object_size(table) == 0;
-}
+static int add_table(Output *o, const Text *path, const json_t *table, unsigned depth);
 
-static int add_tables(Text *t, const char *prefix, const json_t *table, unsigned depth);
-
-static int add_table(Text *t, const char *path, const json_t *table, bool element, unsigned depth) {
+static int add_headed(Output *o, const Text *path, const json_t *table, bool element, unsigned depth) {
         if (depth > DOC_MAX_DEPTH)
                 return -EINVAL;
-        if (t->size > TOML_MAX_BYTES)
+        if (o->text.size > TOML_MAX_BYTES)
                 return -E2BIG;
-        if (element || needs_header(table))
-                text_add(t, element ? "%s[[%s]]\n" : "%s[%s]\n", t->size > 0 ? "\n" : "", path);
-        int r = add_lines(t, table, depth);
-        return r < 0 ? r : add_tables(t, path, table, depth);
+        text_add(&o->text, element ? "%s[[%s]]\n" : "%s[%s]\n", o->text.size > 0 && !o->header ? "\n" : "",
+                 path->data);
+        o->header = true;
+        return add_table(o, path, table, depth);
 }
 
-/* The tables, which add_lines() leaves out. */
-static int add_tables(Text *t, const char *prefix, const json_t *table, unsigned depth) {
-        const char *key;
-        size_t size, i;
-        json_t *value, *element;
-        int r = 0;
-
-        json_object_keylen_foreach((json_t *)table, key, size, value) {
-                _cleanup_(text_done) Text path = {};
-                if (fits_on_line(value))
+/* path: of the table, empty for the whole document. */
+static int add_table(Output *o, const Text *path, const json_t *table, unsigned depth) {
+        _cleanup_(freep) JsonMember *members = json_members(table, true);
+        int r = add_lines(o, members, depth);
+        for (const JsonMember *m = members; m->key && r >= 0; m++) {
+                _cleanup_(text_done) Text inner = {};
+                const json_t *element;
+                size_t i;
+                if (fits_on_line(m->value))
                         continue;
-                text_add(&path, "%s%s", prefix, *prefix ? "." : "");
-                add_key(&path, key, size);
-                if (json_is_object(value))
-                        r = add_table(t, path.data, value, false, depth + 1);
-                json_array_foreach(value, i, element)
+                text_add_bytes(&inner, path->data ?: "", path->size);
+                text_add(&inner, "%s", path->size > 0 ? "." : "");
+                add_key(&inner, m->key, m->size);
+                if (json_is_object(m->value))
+                        r = add_headed(o, &inner, m->value, false, depth + 1);
+                json_array_foreach(m->value, i, element)
                         if (r >= 0)
-                                r = add_table(t, path.data, element, true, depth + 2);
-                if (r < 0)
-                        return r;
+                                r = add_headed(o, &inner, element, true, depth + 2);
         }
-        return 0;
+        return r;
 }
 
 int toml_format(const json_t *object, char **ret) {
-        _cleanup_(text_done) Text t = {};
+        Output o = {};
         if (json_typeof(object) != JSON_OBJECT)
                 return -EINVAL;
-        int r = add_lines(&t, object, 1);
+        int r = add_table(&o, &(Text){}, object, 1);
         if (r >= 0)
-                r = add_tables(&t, "", object, 1);
-        if (r >= 0)
-                *ret = text_take(&t);
+                *ret = text_take(&o.text);
+        text_done(&o.text);
         return r;
 }

@@ -12,63 +12,70 @@
 #define MEMLOCK_DROP_IN  UNIT_DIR "/containerd.service.d/40-nodestrap-memlock.conf"
 #define GIBIBYTE         (1ULL << 30)
 
-#define CRI_2     "plugins/io.containerd.grpc.v1.cri"
-#define RUNTIME_3 "plugins/io.containerd.cri.v1.runtime"
-#define IMAGES_3  "plugins/io.containerd.cri.v1.images"
+#define CRI_2     "io.containerd.grpc.v1.cri"
+#define RUNTIME_3 "io.containerd.cri.v1.runtime"
+#define IMAGES_3  "io.containerd.cri.v1.images"
+#define P2        "plugins/\"" CRI_2 "\""
+#define R3        "plugins/'" RUNTIME_3 "'"
+#define I3        "plugins/'" IMAGES_3 "'"
 
-/* From which version on containerd knows it: 1.6 knows neither CDI nor exports. */
-typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_1_7 = 2, NEED_2_1 = 4 } Need;
-/* value is JSON, or one of the $words below; '%' in a path is the runtime's name. */
+/* When it is written: with SOCI, and from which version of containerd on, or up to which. */
+typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_2_1 = 2, NEED_UP_TO_2_0 = 4 } Need;
+/* In the order and with the quotes of nodeadm's own file, which people compare, grep and patch. value is TOML and
+ * JSON alike, or one of the $words below; '%' in a path is the runtime's name. */
 typedef struct Row { const char *path, *value; Need need; } Row;
-/* In schema 2 and 3 alike. */
-static const Row both[] = {
-        { "root",                         "\"" CONTAINERD_DIR "\"" },
-        { "state",                        "\"/run/containerd\"" },
-        { "grpc/address",                 "\"" CONTAINERD_SOCKET "\"" },
-        { "proxy_plugins/soci/type",      "\"snapshot\"", NEED_SOCI },
-        { "proxy_plugins/soci/address",
-          "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
-        { "proxy_plugins/soci/exports/root", "\"" SOCI_DIR "\"", NEED_SOCI | NEED_1_7 },
+static const Row top[] = {      /* in schema 2 and 3 alike, as is the bottom */
+        { "version",                                         "$version" },
+        { "root",                                            "\"" CONTAINERD_DIR "\"" },
+        { "state",                                           "\"/run/containerd\"" },
+        { "grpc/address",                                    "\"" CONTAINERD_SOCKET "\"" },
         { NULL }
 };
 static const Row schema_2[] = {
-        { CRI_2 "/sandbox_image",                                               "$sandbox" },
-        { CRI_2 "/enable_cdi",                                                  "$cdi", NEED_1_7 },
-        { CRI_2 "/registry/config_path",                                        "$certs" },
-        { CRI_2 "/cni/bin_dir",                                                 "\"/opt/cni/bin\"" },
-        { CRI_2 "/cni/conf_dir",                                                "\"/etc/cni/net.d\"" },
-        { CRI_2 "/containerd/default_runtime_name",                             "$runtime" },
-        { CRI_2 "/containerd/discard_unpacked_layers",                          "true" },
-        { CRI_2 "/containerd/snapshotter",                                      "\"soci\"", NEED_SOCI },
-        { CRI_2 "/containerd/disable_snapshot_annotations",                     "false", NEED_SOCI },
-        { CRI_2 "/containerd/runtimes/%/runtime_type",                          "\"io.containerd.runc.v2\"" },
-        { CRI_2 "/containerd/runtimes/%/base_runtime_spec",                     "$spec" },
-        { CRI_2 "/containerd/runtimes/%/options/BinaryName",                    "$binary" },
-        { CRI_2 "/containerd/runtimes/%/options/SystemdCgroup",                 "true" },
+        { P2 "/containerd/default_runtime_name",             "$runtime" },
+        { P2 "/containerd/discard_unpacked_layers",          "true" },
+        { P2 "/containerd/snapshotter",                      "\"soci\"", NEED_SOCI },
+        { P2 "/containerd/disable_snapshot_annotations",     "false", NEED_SOCI },
+        { P2 "/sandbox_image",                               "$sandbox" },
+        { P2 "/enable_cdi",                                  "$cdi" },
+        { P2 "/registry/config_path",                        "$certs" },
+        { P2 "/containerd/runtimes/%/runtime_type",          "\"io.containerd.runc.v2\"" },
+        { P2 "/containerd/runtimes/%/base_runtime_spec",     "$spec" },
+        { P2 "/containerd/runtimes/%/options/BinaryName",    "$binary" },
+        { P2 "/containerd/runtimes/%/options/SystemdCgroup", "true" },
+        { P2 "/cni/bin_dir",                                 "\"/opt/cni/bin\"" },
+        { P2 "/cni/conf_dir",                                "\"/etc/cni/net.d\"" },
         { NULL }
 };
 static const Row schema_3[] = {
-        { IMAGES_3 "/discard_unpacked_layers",                                  "true" },
-        { IMAGES_3 "/snapshotter",                                              "\"soci\"", NEED_SOCI },
-        { IMAGES_3 "/disable_snapshot_annotations",                             "false", NEED_SOCI },
-        { IMAGES_3 "/pinned_images/sandbox",                                    "$sandbox" },
-        { IMAGES_3 "/registry/config_path",                                     "$certs" },
-        { RUNTIME_3 "/enable_cdi",                                              "$cdi" },
-        /* containerd 2.0 has this by default */
-        { RUNTIME_3 "/cni/bin_dirs",                        "[\"/opt/cni/bin\"]", NEED_2_1 },
-        { RUNTIME_3 "/cni/conf_dir",                                            "\"/etc/cni/net.d\"" },
-        { RUNTIME_3 "/containerd/default_runtime_name",                         "$runtime" },
-        { RUNTIME_3 "/containerd/runtimes/%/runtime_type",                      "\"io.containerd.runc.v2\"" },
-        { RUNTIME_3 "/containerd/runtimes/%/base_runtime_spec",                 "$spec" },
-        { RUNTIME_3 "/containerd/runtimes/%/options/BinaryName",                "$binary" },
-        { RUNTIME_3 "/containerd/runtimes/%/options/SystemdCgroup",             "true" },
+        { I3 "/discard_unpacked_layers",                     "true" },
+        { I3 "/snapshotter",                                 "\"soci\"", NEED_SOCI },
+        { I3 "/disable_snapshot_annotations",                "false", NEED_SOCI },
+        { I3 "/pinned_images/sandbox",                       "$sandbox" },
+        { "plugins/\"" IMAGES_3 "\"/registry/config_path",   "$certs" },
+        { R3 "/enable_cdi",                                  "$cdi" },
+        { R3 "/containerd/default_runtime_name",             "$runtime" },
+        { R3 "/containerd/runtimes/%/runtime_type",          "\"io.containerd.runc.v2\"" },
+        { R3 "/containerd/runtimes/%/base_runtime_spec",     "$spec" },
+        { R3 "/containerd/runtimes/%/options/BinaryName",    "$binary" },
+        { R3 "/containerd/runtimes/%/options/SystemdCgroup", "true" },
+        { R3 "/cni/bin_dir",                                 "\"/opt/cni/bin\"", NEED_UP_TO_2_0 },
+        /* 2.1 calls the other one deprecated, and warns at each start */
+        { R3 "/cni/bin_dirs",                                "[\"/opt/cni/bin\"]", NEED_2_1 },
+        { R3 "/cni/conf_dir",                                "\"/etc/cni/net.d\"" },
         { NULL }
 };
-static const Row soci_settings[] = {    /* of the snapshotter's own file */
+static const Row bottom[] = {
+        { "proxy_plugins/soci/type",                         "\"snapshot\"", NEED_SOCI },
+        { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
+        { "proxy_plugins/soci/exports/root",                 "\"" SOCI_DIR "\"", NEED_SOCI },
+        { NULL }
+};
+static const Row soci_settings[] = {    /* of the snapshotter's own file; TOML alone */
         { "debug",                                                              "false" },
-        { "content_store/type",                                                 "\"containerd\"" },
+        { "content_store/type",                                                 "'containerd'" },
         { "cri_keychain/enable_keychain",                                       "true" },
-        { "cri_keychain/image_service_path",                                    "\"" CONTAINERD_SOCKET "\"" },
+        { "cri_keychain/image_service_path",                                    "'" CONTAINERD_SOCKET "'" },
         { "pull_modes/parallel_pull_unpack/enable",                             "true" },
         { "pull_modes/parallel_pull_unpack/concurrent_download_chunk_size",     "\"16mb\"" },
         { "pull_modes/parallel_pull_unpack/discard_unpacked_layers",            "true" },
@@ -76,74 +83,112 @@ static const Row soci_settings[] = {    /* of the snapshotter's own file */
         { "pull_modes/parallel_pull_unpack/max_concurrent_downloads_per_image", "20" },
         { "pull_modes/parallel_pull_unpack/max_concurrent_unpacks",             "-1" },
         { "pull_modes/parallel_pull_unpack/max_concurrent_unpacks_per_image",   "12" },
-        { "pull_modes/parallel_pull_unpack/decompress_streams/gzip/path",       "\"/usr/bin/unpigz\"" },
-        { "pull_modes/parallel_pull_unpack/decompress_streams/gzip/args",       "[\"-d\", \"-c\"]" },
+        { "pull_modes/parallel_pull_unpack/decompress_streams/\"gzip\"/path",   "'/usr/bin/unpigz'" },
+        { "pull_modes/parallel_pull_unpack/decompress_streams/\"gzip\"/args",   "['-d', '-c']" },
         { NULL }
 };
 
-typedef struct Choice { unsigned schema; Need has; const char *runtime, *binary; bool cdi, soci; } Choice;
+typedef struct Choice {
+        unsigned schema;
+        Need has;
+        const char *runtime, *binary;
+        bool cdi, soci, modern;         /* modern: 1.7 or later, which knows CDI and exports */
+} Choice;
 
-static json_t *row_value(const Row *row, const Choice *c) {
+static char *row_value(const Row *row, const Choice *c) {
         const struct { const char *word, *text; } words[] = {
                 { "$sandbox", SANDBOX_IMAGE }, { "$runtime", c->runtime }, { "$binary", c->binary },
                 { "$spec", RUNTIME_SPEC }, { "$certs", "/etc/containerd/certs.d:/etc/docker/certs.d" },
         };
+        if (streq(row->value, "$version"))
+                return xasprintf("%u", c->schema);
         if (streq(row->value, "$cdi"))
-                return json_boolean(c->cdi);
+                return xstrdup(c->cdi ? "true" : "false");
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                 if (streq(row->value, words[i].word))
-                        return json_string(words[i].text);
-        return json_loads(row->value, JSON_DECODE_ANY, NULL);
+                        return xasprintf("\"%s\"", words[i].text);
+        return xstrdup(row->value);
+}
+
+/* With the runtime's name in it; without quotes, unless they are kept. */
+static char *row_path(const Row *row, const Choice *c, bool quotes) {
+        Text t = {};
+        for (const char *p = row->path; *p; p++)
+                if (*p == '%')
+                        text_add(&t, "%s", c->runtime);
+                else if (quotes || (*p != '"' && *p != '\''))
+                        text_add_bytes(&t, p, 1);
+        return text_take(&t);
 }
 
 static void put_rows(json_t *into, const Row *rows, const Choice *c) {
         for (const Row *row = rows; row->path; row++) {
-                const char *name = strchr(row->path, '%');
-                _cleanup_(freep) char *path = !name ? xstrdup(row->path)
-                        : xasprintf("%.*s%s%s", (int)(name - row->path), row->path, c->runtime, name + 1);
+                _cleanup_(freep) char *path = row_path(row, c, false), *value = row_value(row, c);
                 if ((row->need & ~c->has) == 0)
-                        json_put(into, path, row_value(row, c));
+                        json_put(into, path, json_loads(value, JSON_DECODE_ANY, NULL));
+        }
+}
+
+/* A header where the table changes, with an empty line above. */
+static void add_rows(Text *t, const Row *rows, const Choice *c) {
+        _cleanup_(freep) char *table = xstrdup("");
+        for (const Row *row = rows; row->path; row++) {
+                if ((row->need & ~c->has) != 0)
+                        continue;
+                _cleanup_(freep) char *path = row_path(row, c, true), *value = row_value(row, c);
+                char *slash = strrchr(path, '/'), *key = slash ? slash + 1 : path;
+                if (slash) {
+                        *slash = 0;
+                        for (char *p = strchr(path, '/'); p; p = strchr(p, '/'))
+                                *p = '.';
+                        if (!streq(path, table)) {
+                                text_add(t, "\n[%s]\n", path);
+                                free(table);
+                                table = xstrdup(path);
+                        }
+                }
+                text_add(t, "%s = %s\n", key, value);
         }
 }
 
 /* ---- which schema ---- */
 
-/* path: as in the rows above. */
-static json_t *find_plugin(const json_t *settings, const char *path) {
-        return json_object_get(json_object_get(settings, "plugins"), path + strlen("plugins/"));
+static json_t *find_plugin(const json_t *settings, const char *name) {
+        return json_object_get(json_object_get(settings, "plugins"), name);
 }
 
 /* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so that
- * is then what the whole file is written in, as nodeadm does too; containerd 1 knows no schema 3 and would
- * ignore those tables without a word. */
-static unsigned choose_schema(const json_t *user, const Host *host, Diag *warnings) {
+ * is then what the whole file is written in; nodeadm has `containerd config migrate` convert it once, which fixes
+ * all of that build's defaults in the file. containerd 1 knows no schema 3 and would ignore those tables without a
+ * word. */
+static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Diag *warnings, Diag *diag) {
         bool two = find_plugin(user, CRI_2),
              three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
         json_int_t said = json_integer_value(json_object_get(user, "version"));
         const char *path = "spec.containerd.config";
-        if (!version_at_least(host->containerd_version, 2, 0)) {
-                if (three || said > 2)
-                        diag_warn_at(warnings, "containerd-schema", NULL, path,
-                                     "is written for containerd 2 (schema 3), and containerd %s ignores %s; "
-                                     "write it for schema 2 (%s)",
-                                     host->containerd_version,
-                                     three ? "its io.containerd.cri.v1 tables" : "settings of that schema",
-                                     "io.containerd.grpc.v1.cri");
-                return 2;
-        }
+        *ret = 2;
+        if (!version_at_least(host->containerd_version, 2, 0))
+                return !three && said <= 2 ? 0
+                        : diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
+                                        "is written for containerd 2 (schema 3), and containerd %s ignores %s; "
+                                        "write it for schema 2 (%s)",
+                                        host->containerd_version ?: "1",
+                                        three ? "its io.containerd.cri.v1 tables" : "settings of that schema",
+                                        CRI_2);
         if (!three && (two || said == 2)) {
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
                              "is written for containerd 1 (schema 2), so the whole file is; containerd %s "
                              "converts it each time it starts. Write it for "
                              "schema 3 (io.containerd.cri.v1.images and .runtime)",
                              host->containerd_version);
-                return 2;
+                return 0;
         }
         if (two && three)
                 diag_warn_at(warnings, "containerd-schema", NULL, path,
                              "has tables of both schemas; those of io.containerd.grpc.v1.cri that moved to "
                              "io.containerd.cri.v1 have no effect");
-        return 3;
+        *ret = 3;
+        return 0;
 }
 
 /* ---- SOCI ---- */
@@ -157,60 +202,59 @@ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_rea
         return config->gates.fast_image_pull && !why_not;
 }
 
-static int format_toml(const json_t *object, const char *path, char **ret, Diag *diag) {
-        int r = toml_format(object, ret);
-        if (r < 0)
-                return diag_error_at(diag, r, CAUSE_INVALID, NULL, path, "cannot be written as TOML: %s",
-                                     r == -E2BIG ? "its tables have names too long to repeat them that often"
-                                                 : "is there a null in it?");
-        return 0;
-}
-
 /* SOCI says that it is ready (Type=notify) before containerd asks it for the first time. */
 static void plan_soci_drop_in(Plan *plan) {
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_DROP_IN, "containerd starts behind SOCI",
                   "[Unit]\nRequires=soci-snapshotter.service\nAfter=soci-snapshotter.service\n", 0644);
 }
 
-static int plan_soci(Plan *plan, const Choice *c, Diag *diag) {
+static void plan_soci(Plan *plan, const Choice *c) {
+        _cleanup_(text_done) Text t = {};
         if (!c->soci)
-                return 0;
-        json_t *all = json_object();
-        put_rows(all, soci_settings, c);
-        _cleanup_(freep) char *text = NULL;
-        int r = format_toml(all, "spec.featureGates.FastImagePull", &text, diag);
-        json_decref(all);
-        if (r < 0)
-                return r;
+                return;
+        add_rows(&t, soci_settings, c);
         plan_file(plan, PHASE_CONFIG, "containerd", SOCI_CONFIG,
-                  "FastImagePull: images are fetched and unpacked in parallel", text, 0644);
+                  "FastImagePull: images are fetched and unpacked in parallel", t.data, 0644);
         plan_soci_drop_in(plan);
-        return 0;
 }
 
 /* ---- the file ---- */
 
-static Choice choose(Plan *plan, const Config *config, const Host *host) {
+static int choose(Plan *plan, const Config *config, const Host *host, Choice *ret, Diag *diag) {
         const char *reason = NULL;
         Choice c = {
-                .schema = choose_schema(config->containerd.config, host, &plan->warnings),
                 .runtime = host->nvidia_runtime ? "nvidia" : "runc",
                 .binary = host->nvidia_runtime ? NVIDIA_RUNTIME : "/usr/sbin/runc",
                 .cdi = version_at_least(host->kubelet_version, 1, 32),
+                .modern = version_at_least(host->containerd_version, 1, 7),
                 .soci = plan_uses_soci(config, host, &reason),
         };
-        bool modern = version_at_least(host->containerd_version, 1, 7);
-        c.has = (c.soci ? NEED_SOCI : 0) | (modern ? NEED_1_7 : 0) |
-                (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : 0);
-        if (c.cdi && !modern)
+        c.has = (c.soci ? NEED_SOCI : 0) |
+                (version_at_least(host->containerd_version, 2, 1) ? NEED_2_1 : NEED_UP_TO_2_0);
+        if (c.cdi && !c.modern)
                 diag_warn(&plan->warnings, "no-cdi",
                           "containerd %s knows no CDI; devices that are given to containers by it need 1.7",
                           host->containerd_version);
-        c.cdi = c.cdi && modern;
         if (reason)
                 diag_warn_at(&plan->warnings, "no-fast-image-pull", NULL, "spec.featureGates.FastImagePull",
                              "has no effect here: %s", reason);
-        return c;
+        int r = choose_schema(config->containerd.config, host, &c.schema, &plan->warnings, diag);
+        if (r >= 0)
+                *ret = c;
+        return r;
+}
+
+/* Without TOML of the user's: nodeadm's layout, the empty line at its end and the missing one behind SOCI
+ * included. */
+static char *own_text(const Choice *c) {
+        Text t = {};
+        add_rows(&t, top, c);
+        add_rows(&t, c->schema == 2 ? schema_2 : schema_3, c);
+        text_add(&t, "\n");
+        add_rows(&t, bottom, c);
+        if (c->soci)
+                t.data[--t.size] = 0;
+        return text_take(&t);
 }
 
 /* containerd loads no CRI at all when both bin_dir, which 2.1 made another name for, and bin_dirs are set. */
@@ -219,20 +263,33 @@ static void yield_to_user(json_t *all, const json_t *user) {
                 json_object_del(json_object_get(find_plugin(all, RUNTIME_3), "cni"), "bin_dirs");
 }
 
-static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
-        json_t *user = config->containerd.config, *all = json_pack("{si}", "version", (int)c->schema);
-        put_rows(all, both, c);
+static int merged_text(const json_t *user, const Choice *c, char **ret, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *all = json_object();
+        put_rows(all, top, c);
         put_rows(all, c->schema == 2 ? schema_2 : schema_3, c);
-        if (user) {
-                yield_to_user(all, user);
-                json_merge_deep(all, user);
-                json_object_set_new(all, "version", json_integer(c->schema));
-        }
-        _cleanup_(freep) char *text = NULL;
-        int r = format_toml(all, "spec.containerd.config", &text, diag);
-        json_decref(all);
+        put_rows(all, bottom, c);
+        yield_to_user(all, user);
+        json_merge_deep(all, user);
+        json_object_set_new(all, "version", json_integer(c->schema));
+        int r = toml_format(all, ret);
         if (r < 0)
-                return r;
+                return diag_error_at(diag, r, CAUSE_INVALID, NULL, "spec.containerd.config",
+                                     "cannot be written as TOML: %s",
+                                     r == -E2BIG ? "its tables have names too long to repeat them that often"
+                                                 : "is there a null in it?");
+        return 0;
+}
+
+static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
+        const json_t *user = json_object_size(config->containerd.config) > 0 ? config->containerd.config : NULL;
+        _cleanup_(freep) char *text = NULL;
+        if (!user)
+                text = own_text(c);
+        else {
+                int r = merged_text(user, c, &text, diag);
+                if (r < 0)
+                        return r;
+        }
         _cleanup_(freep) char *why = xasprintf(
                 "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
                 c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "", user ? "; the user's TOML merged in" : "");
@@ -242,8 +299,10 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
 }
 
 int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *diag) {
-        Choice c = choose(plan, config, host);
-        int r = plan_config(plan, config, host, &c, diag);
+        Choice c = {};
+        int r = choose(plan, config, host, &c, diag);
+        if (r >= 0)
+                r = plan_config(plan, config, host, &c, diag);
         if (r < 0)
                 return r;
         plan_runtime_spec(plan, config->containerd.base_runtime_spec, plan_uses_efa(config, host));
@@ -251,5 +310,6 @@ int plan_containerd(Plan *plan, const Config *config, const Host *host, Diag *di
                 plan_file(plan, PHASE_CONFIG, "containerd", MEMLOCK_DROP_IN,
                           "EFA: no limit on the memory that containers lock",
                           "[Service]\nLimitMEMLOCK=infinity\n", 0644);
-        return plan_soci(plan, &c, diag);
+        plan_soci(plan, &c);
+        return 0;
 }

@@ -17,34 +17,42 @@ static char *quoted(const char *text) {
 /* The CLI of some images is older than its --cluster-id, which means the same as --cluster-name. */
 static const struct { const char *command, *id_flag; } plugins[] = {
         [PLUGIN_AWS] = {
-                "        command: aws\n        args:\n          - eks\n          - get-token\n",
+                "        command: aws\n        args:\n          - \"eks\"\n          - \"get-token\"\n",
                 "--cluster-name",
         },
         [PLUGIN_NODESTRAP] = {
-                "        command: /usr/bin/nodestrap\n        args:\n          - token\n",
+                "        command: /usr/bin/nodestrap\n        args:\n          - \"token\"\n",
                 "--cluster-id",
         },
 };
 
-/* YAML, because people read and patch this file. */
+/* A plain scalar as in nodeadm's file where YAML takes it for the text that it is; blanks, which begin comments,
+ * are in no address. */
+static char *plain_or_quoted(const char *address) {
+        return *address && !endswith(address, ":") && !strpbrk(address, " \t\"'{}") ? xstrdup(address)
+                                                                                : quoted(address);
+}
+
+/* YAML, because people read and patch this file: nodeadm's, line by line. */
 static char *kubeconfig(const Config *config, const Host *host, CredentialPlugin plugin) {
         const Cluster *c = &config->cluster;
-        _cleanup_(freep) char *server = quoted(c->endpoint ?: ""), *region = quoted(host->instance.region),
+        _cleanup_(freep) char *server = plain_or_quoted(c->endpoint ?: ""),
+                              *region = quoted(host->instance.region),
                               *cluster = quoted((c->outpost ? c->id : c->name) ?: "");
         Text t = {};
-        text_add(&t, "apiVersion: v1\nkind: Config\n");
+        text_add(&t, "---\napiVersion: v1\nkind: Config\n");
         text_add(&t,
-                 "clusters:\n  - name: kubernetes\n    cluster:\n      server: %s\n      "
-                 "certificate-authority: %s\n",
-                 server, CLUSTER_CA);
+                 "clusters:\n  - name: kubernetes\n    cluster:\n      certificate-authority: %s\n      "
+                 "server: %s\n",
+                 CLUSTER_CA, server);
+        text_add(&t, "current-context: kubelet\ncontexts:\n  - name: kubelet\n    context:\n      "
+                     "cluster: kubernetes\n      user: kubelet\n");
         text_add(&t,
                  "users:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: "
                  "client.authentication.k8s.io/v1beta1\n%s",
                  plugins[plugin].command);
-        text_add(&t, "          - %s\n          - %s\n          - --region\n          - %s\n",
+        text_add(&t, "          - \"%s\"\n          - %s\n          - \"--region\"\n          - %s\n",
                  c->outpost ? plugins[plugin].id_flag : "--cluster-name", cluster, region);
-        text_add(&t, "contexts:\n  - name: kubelet\n    context:\n      cluster: kubernetes\n      user: "
-                     "kubelet\ncurrent-context: kubelet\n");
         return text_take(&t);
 }
 
@@ -89,10 +97,10 @@ static json_t *provider_config(const char *kubelet_version, const char *name) {
         for (size_t i = 0; i < ARRAY_SIZE(registries); i++)
                 if (version_at_least(kubelet_version, 1, registries[i].from))
                         json_array_append_new(images, json_string(registries[i].pattern));
-        return json_pack("{ss s[{ss so ss ss+}] ss+}", "kind", "CredentialProviderConfig", "providers",
+        return json_pack("{ss ss+ s[{ss so ss ss+}]}", "kind", "CredentialProviderConfig",
+                         "apiVersion", "kubelet.config.k8s.io/", version, "providers",
                          "name", name, "matchImages", images, "defaultCacheDuration", "12h0m0s",
-                         "apiVersion", "credentialprovider.kubelet.k8s.io/", version,
-                         "apiVersion", "kubelet.config.k8s.io/", version);
+                         "apiVersion", "credentialprovider.kubelet.k8s.io/", version);
 }
 
 static void plan_provider(Plan *plan, const Host *host, char ***flags) {
@@ -106,7 +114,7 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         }
         const char *slash = strrchr(path, '/');
         json_t *all = provider_config(host->kubelet_version, slash + 1);
-        _cleanup_(freep) char *text = json_text(all), *why = xasprintf("ECR's registries, by %s", path);
+        _cleanup_(freep) char *text = json_text(all, 2, false), *why = xasprintf("ECR's registries, by %s", path);
         json_decref(all);
         plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
         strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s",

@@ -11,7 +11,8 @@
 #include "doc/assignment.h"
 #include <ctype.h>
 
-#define BLANKS " \t\r\n"
+#define BLANKS    " \t\r\n"
+#define ARGUMENTS "NODEADM_KUBELET_ARGS"
 
 /* Takes the quotes from --name="value" and from "word"; a quote anywhere else is data. */
 static void unquote(char *word) {
@@ -55,18 +56,37 @@ char **kubelet_words(char *const *flags) {
         return words;
 }
 
+/* The line as nodeadm writes it, flags and the user's text joined with blanks, where systemd makes the words of it
+ * that are meant; people know, grep and patch that one. NULL where it does not. */
+static char *plain_line(char *const *flags, char *const *user, char *const *words) {
+        _cleanup_(strv_freep) char **all = strv_copy(flags);
+        for (char *const *f = user; f && *f; f++)
+                strv_add(&all, *f);
+        _cleanup_(freep) char *value = strv_join(all, " "), *line = xasprintf(ARGUMENTS "=%s", value);
+        _cleanup_(freep) char *read = assignment_in_environment(line, ARGUMENTS);
+        _cleanup_(strv_freep) char **split = assignment_split(read ?: "");
+        size_t n = strv_length(split);
+        if (n != strv_length(words))
+                return NULL;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(split[i], words[i]))
+                        return NULL;
+        return TAKE_PTR(line);
+}
+
 void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char *const *flags) {
         _cleanup_(strv_freep) char **words = strv_copy(flags);
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
         for (char **w = user; w && *w; w++)
                 strv_add(&words, *w);
-        _cleanup_(freep) char *value = assignment_join(words);
+        _cleanup_(freep) char *value = assignment_join(words),
+                              *plain = plain_line(flags, config->kubelet.flags, words);
         _cleanup_(text_done) Text t = {};
+        text_add(&t, plain ? "%s\n" : ARGUMENTS "=%s\n", plain ?: value);
         /* kubernetes KEP-3983: --config-dir was alpha in 1.28 and 1.29, and only read with this set */
         if (!version_at_least(host->kubelet_version, 1, 30) &&
             plan_find(plan, "write-file:/etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf"))
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
-        text_add(&t, "NODEADM_KUBELET_ARGS=%s\n", value);
         _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last",
                                                strv_length(words), strv_length(user));
         plan_file(plan, PHASE_CONFIG, "kubelet", KUBELET_ENVIRONMENT, why, t.data, 0644);

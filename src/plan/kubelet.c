@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubelet's own configuration file: a table of settings by kubelet version, what the machine decides (pods,
- * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.29 on. Values as in
+ * reservations, addresses), and the user's configuration beside it, as a drop-in from 1.28 on. Values as in
  * nodeadm (awslabs/amazon-eks-ami:nodeadm/internal/kubelet). */
 #include "plan/planner.h"
 #include "base/str.h"
@@ -11,38 +11,49 @@
 #define CONFIG_FILE  "/etc/kubernetes/kubelet/config.json"
 #define CONFIG_DIR   "/etc/kubernetes/kubelet/config.json.d"
 #define CONFIG_USER  CONFIG_DIR "/40-nodeadm.conf"
+#define SOCI_SOCKET  "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
+#define DROP_IN_FROM 28         /* --config-dir is new in 1.28 (kubernetes KEP-3983) */
 
-/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON. */
+/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON, or NULL: what the
+ * machine decides. In the order of nodeadm's file, which people compare and patch. */
 typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
+#define KIND        "\"KubeletConfiguration\""
+#define API_VERSION "\"kubelet.config.k8s.io/v1beta1\""
 static const Setting settings[] = {
-        { "kind",                                            0,  0, "\"KubeletConfiguration\"" },
-        { "apiVersion",                                      0,  0, "\"kubelet.config.k8s.io/v1beta1\"" },
         { "address",                                         0,  0, "\"0.0.0.0\"" },
-        { "authentication/anonymous/enabled",                0,  0, "false" },
+        { "authentication/x509/clientCAFile",                0,  0, "\"" CLUSTER_CA "\"" },
         { "authentication/webhook/enabled",                  0,  0, "true" },
         { "authentication/webhook/cacheTTL",                 0,  0, "\"2m0s\"" },
-        { "authentication/x509/clientCAFile",                0,  0, "\"" CLUSTER_CA "\"" },
+        { "authentication/anonymous/enabled",                0,  0, "false" },
         { "authorization/mode",                              0,  0, "\"Webhook\"" },
         { "authorization/webhook/cacheAuthorizedTTL",        0,  0, "\"5m0s\"" },
         { "authorization/webhook/cacheUnauthorizedTTL",      0,  0, "\"30s\"" },
         { "cgroupDriver",                                    0,  0, "\"systemd\"" },
         { "cgroupRoot",                                      0,  0, "\"/\"" },
+        { "clusterDNS",                                      0,  0, NULL },
         { "clusterDomain",                                   0,  0, "\"cluster.local\"" },
         { "containerRuntimeEndpoint",                        0,  0, "\"unix://" CONTAINERD_SOCKET "\"" },
+        { "imageServiceEndpoint",                            0,  0, NULL },
         { "evictionHard/memory.available",                   0,  0, "\"100Mi\"" },
         { "evictionHard/nodefs.available",                   0,  0, "\"10%\"" },
         { "evictionHard/nodefs.inodesFree",                  0,  0, "\"5%\"" },
-        { "featureGates/RotateKubeletServerCertificate",     0,  0, "true" },
-        { "featureGates/KubeletCredentialProviders",         0, 28, "true" }, /* the gate is gone in 1.28 */
         { "featureGates/DynamicResourceAllocation",         33,  0, "true" }, /* eks-ami#2285 */
+        { "featureGates/KubeletCredentialProviders",         0, 28, "true" }, /* the gate is gone in 1.28 */
         { "featureGates/MutableCSINodeAllocatableCount",    34,  0, "true" }, /* eks-ami#2389 */
+        { "featureGates/RotateKubeletServerCertificate",     0,  0, "true" },
         { "hairpinMode",                                     0,  0, "\"hairpin-veth\"" },
         /* kubelet's own default is higher from 1.27 on */
-        { "kubeAPIQPS",                                     22, 27, "10" },
         { "kubeAPIBurst",                                   22, 27, "20" },
+        { "kubeAPIQPS",                                     22, 27, "10" },
+        { "kubeReserved/cpu",                                0,  0, NULL },
+        { "kubeReserved/ephemeral-storage",                  0,  0, "\"1Gi\"" },
+        { "kubeReserved/memory",                             0,  0, NULL },
         { "kubeReservedCgroup",                              0,  0, "\"/runtime\"" },
         { "logging/verbosity",                               0,  0, "2" },
+        { "maxPods",                                         0,  0, NULL },
         { "protectKernelDefaults",                           0,  0, "true" },
+        /* the external cloud provider needs it: kubernetes#121367 */
+        { "providerID",                                     26,  0, NULL },
         { "readOnlyPort",                                    0,  0, "0" },
         { "serializeImagePulls",                             0,  0, "false" },
         { "serverTLSBootstrap",                              0,  0, "true" },
@@ -56,6 +67,8 @@ static const Setting settings[] = {
           "\"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\", "
           "\"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305\", \"TLS_RSA_WITH_AES_128_GCM_SHA256\", "
           "\"TLS_RSA_WITH_AES_256_GCM_SHA384\"]" },
+        { "kind",                                            0,  0, KIND },
+        { "apiVersion",                                      0,  0, API_VERSION },
 };
 
 /* ---- addresses ---- */
@@ -94,33 +107,45 @@ unsigned cpu_reserved_millicores(unsigned cpus) {
         return sum;
 }
 
-static void put_text(json_t *object, const char *path, char *text) {
-        json_put(object, path, json_string(text));
-        free(text);
+/* What the machine decides; "" where it decides against the setting. */
+typedef struct Decided { const char *path; char *json; } Decided;
+
+static json_t *setting_value(const Setting *s, const Decided *decided, size_t n) {
+        const char *json = s->value;
+        for (size_t i = 0; i < n; i++)
+                if (streq(decided[i].path, s->path))
+                        json = decided[i].json;
+        return json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
 }
 
 static json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
                                 Diag *warnings) {
+        const char *reason;
+        bool soci = plan_uses_soci(config, host, &reason);
+        Decided decided[] = {
+                { "clusterDNS", xasprintf("[\"%s\"]", dns) },
+                { "imageServiceEndpoint", xstrdup(soci ? "\"unix://" SOCI_SOCKET "\"" : "") },
+                { "kubeReserved/cpu", xasprintf("\"%um\"", cpu_reserved_millicores(host->cpus)) },
+                { "kubeReserved/memory", xasprintf("\"%lluMi\"", 11ULL * pods->pods + 255) },
+                { "maxPods", xasprintf("%u", pods->pods) },
+                { "providerID", xasprintf("\"aws:///%s/%s\"", host->instance.zone, host->instance.id) },
+        };
         json_t *all = json_object();
-        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-                const Setting *s = &settings[i];
-                if (version_at_least(host->kubelet_version, 1, s->from) &&
-                    !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
-                        json_put(all, s->path, json_loads(s->value, JSON_DECODE_ANY, NULL));
-        }
-        json_put(all, "clusterDNS", json_pack("[s]", dns));
-        json_put(all, "maxPods", json_integer(pods->pods));
         if (host->cpus == 0)
                 diag_warn(warnings, "no-cpu-count",
                           "the number of CPUs is not known, so none are reserved for kubelet and containerd");
-        put_text(all, "kubeReserved/cpu", xasprintf("%um", cpu_reserved_millicores(host->cpus)));
-        json_put(all, "kubeReserved/ephemeral-storage", json_string("1Gi"));
-        put_text(all, "kubeReserved/memory", xasprintf("%lluMi", 11ULL * pods->pods + 255));
-        /* the external cloud provider needs it: kubernetes#121367 */
-        if (version_at_least(host->kubelet_version, 1, 26))
-                put_text(all, "providerID",
-                         xasprintf("aws:///%s/%s", host->instance.zone, host->instance.id));
-        if (!version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config)
+        for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+                const Setting *s = &settings[i];
+                json_t *value = setting_value(s, decided, ARRAY_SIZE(decided));
+                if (value && version_at_least(host->kubelet_version, 1, s->from) &&
+                    !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
+                        json_put(all, s->path, value);
+                else
+                        json_decref(value);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(decided); i++)
+                free(decided[i].json);
+        if (!version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config)
                 json_merge_deep(all, config->kubelet.config);   /* before --config-dir */
         return all;
 }
@@ -128,8 +153,8 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Ma
 static void plan_settings(Plan *plan, const Config *config, const Host *host, const MaxPods *pods,
                           const char *dns) {
         json_t *all = kubelet_settings(config, host, pods, dns, &plan->warnings);
-        bool merged = !version_at_least(host->kubelet_version, 1, 29) && config->kubelet.config;
-        _cleanup_(freep) char *text = json_text(all);
+        bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
+        _cleanup_(freep) char *text = json_text(all, 4, false);
         _cleanup_(freep) char *why =
                 xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods,
                           pods->source, dns, merged ? "; with the user's settings" : "");
@@ -141,10 +166,10 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
 /* kubelet merges it over config.json itself. A drop-in must say what kind it is; the user need not. */
 static void plan_user_settings(Plan *plan, const json_t *user) {
         json_t *all = json_object();
-        for (size_t i = 0; i < 2; i++)
-                json_put(all, settings[i].path, json_loads(settings[i].value, JSON_DECODE_ANY, NULL));
+        json_put(all, "kind", json_loads(KIND, JSON_DECODE_ANY, NULL));
+        json_put(all, "apiVersion", json_loads(API_VERSION, JSON_DECODE_ANY, NULL));
         json_object_update(all, (json_t *)user);
-        _cleanup_(freep) char *text = json_text(all);
+        _cleanup_(freep) char *text = json_text(all, 4, true);
         _cleanup_(freep) char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
         plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_USER, why, text,
                   json_holds_secret(user) ? 0600 : 0644);
@@ -182,17 +207,26 @@ static int add_node_flags(char ***flags, const Config *config, const Host *host,
         return 0;
 }
 
+static bool has_nvidia(const Host *host) {
+        for (size_t i = 0; i < host->n_pci; i++)
+                if (host->pci[i].vendor == 0x10de)
+                        return true;
+        return false;
+}
+
 static void add_version_flags(char ***flags, const Host *host) {
         const char *version = host->kubelet_version;
+        /* so that the metrics of containers have containerd's: eks-ami#1667 */
+        add_flag(flags, "runtime-cgroups", "/runtime.slice/containerd.service");
         if (!version_at_least(version, 1, 27)) {
                 add_flag(flags, "container-runtime", "remote");
                 add_flag(flags, "container-runtime-endpoint", "unix://" CONTAINERD_SOCKET);
         }
-        /* later the image is pinned by containerd: kubernetes#118544 */
-        if (!version_at_least(version, 1, 29))
+        /* later the image is pinned by containerd alone: kubernetes#118544 */
+        if (!version_at_least(version, 1, 28))
                 add_flag(flags, "pod-infra-container-image", SANDBOX_IMAGE);
-        /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by */
-        if (version_at_least(version, 1, 35) && host->gpus.class != GPU_CLASS_NONE)
+        /* eks-ami#2607: what NVIDIA's DRA driver selects nodes by; the devices say it, not the type */
+        if (version_at_least(version, 1, 35) && has_nvidia(host))
                 add_flag(flags, "node-labels", "nvidia.com/gpu.present=true");
 }
 
@@ -211,7 +245,7 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);
         plan_settings(plan, config, host, &pods, dns);
         add_flag(&flags, "config", CONFIG_FILE);
-        if (version_at_least(host->kubelet_version, 1, 29) && json_object_size(config->kubelet.config) > 0) {
+        if (version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && json_object_size(config->kubelet.config) > 0) {
                 plan_user_settings(plan, config->kubelet.config);
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }

@@ -23,11 +23,11 @@ static const char *const masked[] = {
 static const char *const readonly[] = { "/proc/bus",           "/proc/fs", "/proc/irq", "/proc/sys",
                                         "/proc/sysrq-trigger", NULL };
 static const struct { const char *type, *destination, *options[8]; } mounts[] = {
-        { "proc",   "/proc",       { "nosuid", "noexec", "nodev" } },
         { "tmpfs",  "/dev",        { "nosuid", "strictatime", "mode=755", "size=65536k" } },
+        { "mqueue", "/dev/mqueue", { "nosuid", "noexec", "nodev" } },
         { "devpts", "/dev/pts",
           { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5" } },
-        { "mqueue", "/dev/mqueue", { "nosuid", "noexec", "nodev" } },
+        { "proc",   "/proc",       { "nosuid", "noexec", "nodev" } },
         { "sysfs",  "/sys",        { "nosuid", "noexec", "nodev", "ro" } },
 };
 
@@ -38,30 +38,41 @@ static json_t *strings(const char *const *list, const char *prefix) {
         return all;
 }
 
-static json_t *default_spec(void) {
-        json_t *spec = json_pack("{ss s{ss}}", "ociVersion", "1.1.0", "root", "path", "rootfs");
-        json_put(spec, "process",
-                 json_pack("{ss sb s{si si} s[{ss si si}]}", "cwd", "/", "noNewPrivileges", 1, "user", "uid",
-                           0, "gid", 0, "rlimits", "type", "RLIMIT_NOFILE", "soft", 65536, "hard", 1048576));
+static void put_linux(json_t *spec) {
+        json_t *types = json_array();
+        for (const char *const *n = namespaces; *n; n++)
+                json_array_append_new(types, json_pack("{ss}", "type", *n));
+        json_put(spec, "linux/maskedPaths", strings(masked, ""));
+        json_put(spec, "linux/namespaces", types);
+        json_put(spec, "linux/readonlyPaths", strings(readonly, ""));
+        json_put(spec, "linux/resources/devices", json_pack("[{ss sb}]", "access", "rwm", "allow", 0));
+}
+
+static void put_process(json_t *spec) {
         const char *const sets[] = { "bounding", "effective", "permitted" };
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
                 _cleanup_(freep) char *path = xasprintf("process/capabilities/%s", sets[i]);
                 json_put(spec, path, strings(capabilities, "CAP_"));
         }
-        json_t *list = json_array();
-        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
-                json_array_append_new(list, json_pack("{ss ss ss so}", "destination", mounts[i].destination,
-                                                      "type", mounts[i].type, "source", mounts[i].type,
-                                                      "options", strings(mounts[i].options, "")));
-        json_put(spec, "mounts", list);
+        json_put(spec, "process/cwd", json_string("/"));
+        json_put(spec, "process/noNewPrivileges", json_true());
+        json_put(spec, "process/rlimits",
+                 json_pack("[{ss si si}]", "type", "RLIMIT_NOFILE", "soft", 65536, "hard", 1048576));
+        json_put(spec, "process/user", json_pack("{si si}", "gid", 0, "uid", 0));
+}
 
-        json_t *types = json_array();
-        for (const char *const *n = namespaces; *n; n++)
-                json_array_append_new(types, json_pack("{ss}", "type", *n));
-        json_put(spec, "linux/namespaces", types);
-        json_put(spec, "linux/maskedPaths", strings(masked, ""));
-        json_put(spec, "linux/readonlyPaths", strings(readonly, ""));
-        json_put(spec, "linux/resources/devices", json_pack("[{sb ss}]", "allow", 0, "access", "rwm"));
+/* In the order of nodeadm's file. */
+static json_t *default_spec(void) {
+        json_t *spec = json_object(), *list = json_array();
+        put_linux(spec);
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
+                json_array_append_new(list, json_pack("{ss so ss ss}", "destination", mounts[i].destination,
+                                                      "options", strings(mounts[i].options, ""), "source",
+                                                      mounts[i].type, "type", mounts[i].type));
+        json_put(spec, "mounts", list);
+        json_put(spec, "ociVersion", json_string("1.1.0"));
+        put_process(spec);
+        json_put(spec, "root", json_pack("{ss}", "path", "rootfs"));
         return spec;
 }
 
@@ -78,27 +89,37 @@ static void allow_memlock(json_t *spec) {
                                                 "hard", UNLIMITED));
 }
 
-static char *spec_text(const json_t *spec) {
-        static const char word[] = "\"" UNLIMITED "\"";
-        _cleanup_(freep) char *text = json_text(spec);
+/* As nodeadm does: its own is a file, with two blanks a level; with the user's it is written anew. But the number
+ * that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold, and no
+ * container would start. */
+static char *spec_text(const json_t *spec, bool merged) {
+        static const char *const words[] = { "\"" UNLIMITED "\"", "18446744073709552000" };
+        _cleanup_(freep) char *text = json_text(spec, merged ? 4 : 2, merged);
         Text t = {};
-        const char *from = text;
-        for (const char *at = strstr(from, word); at; at = strstr(from, word)) {
-                text_add_bytes(&t, from, (size_t)(at - from));
-                text_add(&t, "%llu", (unsigned long long)UINT64_MAX);
-                from = at + strlen(word);
+        const char *p = text;
+        while (*p) {
+                size_t n = 0;
+                for (size_t i = 0; i < ARRAY_SIZE(words) && n == 0; i++)
+                        n = startswith(p, words[i]) ? strlen(words[i]) : 0;
+                if (n > 0)
+                        text_add(&t, "%llu", (unsigned long long)UINT64_MAX);
+                else
+                        text_add_bytes(&t, p, 1);
+                p += MAX(n, (size_t)1);
         }
-        text_add(&t, "%s", from);
+        text_add(&t, "%s", merged ? "" : "\n");
         return text_take(&t);
 }
 
 void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         json_t *spec = default_spec();
+        if (json_object_size(user) == 0)
+                user = NULL;
         if (user)
                 json_merge_deep(spec, user);
         if (memlock)
                 allow_memlock(spec);
-        _cleanup_(freep) char *text = spec_text(spec);
+        _cleanup_(freep) char *text = spec_text(spec, user);
         json_decref(spec);
         _cleanup_(freep) char *why =
                 xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",

@@ -77,11 +77,9 @@ static void plan_resolver(Plan *plan, const InstanceOptions *instance) {
         _cleanup_(text_done) Text t = {};
         _cleanup_(freep) char *dns = strv_join(instance->nameservers, " "),
                               *search = strv_join(instance->domains, " ");
-        text_add(&t, "[Resolve]\n");
-        if (servers > 0)
-                text_add(&t, "DNS=%s\n", dns);
-        if (domains > 0)
-                text_add(&t, "Domains=%s\n", search);
+        /* an empty line for the one that is not set, as in nodeadm's */
+        text_add(&t, "[Resolve]\n%s%s\n%s%s\n", servers > 0 ? "DNS=" : "", servers > 0 ? dns : "",
+                 domains > 0 ? "Domains=" : "", domains > 0 ? search : "");
         _cleanup_(freep) char *why = xasprintf("name servers: %zu, search domains: %zu", servers, domains);
         plan_file(plan, PHASE_CONFIG, "system", RESOLVED_CONFIG, why, t.data, 0644);
         Action *restart = plan_add(plan, ACTION_RESTART_UNIT, PHASE_CONFIG, "system", RESOLVED_UNIT,

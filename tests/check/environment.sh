@@ -60,7 +60,7 @@ for name, what in (('default', "every service's variables by systemd"), ('kubele
 words = open(f'{out}/kubelet.words', 'rb').read().split(b'\0')[:-1]
 tail = words[-len(want['words']):]
 wrong = [(w, g) for w, g in zip(want['words'], tail) if w.encode() != g]
-say(not wrong and len(words) == 7 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
+say(not wrong and len(words) == 8 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
 sys.exit(bad)
 PY
         [ $? = 0 ] || bad=1

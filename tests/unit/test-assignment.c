@@ -91,6 +91,8 @@ TEST(assignments_for_units) {
         _cleanup_(freep) char *plain = assignment_quote("A", "b c"), *nasty = assignment_quote("A", "\"%n\\$x'");
         ASSERT_STREQ(plain, "\"A=b c\"");
         ASSERT_STREQ(nasty, "\"A=\\\"%%n\\\\$x'\"");
+        _cleanup_(freep) char *hidden = assignment_quote("A", "\t\a\x1b\x7f\u00a0\u00e9\u200b\U000e0001\xff\u4e2d");
+        ASSERT_STREQ(hidden, "\"A=\\t\\a\\x1b\\x7f\\u00a0\u00e9\\u200b\\U000e0001\\xff\u4e2d\"");
 }
 
 /* ---- /etc/default ---- */

@@ -76,14 +76,21 @@ TEST(toml_of_the_other_schema) {
                 { "2.1.5",  "{'version': 2, 'metrics': {'address': 'x'}}",                                     "2", true },
                 { "2.1.5",  "{'version': 3}",                                                                  "3", false },
                 { "2.1.5",  "{'plugins': {'io.containerd.grpc.v1.cri': {}, 'io.containerd.cri.v1.images': {}}}", "3", true },
-                { "1.7.27", "{'plugins': {'io.containerd.cri.v1.runtime': {'x': 1}}}",                         "2", true },
-                { "1.7.27", "{'version': 3}",                                                                  "2", true },
+                { "2.1.5",  "{'debug': {'level': 'debug'}}",                                                   "3", false },
+                { "1.7.27", "{'plugins': {'io.containerd.cri.v1.runtime': {'x': 1}}}",                         NULL, false },
+                { "1.7.27", "{'plugins': {'io.containerd.cri.v1.images': {}}}",                                NULL, false },
+                { "1.7.27", "{'version': 3}",                                                                  NULL, false },
                 { "1.7.27", "{'version': 2, 'plugins': {'io.containerd.grpc.v1.cri': {'x': 1}}}",              "2", false },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
                 set_versions(&s, "1.33.4", cases[i].containerd);
                 s.config.containerd.config = sample_json(&s, cases[i].user);
+                if (!cases[i].version) {
+                        ASSERT_ERROR(plan_make(&s.config, &s.host, &s.options, &(Plan *){ NULL }, &s.diag), EINVAL);
+                        ASSERT_CONTAINS(diag_first_error(&s.diag)->text, "containerd 1.7.27");
+                        continue;
+                }
                 sample_plan(&s);
                 assert_toml(&s, CONFIG, "version", cases[i].version);
                 if (sample_warned(&s, "containerd-schema") != cases[i].warned)

@@ -70,19 +70,22 @@ TEST(flags_by_version) {
         static const struct { const char *version, *text; bool there; } cases[] = {
                 { "1.33.4", "--cloud-provider=external", true },        { "1.25.0", "--cloud-provider=aws", true },
                 { "1.25.0", "--hostname-override", false },             { "1.33.4", "--hostname-override=ip-10-0-3-7.us-west-2.compute.internal", true },
-                { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.28.0", "--pod-infra-container-image=localhost/kubernetes/pause:latest", true },
-                { "1.29.0", "--pod-infra-container-image", false },     { "1.26.9", "--container-runtime=remote", true },
+                { "1.33.4", "--node-ip=10.0.3.7", true },               { "1.27.0", "--pod-infra-container-image=localhost/kubernetes/pause:latest", true },
+                { "1.28.0", "--pod-infra-container-image", false },     { "1.26.9", "--container-runtime=remote", true },
                 { "1.27.0", "--container-runtime", false },             { "1.34.0", "nvidia.com/gpu.present", false },
                 { "1.35.0", "--node-labels=nvidia.com/gpu.present=true", true },
                 { "1.33.4", "--config=/etc/kubernetes/kubelet/config.json", true }, { "1.33.4", "--config-dir", false },
                 { "1.33.4", "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ", true },
                 { "1.33.4", "--kubeconfig=/var/lib/kubelet/kubeconfig", true },
+                { "1.33.4", "--runtime-cgroups=/runtime.slice/containerd.service", true },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(sample_done) Sample s = sample_new();
                 _cleanup_(freep) char *version = xstrdup(cases[i].version);
                 s.host.kubelet_version = version;
                 s.host.gpus = (Gpus){ .class = GPU_CLASS_SINGLE, .count = 1, .expected = 1 };
+                s.host.pci = (PciDevice[]){ { .address = (char[]){ "0000:31:00.0" }, .vendor = 0x10de, .device = 0x2237 } };
+                s.host.n_pci = 1;
                 sample_plan(&s);
                 const char *text = sample_file(&s, FLAGS)->file.content;
                 if (!!strstr(text, cases[i].text) != cases[i].there)
@@ -92,6 +95,7 @@ TEST(flags_by_version) {
 
 TEST(gpu_label_needs_a_gpu) {
         _cleanup_(sample_done) Sample s = sample_new();
+        s.host.gpus.class = GPU_CLASS_NVSWITCH;         /* by the instance type alone: the GPUs are missing */
         s.host.kubelet_version = (char[]){ "1.35.0" };
         sample_plan(&s);
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "gpu.present"));
@@ -113,10 +117,10 @@ TEST(user_settings) {
         sample_plan(&s);
         ASSERT_CONTAINS(sample_file(&s, FLAGS)->file.content, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
 
-        s.host.kubelet_version = (char[]){ "1.28.5" };          /* no drop-ins yet: merged */
+        s.host.kubelet_version = (char[]){ "1.27.5" };          /* no drop-ins yet: merged */
         sample_plan(&s);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:" USER));
-        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"RotateKubeletServerCertificate\":true,\"X\":true}");
+        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"KubeletCredentialProviders\":true,\"RotateKubeletServerCertificate\":true,\"X\":true}");
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
 }
 
@@ -174,11 +178,15 @@ TEST(kubeconfig) {
         const char *text = sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content;
         ASSERT_CONTAINS(text, "        command: aws\n");
         ASSERT_CONTAINS(text, "          - \"a\\\"b: c\"\n");
-        ASSERT_CONTAINS(text, "      server: \"https://ABC123.gr7.us-west-2.eks.amazonaws.com\"\n");
+        ASSERT_CONTAINS(text, "      server: https://ABC123.gr7.us-west-2.eks.amazonaws.com\n");
         s.options.plugin = PLUGIN_NODESTRAP;
         sample_plan(&s);
         ASSERT_CONTAINS(sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content,
-                        "command: /usr/bin/nodestrap\n        args:\n          - token\n          - --cluster-name\n          - \"a\\\"b: c\"\n          - --region\n");
+                        "command: /usr/bin/nodestrap\n        args:\n          - \"token\"\n          - \"--cluster-name\"\n          - \"a\\\"b: c\"\n          - \"--region\"\n");
+        s.config.cluster.endpoint = (char[]){ "https://ABC123.gr7.us-west-2.eks.amazonaws.com:" };
+        sample_plan(&s);
+        ASSERT_CONTAINS(sample_file(&s, "/var/lib/kubelet/kubeconfig")->file.content,
+                        "      server: \"https://ABC123.gr7.us-west-2.eks.amazonaws.com:\"\n");
         ASSERT_EQ(sample_file(&s, "/etc/kubernetes/pki/ca.crt")->file.size, s.config.cluster.certificate_authority_size);
 }
 

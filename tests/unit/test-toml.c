@@ -138,16 +138,23 @@ static void check_written(const char *json, const char *toml) {
                 FAIL("%s: is\n%s\nwant\n%s", json, got ?: "(error)", toml);
 }
 
+/* As go-toml v2 writes maps. */
 TEST(format) {
         check_written("{}", "");
         check_written("{\"t\":{\"x\":1},\"s\":2,\"u\":{}}", "s = 2\n\n[t]\nx = 1\n\n[u]\n");
-        check_written("{\"a\":{\"b\":{\"c\":true}}}", "[a.b]\nc = true\n");
-        check_written("{\"io.x\":{\"\":{\"a b\":1,\"\\u00e9\":2}}}", "[\"io.x\".\"\"]\n\"a b\" = 1\n\"\u00e9\" = 2\n");
+        check_written("{\"b\":1,\"a\":2,\"a-\":3,\"B\":4,\"a b\":5}", "B = 4\na = 2\n'a b' = 5\na- = 3\nb = 1\n");
+        check_written("{\"a\":{\"b\":{\"c\":true}}}", "[a]\n[a.b]\nc = true\n");
+        check_written("{\"a\":{\"x\":{\"c\":1},\"b\":{}},\"c\":{}}", "[a]\n[a.b]\n[a.x]\nc = 1\n\n[c]\n");
+        check_written("{\"io.x\":{\"\":{\"a b\":1,\"\\u00e9\":2}}}", "['io.x']\n['io.x'.'']\n'a b' = 1\n'\u00e9' = 2\n");
+        check_written("{\"it's\":{\"\\t\":1}}", "[\"it's\"]\n\"\\t\" = 1\n");
         check_written("{\"a\":[{\"b\":1,\"c\":{\"d\":2}},{}],\"e\":[]}", "e = []\n\n[[a]]\nb = 1\n\n[a.c]\nd = 2\n\n[[a]]\n");
-        check_written("{\"a\":[1,{\"b\":\"x\",\"c\":[{}]},[false]]}", "a = [1, { b = \"x\", c = [{ }] }, [false]]\n");
+        check_written("{\"a\":[1,{\"c\":[{}],\"b\":\"x\"},[false]]}", "a = [1, {b = 'x', c = [{}]}, [false]]\n");
         check_written("{\"a\":\"\\\"\\\\\\n\\u0000\\u007f\"}", "a = \"\\\"\\\\\\n\\u0000\\u007F\"\n");
-        check_written("{\"a\":1.0,\"b\":1e22,\"c\":0.1,\"d\":-0.0,\"e\":100.0,\"f\":3.141592653589793}",
-                      "a = 1.0\nb = 1e+22\nc = 0.1\nd = -0.0\ne = 100.0\nf = 3.141592653589793\n");
+        check_written("{\"a\":\"\\\"C:\\\\\"}", "a = '\"C:\\'\n");
+        check_written("{\"a\":\"it's\",\"b\":\"\"}", "a = \"it's\"\nb = ''\n");
+        check_written("{\"a\":1.0,\"b\":1e22,\"c\":0.1,\"d\":-0.0,\"e\":100.0,\"f\":3.141592653589793,\"g\":1e-7,\"h\":-12.5}",
+                      "a = 1.0\nb = 10000000000000000000000.0\nc = 0.1\nd = -0.0\ne = 100.0\nf = 3.141592653589793\n"
+                      "g = 0.0000001\nh = -12.5\n");
         check_written("{\"a\":null}", NULL);
         check_written("{\"a\":{\"b\":[{\"c\":[null]}]}}", NULL);
         check_written("[]", NULL);
