@@ -19,7 +19,7 @@
 #define KEPT_MAX   (8U << 20)
 
 static void add_json(Bundle *b, const char *name, const json_t *json) {
-        char *text = json_text(json);
+        char *text = json_text(json, 4, false);
         bundle_add(b, name, text, strlen(text));
 }
 

@@ -242,7 +242,7 @@ static void add_manifest(Bundle *b) {
                 if (json_is_object(entry))
                         mask_digest(b->root, entry);
         }
-        char *shown = json_text(manifest);
+        char *shown = json_text(manifest, 4, false);
         bundle_add(b, "manifest.json", shown, strlen(shown));
 }
 

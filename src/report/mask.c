@@ -217,7 +217,7 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
                 if (!json_equal(json, hidden) && format == MASK_TOML && toml_format(hidden, &masked) < 0)
                         return -EBADMSG;
                 if (!json_equal(json, hidden) && !masked)
-                        masked = json_text(hidden);
+                        masked = json_text(hidden, 4, false);
         }
         *ret_size = masked ? strlen(masked) : size;
         *ret = masked ?: xmemdup(text, size);

@@ -80,7 +80,7 @@ cp "$tmp/other.yaml" "$tmp/node.yaml"
 differs() { local other; other=$(planned "$@" | id); [ -n "$other" ] && [ "$other" != "$name" ]; }
 edited() { sed "$1" "$tmp/other.yaml" >"$tmp/node.yaml"; local rc=0; differs || rc=1; cp "$tmp/other.yaml" "$tmp/node.yaml"; return $rc; }
 ok "another kubelet, another id" differs --kubelet-version 1.33.1
-ok "another containerd, another id" differs --containerd-version 1.7.28
+ok "another containerd, another id" differs --containerd-version 2.0.5
 ok "another machine, another id" differs --instance-type g6.xlarge
 for edit in 's/name: training/name: training-2/' 's/--v=2/--v=3/' 's/registryPullQPS: 20/registryPullQPS: 21/' 's|10.100.0.0/16|10.101.0.0/16|' \
             "s/SECRET: .*/SECRET: other}/" 's/InstanceIdNodeName: true/InstanceIdNodeName: false/'; do ok "another id after $edit" edited "$edit"; done
