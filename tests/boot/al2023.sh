@@ -4,9 +4,10 @@
 # imds: imds-m5
 # tree: al2023 package
 # console: NODESTRAP verdict=ok
-# EKS's image and our package: beside a disabled nodeadm, in its place under its own units, and back each time. containerd 1.7.
+# EKS's image and our package: beside a disabled nodeadm, in its place under its own units, and back each time.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh
 
+try "this is containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7'"
 check_ways

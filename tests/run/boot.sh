@@ -48,6 +48,11 @@ tree_soci_that_is_deaf() {              # an AMI with SOCI whose socket nobody a
                 mkdir -p "$d/nodestrap-$n.service.d"; printf '[Service]\nEnvironment=CPU_DIR=/vmtest/cpu NODE_DIR=/vmtest/none\n' >"$d/nodestrap-$n.service.d/cpus.conf"
         done
 }
+tree_containerd17() {                   # Debian 13's in a guest of another suite
+        local root
+        root=$("$here/tools/vmboot.sh" --build -S trixie) || return
+        mkdir -p "$tree/usr/bin"; cp "$root"/usr/bin/containerd* "$root/usr/bin/ctr" "$tree/usr/bin/"
+}
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
 tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
@@ -166,6 +171,7 @@ tree_package() {                        # nothing is installed: the guest has /v
         printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
 }
+tree_swapped() { mv "$tree/usr/bin/nodeadm" "$tree/usr/bin/nodeadm.aws"; ln -s nodestrap "$tree/usr/bin/nodeadm"; }
 tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
                 cp "$NODESTRAP" "$tree/usr/bin/nodeadm"

@@ -126,3 +126,15 @@ check_both() {
         esac
         finish
 }
+
+# A GPU node that nodeadm's units start with our program; gpu.sh is sourced, too. EVENT…: its order.
+check_swapped_gpu_node() {
+        check_swapped "GPUs"
+        try "in the order that its class needs" in_order "$@"
+        try "kubelet was started once, when all was ready" once kubelet
+        try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
+        local before; before=$(pids)
+        try "a second start of nodeadm-run is well" systemctl restart nodeadm-run
+        try "it changes nothing" unchanged
+        try "it restarts nothing" is "$(pids)" "$before"
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen2
+# tree: al2023 swapped gpu
+# console: NODESTRAP verdict=ok
+# EKS's GPU image with our package and our program under nodeadm's units, on a p5.48xlarge.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+. /vmtest/al2023.sh
+
+check_swapped_gpu_node 'module nvidia$' persistenced-started fm-active 'nvidia-smi -L' 'cdi-generated devices=8' containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "fabric manager was started once" once fm-
+
+finish

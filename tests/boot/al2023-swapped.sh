@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# spec: {kubelet: {flags: [--v=5]}}
+# tree: al2023 binary_alone
+# console: NODESTRAP verdict=ok
+# EKS's image with our program in nodeadm's place, and nothing else of the package. Its first unit reads the user data alone, the second
+# one also /etc/eks/nodeadm.d: what is said there brings the first phase back.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/al2023.sh
+
+try "nothing of the package is here" is "$(find /usr /etc -name '*nodestrap*')" ''
+check_swapped "our program alone"
+try "kubelet has what the file says" kubelet_has --v=5
+try "and what the user data says" kubelet_has --node-labels=team=example,tier=a-b
+
+finish

@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 120
+# imds: imds-m5
+# tree: al2023 package containerd17
+# console: NODESTRAP verdict=ok
+# EKS's image, our package, the ways between them (boot/al2023.sh), with systemd 252 and containerd 1.7.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/al2023.sh
+
+try "this is containerd 1.7" sh -c "containerd --version | grep -E ' v?1\\.7'"
+check_ways
