@@ -129,6 +129,14 @@ static int set_timeout(Options *o, const char *text, Diag *diag) {
         return 0;
 }
 
+static int set_bundle(Options *o, const char *file, Diag *diag) {
+        if (!*file)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--bundle takes the name of a file, like node.tar.gz, or - for stdout");
+        o->bundle = file;
+        return 0;
+}
+
 static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         switch (flag) {
         case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
@@ -151,7 +159,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_ROLE_ARN:           o->role_arn = argument; return 0;
         case FLAG_FOR:                return set_goal(o, argument, diag);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
-        case FLAG_BUNDLE:             o->bundle = argument; return 0;
+        case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
         case FLAG_ROOT:               o->root = argument; return 0;
         case FLAG_DEVELOPMENT:        o->development = true; return 0;
         default:                      return 0;         /* help and version: options_parse() has noted them */
@@ -236,6 +244,9 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         if (o->output == OUTPUT_SVG && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "%s cannot be drawn: --output takes text or json here", words);
+        if (o->bundle && seen[FLAG_OUTPUT])
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--bundle takes all that there is: leave out --output");
         return 0;
 }
 

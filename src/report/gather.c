@@ -18,7 +18,7 @@
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
 
 /* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is added,
- * and so are formats of what is not a table's: by its name and first byte. optional: not missed. */
+ * and so are formats of what is not a table's: by its name and first byte. optional: its absence is not told. */
 static const struct FileRow { const char *path; bool optional; } files[] = {
         { "/etc/kubernetes/kubelet/config.json" },
         { "/etc/kubernetes/kubelet/config.json.d/*", true },
@@ -157,6 +157,8 @@ static MaskFormat format_of(const char *path, const char *text) {
                 return MASK_TOML;
         if (streq(path, KUBECONFIG) || streq(path, KUBECONFIG_BOOTSTRAP))
                 return MASK_YAML;
+        if (streq(path, KUBELET_ENVIRONMENT) || streq(path, TAINT_FILE))
+                return MASK_ARGUMENTS;
         if (text[strspn(text, " \t\r\n")] == '{')
                 return MASK_JSON;
         return startswith(path, UNIT_DIR "/") || startswith(path, "/run/systemd/") ||

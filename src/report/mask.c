@@ -21,11 +21,23 @@ static void note_variable(Secrets *s, const char *name, const char *value) {
 
 /* ---- JSON ---- */
 
+/* containerd's "auth" is "user:password" in base64. */
+static void note_encoded(Secrets *s, const char *text) {
+        _cleanup_(freep) char *plain = NULL;
+        size_t size;
+        if (base64_decode(text, strlen(text), true, &plain, &size) < 0 || strlen(plain) != size)
+                return;
+        const char *colon = strchr(plain, ':');
+        if (colon)
+                secrets_add(s, colon + 1);
+}
+
 /* "NAME=value" of process.env keeps its name; nothing of anything else stays. */
 static json_t *hide_text(Secrets *s, const char *text) {
         const char *equals = strchr(text, '=');
         if (!equals || equals == text || text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] != '=') {
                 secrets_add(s, text);
+                note_encoded(s, text);
                 return json_string(HIDDEN);
         }
         _cleanup_(freep) char *name = xstrndup(text, (size_t)(equals - text)),
@@ -96,22 +108,26 @@ static void hide_environment(Secrets *s, json_t *environment) {
 
 /* "--bootstrap-token abc", in one flag or in two; with a '=' between them secrets_scrub() sees it by itself,
  * but other texts may repeat the value alone. */
+static bool note_words(Secrets *s, const char *line, bool tells) {
+        _cleanup_(strv_freep) char **words = assignment_split(line);
+        for (char **w = words; w && *w; w++) {
+                size_t n = strcspn(*w, "=");
+                if (tells && **w != '-')
+                        secrets_add(s, *w);
+                tells = name_tells(*w, n);
+                if (tells && (*w)[n])
+                        secrets_add(s, *w + n + 1);
+                tells = tells && !(*w)[n];
+        }
+        return tells;
+}
+
 static void note_flags(Secrets *s, const json_t *flags) {
         bool tells = false;
         json_t *flag;
         size_t i;
-        json_array_foreach(flags, i, flag) {
-                _cleanup_(strv_freep) char **words = assignment_split(json_string_value(flag) ?: "");
-                for (char **w = words; w && *w; w++) {
-                        size_t n = strcspn(*w, "=");
-                        if (tells && **w != '-')
-                                secrets_add(s, *w);
-                        tells = name_tells(*w, n);
-                        if (tells && (*w)[n])
-                                secrets_add(s, *w + n + 1);
-                        tells = tells && !(*w)[n];
-                }
-        }
+        json_array_foreach(flags, i, flag)
+                tells = note_words(s, json_string_value(flag) ?: "", tells);
 }
 
 static void hide_toml(Secrets *s, json_t *containerd) {
@@ -196,7 +212,10 @@ static char *mask_unit(Secrets *s, const char *text) {
                         n += 1 + strcspn(p + n + 1, "\n");
                 _cleanup_(freep) char *line = xstrndup(p, n);
                 const char *value;
-                if (is_assignment(line, &value))
+                bool assigns = is_assignment(line, &value);
+                for (char *end = strstr(line, "\\\n"); assigns && end; end = strstr(end, "\\\n"))
+                        memcpy(end, "  ", 2);   /* systemd.syntax(7): a blank */
+                if (assigns)
                         hide_variables(s, line, value, &out);
                 else
                         text_add(&out, "%s\n", line);
@@ -207,7 +226,10 @@ static char *mask_unit(Secrets *s, const char *text) {
 
 int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret, size_t *ret_size) {
         char *masked = NULL;
-        if (format == MASK_UNIT)
+        if (format == MASK_ARGUMENTS) {
+                _cleanup_(freep) char *line = assignment_in_environment(text, "NODEADM_KUBELET_ARGS");
+                (void)note_words(s, line ?: "", false);
+        } else if (format == MASK_UNIT)
                 masked = mask_unit(s, text);
         else if (format != MASK_TEXT) {
                 _cleanup_(json_decrefp) json_t *json = parse(format, text, size);

@@ -5,7 +5,11 @@
 #include "report/scrub.h"
 #include <jansson.h>
 
-typedef enum MaskFormat { MASK_TEXT, MASK_JSON, MASK_TOML, MASK_YAML, MASK_UNIT } MaskFormat;
+typedef enum MaskFormat {
+        MASK_TEXT, MASK_JSON, MASK_TOML, MASK_YAML,
+        MASK_UNIT,              /* with Environment= or DefaultEnvironment= in it */
+        MASK_ARGUMENTS,         /* kubelet's, in its environment file: stays as it is */
+} MaskFormat;
 
 /* A copy with HIDDEN in the place of secrets; a new reference. */
 json_t *mask_json(Secrets *s, const json_t *json) _nonnull_;

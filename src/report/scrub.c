@@ -373,6 +373,18 @@ static bool is_span(Span span, Span *ret) {
         return span.size > 0;
 }
 
+/* "--bootstrap-token abc": the name must be an option, or any sentence would be one. */
+static Span find_option_value(const char *text, size_t at, size_t size) {
+        size_t begin = at, n;
+        while (begin > 0 && at - begin < 64 && (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
+                begin--;
+        if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 || !name_tells(text + begin, at - begin) ||
+            at + 1 >= size || text[at + 1] == '-')
+                return (Span){};
+        n = bare_length(text + at + 1, size - at - 1, false);
+        return is_harmless(text + at + 1, n) ? (Span){} : (Span){ 1, n };
+}
+
 static Span find_pattern(const char *text, size_t at, size_t size) {
         const char *p = text + at;
         size_t room = size - at;
@@ -381,6 +393,8 @@ static Span find_pattern(const char *text, size_t at, size_t size) {
         if (*p == ':' && is_span(find_url_user(p, room), &span))
                 return span;
         if ((*p == ':' || *p == '=') && is_span(find_assigned(text, at, size), &span))
+                return span;
+        if (*p == ' ' && is_span(find_option_value(text, at, size), &span))
                 return span;
         if (*p == '-' && is_span(find_private_key(p, room), &span))
                 return span;

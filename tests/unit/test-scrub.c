@@ -110,7 +110,9 @@ TEST(urls) {
 
 TEST(assignments) {
         ASSERT_PLAIN("--token=abc --v=2", "--token=(hidden) --v=2");
-        ASSERT_PLAIN("--bootstrap-token abc", "--bootstrap-token abc");
+        ASSERT_PLAIN("--bootstrap-token abc --v=2", "--bootstrap-token (hidden) --v=2");
+        ASSERT_STAYS("--bootstrap-token --v=2");
+        ASSERT_STAYS("the token abc");
         ASSERT_PLAIN("password: hunter2", "password: (hidden)");
         ASSERT_PLAIN("Password = \"a \\\" b\" # c", "Password = \"(hidden)\" # c");
         ASSERT_PLAIN("{\"auth\":\"dXNlcg==\",\"a\":1}", "{\"auth\":\"(hidden)\",\"a\":1}");

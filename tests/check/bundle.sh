@@ -1,0 +1,266 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# status --bundle: all of it is there, none of it is secret, wherever a NodeConfig, a file or a log had one; and it comes whatever is missing.
+[ -n "${OWN_MOUNTS-}" ] || ! unshare -m true 2>/dev/null || OWN_MOUNTS=1 exec unshare -m "$0"
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016  # tmp is its; what eval gets is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
+fixtures=$(realpath "$(dirname "$0")/../fixtures")
+root=$tmp/root
+mkdir "$root" "$tmp/bin" && "$fixtures/expand.sh" p5-48xlarge "$root"
+mkdir -p "$root/proc/sys/kernel/random" && echo 5c0b1e5e-0000-4000-8000-000000000000 >"$root/proc/sys/kernel/random/boot_id"
+# Programs of this machine have no part in it, but for those that a test puts here.
+bundle() { PATH=$tmp/bin:$PATH "$nodestrap" status --root "$root" --bundle "$tmp/b.tar.gz" "$@" >"$tmp/out" 2>"$tmp/err"; }
+cat >"$tmp/unpack.py" <<'END'
+import os, sys, tarfile
+with tarfile.open(sys.argv[1], 'r:gz') as t:
+    members = t.getmembers()
+    tops = {m.name.split('/')[0] for m in members}
+    assert len(tops) == 1 and next(iter(tops)).startswith('nodestrap-'), tops
+    names = [m.name for m in members]
+    assert len(set(names)) == len(names), 'a name stands twice'
+    for m in members:
+        assert m.isreg() and m.mode == 0o600 and '..' not in m.name.split('/'), m.name
+        path = os.path.join(sys.argv[2], m.name.split('/', 1)[1])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'wb') as f:
+            f.write(t.extractfile(m).read())
+END
+unpack() { rm -rf "$tmp/x"; mkdir "$tmp/x" && python3 "$tmp/unpack.py" "$tmp/b.tar.gz" "$tmp/x"; }
+has() { [ -s "$tmp/x/$1" ] || { ls -R "$tmp/x"; cat "$tmp/x/errors.txt"; false; }; }
+tells() { grep -qF -- "$2" "$tmp/x/$1" || { cat "$tmp/x/$1"; false; }; }
+json() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert eval(sys.argv[2]), d' "$tmp/x/$1" "$2"; }
+
+# Every secret, in every form in which programs write it.
+cat >"$tmp/secrets.py" <<'END'
+import base64, json, os, sys, urllib.parse
+bad, n = [], 0
+secrets = [line.rstrip('\n') for line in open(sys.argv[1]) if line.strip()]
+def forms(s):
+    yield s
+    yield json.dumps(s)[1:-1]
+    yield json.dumps(json.dumps(s)[1:-1])[1:-1]
+    yield urllib.parse.quote(s, safe='')
+    yield s.replace('\\', '\\\\').replace('"', '\\"').replace('%', '%%')
+    for shift in range(3):
+        yield base64.b64encode(b'x' * shift + s.encode()).decode()[(shift * 8 + 5) // 6:(len(s) + shift) * 8 // 6]
+for directory, _, files in os.walk(sys.argv[2]):
+    for name in files:
+        path = os.path.join(directory, name)
+        data = open(path, 'rb').read().decode('utf-8', 'replace')
+        n += 1
+        bad += ['%s: %s: %r' % (path, s, data[max(0, data.find(f) - 60):data.find(f) + 40]) for s in secrets for f in forms(s) if f in data]
+assert n > int(sys.argv[3]), '%d files' % n
+if bad:
+    sys.exit('\n'.join(bad))
+END
+no_secret() { python3 "$tmp/secrets.py" "$tmp/secrets" "$tmp/x" "${1:-20}"; }
+
+# ---- a machine where it never ran ----
+ok 'a machine where nodestrap never ran' bundle
+ok 'what is in it can be unpacked' unpack
+ok 'and says so' tells about.txt 'nodestrap init has not run since this machine booted'
+ok 'what is missing is told' tells errors.txt 'status.json: /run/nodestrap/status.json is not there'
+ok 'the machine is told' has machine/pci.txt
+ok 'with its disks, by model and serial' tells machine/block.txt 'device/model=Amazon EC2 NVMe Instance Storage'
+ok 'status alone still fails there' eval '! "$nodestrap" status --root "$root" 2>"$tmp/err" && says "has not run since this machine booted"'
+
+# ---- secrets everywhere ----
+cat >"$tmp/secrets" <<'END'
+pr0xy-PASSWORD
+proxyuser
+kubelet-env-PASSWORD
+qu"ote\sl<ash-PASSWORD 100%
+line-one-PASSWORD
+registry-PASSWORD
+registry-auth-PASSWORD
+header-PASSWORD
+mirror-PASSWORD
+static-pod-PASSWORD
+flag-PASSWORD
+flag-apart-PASSWORD
+spec-env-PASSWORD
+shell-script-PASSWORD
+dropin-PASSWORD
+kubeconfig-PASSWORD
+joined-PASSWORD
+status-PASSWORD
+somebody-elses-PASSWORD
+manager-PASSWORD
+kubelet-file-PASSWORD
+hosts-toml-PASSWORD
+AKIAIOSFODNN7EXAMPLE
+k8s-aws-v1.aHR0cHM6Ly9zdHMudXMtd2VzdC0yLmFtYXpvbmF3cy5jb20v
+cmdline-PASSWORD
+END
+cat >"$tmp/userdata" <<'END'
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="B"
+
+--B
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: c, apiServerEndpoint: "https://A1.gr7.us-west-2.eks.amazonaws.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+  featureGates: {InstanceIdNodeName: true}
+  kubelet:
+    config:
+      maxPods: 42
+      staticPodURLHeader: {X-Key: [static-pod-PASSWORD]}
+    flags: [--cloud-token=flag-PASSWORD --v=2, --login-token, flag-apart-PASSWORD]
+  containerd:
+    baseRuntimeSpec: {process: {env: [PATH=/usr/bin, SPEC_SECRET=spec-env-PASSWORD]}}
+    config: |
+      [plugins."io.containerd.cri.v1.images".registry.headers]
+      X-Meta = ["header-PASSWORD"]
+      [plugins."io.containerd.cri.v1.images".registry.mirrors."docker.io"]
+      endpoint = ["https://me:mirror-PASSWORD@mirror.example"]
+      [plugins."io.containerd.cri.v1.images".registry.configs."r.example".auth]
+      username = "me"
+      password = "registry-PASSWORD"
+      auth = "AUTH"
+  instance:
+    environment:
+      default: {HTTPS_PROXY: "http://proxyuser:pr0xy-PASSWORD@proxy.example:3128", NO_PROXY: "localhost,169.254.169.254"}
+      kubelet: {API_TOKEN: kubelet-env-PASSWORD, ODD: "qu\"ote\\sl<ash-PASSWORD 100%", VERBOSE: "true"}
+      a-service-with-a-name-that-is-long-enough-to-make-the-path-of-its-file-longer-than-a-tar-header-can-hold: {A: line-one-PASSWORD}
+--B
+Content-Type: text/x-shellscript
+
+#!/bin/sh
+curl -u me:shell-script-PASSWORD https://example
+--B--
+END
+sed -i "s/AUTH/$(printf me:registry-auth-PASSWORD | base64)/" "$tmp/userdata"
+mock --imds "$fixtures/imds-m5" --user-data "$tmp/userdata"
+mkdir -p "$root/etc/eks/nodeadm.d" "$root/run/eks/nodeadm"
+printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {environment: {containerd: {X: dropin-PASSWORD}}}}\n' >"$root/etc/eks/nodeadm.d/x.yaml"
+init() { "$nodestrap" init --skip run --root "$root" --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/ --config-cache /run/eks/nodeadm/config.json; }
+ok 'the files are written' init
+ok 'and the plan is kept' grep -q 'write-file */etc/containerd/config.toml' "$root/run/nodestrap/plan-config.txt"
+
+# What others write down of it, and secrets of theirs.
+cat >"$tmp/bin/journalctl" <<'END'
+#!/bin/sh
+cat <<'LINES'
+2026-01-01T00:00:00Z host kubelet[1]: FLAG: --cloud-token="flag-PASSWORD" and flag-apart-PASSWORD
+2026-01-01T00:00:00Z host containerd[1]: proxyconnect http://proxyuser:pr0xy-PASSWORD@proxy.example:3128, pr0xy%2DPASSWORD, "kubelet-env-PASSWORD"
+2026-01-01T00:00:00Z host containerd[1]: {"msg":"qu\"ote\\sl\u003cash-PASSWORD 100%","x":"qu\"ote\\sl<ash-PASSWORD 100%"}
+2026-01-01T00:00:00Z host containerd[1]: > Authorization: Basic bWU6cmVnaXN0cnktUEFTU1dPUkQ=
+2026-01-01T00:00:00Z host containerd[1]: bWU6cmVnaXN0cnktYXV0aC1QQVNTV09SRA== registry-auth-PASSWORD header-PASSWORD
+2026-01-01T00:00:00Z host aws[1]: key AKIAIOSFODNN7EXAMPLE token k8s-aws-v1.aHR0cHM6Ly9zdHMudXMtd2VzdC0yLmFtYXpvbmF3cy5jb20v
+2026-01-01T00:00:00Z host nodestrap[1]: the line that stays
+LINES
+END
+chmod +x "$tmp/bin/journalctl"
+boot=$(cat "$root/proc/sys/kernel/random/boot_id")
+printf '{"bootId": "%s", "verdict": "failed", "text": "Get https://me:joined-PASSWORD@x: 401", "details": ["Authorization: Bearer joined-PASSWORD", "{\\"token\\":\\"joined-PASSWORD\\"}"]}' "$boot" >"$root/run/nodestrap/joined.json"
+python3 - "$root/run/nodestrap/status.json" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d['runs']['config']['warnings'].append('password=status-PASSWORD and AKIAIOSFODNN7EXAMPLE')
+json.dump(d, open(sys.argv[1], 'w'))
+END
+sed -i 's|^    user:|    user:\n      token: kubeconfig-PASSWORD|' "$root/var/lib/kubelet/kubeconfig"
+mkdir -p "$root/etc/systemd/system/other.service.d" "$root/etc/containerd/config.d" "$root/etc/kubernetes/kubelet/config.json.d"
+printf '[Service]\nEnvironment="A=somebody-elses-PASSWORD" B=2\nEnvironment=C=1 \\\n  "D=manager-PASSWORD"\nNice=5\n' >"$root/etc/systemd/system/other.service.d/x.conf"
+printf '{"apiVersion": "kubelet.config.k8s.io/v1beta1", "staticPodURLHeader": {"A": ["kubelet-file-PASSWORD"]}}' >"$root/etc/kubernetes/kubelet/config.json.d/90-other.conf"
+printf '[host."https://x".header]\nauthorization = "Basic hosts-toml-PASSWORD"\n' >"$root/etc/containerd/config.d/x.toml"
+printf 'root=/dev/nvme0n1 api_token=cmdline-PASSWORD quiet\n' >"$root/proc/cmdline"
+
+ok 'a bundle with all of that' bundle
+ok 'only its owner may read it' test "$(stat -c %a "$tmp/b.tar.gz")" = 600
+ok 'it can be unpacked' unpack
+ok 'no secret is in it, in no form' no_secret
+for name in about.txt errors.txt status.json metrics.prom joined.json facts.json config.json manifest.json plan-config.txt listing.txt journal/nodestrap.txt journal/kernel.txt \
+        files/etc/kubernetes/kubelet/config.json files/etc/eks/kubelet/environment files/var/lib/kubelet/kubeconfig files/etc/containerd/config.toml \
+        files/etc/containerd/base-runtime-spec.json files/etc/systemd/system.conf.d/environment.conf files/proc/meminfo machine/block.txt; do
+        ok "it has $name" has $name
+done
+ok 'a path longer than a header holds comes through' has files/etc/systemd/system/a-service-with-a-name-that-is-long-enough-to-make-the-path-of-its-file-longer-than-a-tar-header-can-hold.service.d/environment.conf
+ok 'the verdict is there' json status.json 'd["verdict"] == "ok" and d["planId"].startswith("sha256:")'
+ok 'what became of the join' json joined.json 'd["verdict"] == "failed" and d["details"][0] == "Authorization: (hidden)"'
+ok 'the configuration shows what it sets' json config.json 'd["spec"]["kubelet"]["config"]["maxPods"] == 42 and d["spec"]["instance"]["environment"]["kubelet"] == {"API_TOKEN": "(hidden)", "ODD": "(hidden)", "VERBOSE": "(hidden)"}'
+ok 'and the TOML in it its tables' json config.json '"password = \"(hidden)\"" in d["spec"]["containerd"]["config"]'
+ok 'user data is hidden, other answers are shown' json facts.json 'd["answers"]["user-data"] == "(hidden)" and any("m5" in (v or "") for v in d["answers"].values())'
+ok 'a file of settings keeps its names' diff "$tmp/x/files/etc/systemd/system/other.service.d/x.conf" - < <(printf '[Service]\nEnvironment=A=(hidden)\nEnvironment=B=(hidden)\nEnvironment=C=(hidden)\nEnvironment=D=(hidden)\nNice=5\n')
+ok 'one without secrets keeps its bytes' cmp "$tmp/x/files/etc/eks/image-credential-provider/config.json" "$root/etc/eks/image-credential-provider/config.json"
+ok 'containerd reads the same but for secrets' python3 - "$tmp/x/files/etc/containerd/config.toml" <<'END'
+import sys, tomllib
+d = tomllib.load(open(sys.argv[1], 'rb'))
+i = d['plugins']['io.containerd.cri.v1.images']
+assert i['registry']['configs']['r.example']['auth']['password'] == '(hidden)' and i['registry']['headers']['X-Meta'] == ['(hidden)'], i
+assert d['root'] == '/var/lib/containerd', d
+END
+ok 'the runtime spec keeps its limits' tells files/etc/containerd/base-runtime-spec.json RLIMIT_NOFILE
+ok 'digests of files for root alone are not shown' json manifest.json '{f["path"]: f["sha256"] for f in d["files"]}["/etc/systemd/system.conf.d/environment.conf"] == "(hidden)"'
+ok 'those of others are' json manifest.json 'len({f["path"]: f["sha256"] for f in d["files"]}["/etc/eks/kubelet/environment"]) == 64'
+ok 'the rest of a log stays' tells journal/kubelet.txt 'nodestrap[1]: the line that stays'
+ok 'and the rest of a line' tells files/proc/cmdline 'root=/dev/nvme0n1 api_token=(hidden) quiet'
+ok 'the source of configuration is not in it' test ! -e "$tmp/x/files/etc/eks/nodeadm.d/x.yaml"
+ok 'but listed' tells listing.txt 'x.yaml'
+ok 'stderr says how much it is' says 'b.tar.gz: '
+ok 'and nothing is on stdout' test ! -s "$tmp/out"
+
+# ---- less to know it by ----
+cp -a "$root" "$tmp/whole"
+rm "$root/run/eks/nodeadm/config.json"
+ok 'without the cache' eval 'bundle && unpack'
+ok 'without the cache secrets are still known, from the sources' no_secret
+sed -i 's/^kind: NodeConfig/kind: NodeConfig\nnonsense: [1/' "$root/etc/eks/nodeadm.d/x.yaml"
+ok 'with a source that cannot be parsed' eval 'bundle && unpack'
+ok 'with it the others are still known' no_secret
+rm "$root/run/nodestrap/facts.json"
+echo '{"broken' >"$root/etc/kubernetes/kubelet/config.json"
+echo 'broken = [' >"$root/etc/containerd/config.toml"
+ok 'with files that cannot be parsed' eval 'bundle && unpack'
+ok 'they are left out' test ! -e "$tmp/x/files/etc/kubernetes/kubelet/config.json" -a ! -e "$tmp/x/files/etc/containerd/config.toml"
+ok 'which is told' tells errors.txt 'config.json cannot be parsed, and might hold secrets anywhere'
+for f in status.json joined.json facts.json; do echo '[' >"$root/run/nodestrap/$f"; done
+echo '{"files": [1, {"path": 3}, {"path": "/../../etc/passwd"}, {"path": "/etc/eks"}]}' >"$root/var/lib/nodestrap/manifest.json"
+ok 'with reports that are damaged' eval 'bundle && unpack'
+ok 'nothing of outside of the root' eval '! grep -rqs ^root: "$tmp/x/files"'
+rm -rf "$root" && mkdir "$root"
+ok 'an empty root' eval 'bundle && unpack && has about.txt'
+rm -rf "$root" && mv "$tmp/whole" "$root"
+
+# ---- the file ----
+ok 'the same again replaces it' eval 'echo old >"$tmp/b.tar.gz"; bundle && unpack'
+ok 'to stdout' eval '"$nodestrap" status --root "$root" --bundle - 2>/dev/null | cat >"$tmp/b.tar.gz" && unpack'
+refused() { # STATUS WORDS FILE
+        local rc
+        "$nodestrap" status --root "$root" --bundle "$3" >"$tmp/out" 2>"$tmp/err"; rc=$?
+        [ $rc = "$1" ] && says "$2" || { echo "exit $rc"; false; }
+}
+ln -s b.tar.gz "$tmp/link"; mkdir "$tmp/directory"
+ok 'a link is refused' refused 40 'link is a link, or behind one' "$tmp/link"
+ok 'a directory' refused 40 'directory cannot be written: Is a directory' "$tmp/directory"
+ok 'a directory that is not there' refused 40 'b.tar.gz cannot be written: No such file or directory' "$tmp/nowhere/b.tar.gz"
+ok 'no name' refused 2 '--bundle takes the name of a file' ''
+ok 'two wishes' eval '"$nodestrap" status --root "$root" --output json --bundle "$tmp/b.tar.gz" 2>"$tmp/err"; [ $? = 2 ] && says "leave out --output"'
+ok 'other commands do not take it' eval '"$nodestrap" plan --bundle x 2>"$tmp/err"; [ $? = 2 ] && says "plan does not take --bundle"'
+if [ -n "${OWN_MOUNTS-}" ]; then
+        mkdir "$tmp/full" && mount -t tmpfs -o size=4k none "$tmp/full" && head -c 4096 /dev/zero >"$tmp/full/filler"
+        ok 'a full disk' refused 40 'b.tar.gz cannot be written: No space left on device' "$tmp/full/b.tar.gz"
+        ok 'leaves nothing behind' test "$(ls -A "$tmp/full")" = filler
+        umount "$tmp/full"
+fi
+if [ "$(id -u)" = 0 ]; then
+        chmod 755 "$tmp"; mkdir -m 777 "$tmp/theirs"; cp "$nodestrap" "$tmp/nodestrap"
+        ok 'somebody else gets what he may read' setpriv --reuid 65534 --regid 65534 --clear-groups "$tmp/nodestrap" status --root "$root" --bundle "$tmp/theirs/b.tar.gz"
+        ok 'and what he may not is told' eval 'mv "$tmp/theirs/b.tar.gz" "$tmp/b.tar.gz"; unpack && tells errors.txt "facts.json: /run/nodestrap/facts.json: Permission denied" && tells errors.txt "environment.conf cannot be read: Permission denied"'
+fi
+
+# ---- programs ----
+if [ "${NODESTRAP_LONG-}" = 1 ]; then
+        printf '#!/bin/sh\nexec sleep 1000\n' >"$tmp/bin/journalctl"
+        ok 'programs that hang' eval 'bundle && unpack'
+        ok 'are killed, and told' tells errors.txt 'journal/kernel.txt: journalctl was not asked: the others took all the time'
+fi
+printf '#!/bin/sh\nhead -c 20000000 /dev/zero | tr "\\0" x\nprintf flag-PASS\n' >"$tmp/bin/journalctl"
+ok 'a log that never ends' eval 'bundle && unpack'
+ok 'is cut at a line, and that is told' tells errors.txt 'only its first 8 MiB'
+done_testing
