@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #define FILE_MAX     (1U << 20)
+#define ATTRIBUTE_MAX 4096U
 #define OUTPUT_MAX   (8U << 20)
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
 
@@ -93,7 +94,7 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         { "machine/block.txt", "/sys/block",
           "size ro removable queue/rotational device/model device/serial device/state md/array_state md/level" },
         { "machine/net.txt", "/sys/class/net", "address operstate mtu speed device/uevent" },
-        { "machine/pci.txt", "/sys/bus/pci/devices", "vendor device class numa_node revision" },
+        { "machine/pci.txt", "/sys/bus/pci/devices", "uevent numa_node" },
         { "machine/hugepages.txt", "/sys/kernel/mm/hugepages", "nr_hugepages free_hugepages surplus_hugepages" },
         { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
 };
@@ -283,8 +284,12 @@ static void list_attributes(const Bundle *b, const struct ListRow *row, const ch
                 _cleanup_(freep) char *path =
                         xasprintf("%s/%s/%.*s", row->directory, entry, (int)n, word);
                 _cleanup_(freep) char *value = NULL;
-                if (root_read_line(b->root, path, &value) >= 0)
-                        text_add(out, "  %.*s=%s", (int)n, word, value);
+                if (root_read(b->root, path, ATTRIBUTE_MAX, &value, NULL) >= 0) {
+                        _cleanup_(freep) char *bare = str_strip(value);
+                        for (char *end = strchr(bare, '\n'); end; end = strchr(end, '\n'))
+                                *end = ' ';
+                        text_add(out, "  %.*s=%s", (int)n, word, bare);
+                }
                 word += n;
         }
         text_add(out, "\n");

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen2
+# tree: enabled gpu
+# spec: {instance: {environment: {default: {HTTPS_PROXY: "http://me:CANARY-proxy@127.0.0.1:9", NO_PROXY: "127.0.0.1,169.254.169.254"}, containerd: {DB: CANARY-containerd}, kubelet: {API_TOKEN: CANARY-kubelet}}}}
+# spec: {kubelet: {flags: [--v=2], config: {staticPodURLHeader: {X-Key: [CANARY-header]}}}}
+# console: NODESTRAP verdict=ok
+# status --bundle on a node from power-on: what a support case asks for is in it, from every unit, and no secret, although others log some.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+B=/run/bundle
+take() { rm -rf $B; mkdir -p $B && nodestrap status --bundle $B/b.tar.gz 2>$B/said && tar -xzf $B/b.tar.gz -C $B --strip-components=1; }
+has() { grep -qE -- "$2" "$B/$1" || { head -50 "$B/$1"; cat $B/errors.txt; false; }; }
+no_canary() { ! grep -rE 'CANARY' $B; }
+in_errors() { grep -F -- "$1" $B/errors.txt; }
+
+# What daemons say of their environment is not ours to prevent; and one unit fails.
+systemd-run -q --wait -u nodeadm-chatty.service sh -c 'echo "dialing via http://me:CANARY-proxy@127.0.0.1:9"; echo "{\"token\":\"CANARY-kubelet\"}"; echo CANARY-containerd CANARY-header; echo Q0FOQVJZLWt1YmVsZXQ=; exit 3'
+journalctl --sync
+try "others log secrets" in_journal 'CANARY-kubelet'
+try "a bundle is written" take
+try "by the way tar reads it" test -s $B/about.txt
+try "only root may read it" is "$(stat -c '%a %u' $B/b.tar.gz)" "600 0"
+try "no secret is in it" no_canary
+try "the verdict is" has status.json '"verdict": *"ok"'
+try "and both plans" has plan-config.txt 'write-file +/etc/containerd/config.toml'
+try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
+try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
+try "the journal of the first phase" has journal/nodestrap.txt 'nodestrap\[[0-9]+\]: nodestrap: ok'
+try "of both phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 2
+try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
+try "containerd's journal" has journal/containerd.txt 'containerd\['
+try "kubelet's journal" has journal/kubelet.txt 'kubelet'
+try "what the chatty unit said, without the secrets" has journal/nodeadm.txt 'dialing via \(hidden\)'
+try "what failed" has systemd/failed.txt 'nodeadm-chatty.service'
+state() { tr '\n' ' ' <$B/systemd/show.txt | sed 's/  /\n/g' | grep -F ' Id=nodestrap-run.service ' | grep -F ' ActiveState=active ' | grep -F ' ExecMainStatus=0 '; }
+try "the state of our units" state
+try "no unit's environment" sh -c "! grep -rE '^(Default)?Environment=' $B/systemd | grep -v hidden"
+try "the configuration, without values of the environment" has config.json '"API_TOKEN": "\(hidden\)"'
+try "kubelet's arguments" has files/etc/eks/kubelet/environment 'NODEADM_KUBELET_ARGS='
+try "the environment's names" has files/etc/systemd/system/kubelet.service.d/environment.conf '^Environment=API_TOKEN=\(hidden\)$'
+try "containerd's configuration" has files/etc/containerd/config.toml nvidia
+try "which is as it was" cmp $B/files/etc/containerd/config.toml /etc/containerd/config.toml
+try "GPUs, as nvidia-smi lists them" has nvidia/list.txt 'GPU 0'
+try "PCI devices" has machine/pci.txt 'DRIVER=nvidia.* PCI_ID=10DE:'
+try "mounts" has files/proc/mounts ' / '
+try "addresses" has machine/addresses.txt inet
+try "no program hung" sh -c "! grep -E 'in time|all the time' $B/errors.txt"
+try "the end is told" grep -E 'b.tar.gz: [0-9]+ files in nodestrap-[^ ]+, [0-9]+ KiB' $B/said
+
+# nvidia-smi that never comes back must not keep the rest.
+hang() { printf '#!/bin/sh\nexec sleep 1000\n' >/run/hangs && chmod +x /run/hangs && mount --bind /run/hangs "$(readlink -f "$(command -v nvidia-smi)")"; }
+try "a program that hangs" hang
+try "does not keep the bundle" take
+try "it is killed, and that is told" in_errors 'nvidia/query.txt: nvidia-smi gave no answer in time and was killed'
+try "the others are there" has containerd/images.txt REF
+try "still no secret" no_canary
+
+finish
