@@ -89,18 +89,21 @@ int bind_disabled_mounts(_unused_ const Field *f, const json_t *value, void *int
         return 0;
 }
 
-/* "/mnt//disks/./" → "/mnt/disks": the kernel lists mounts that way, and paths are made below it. Validate
- * refuses "..". */
-int bind_mount_path(const Field *f, const json_t *value, void *into) {
-        const char *text = json_string_value(value);
-        Text path = {};
-        for (const char *part = text && *text ? text : f->fallback; *part; part += strcspn(part, "/")) {
+/* Paths are made below it. Validate refuses "..". */
+char *path_normalise(const char *path) {
+        Text t = {};
+        for (const char *part = path; *part; part += strcspn(part, "/")) {
                 part += strspn(part, "/");
                 size_t n = strcspn(part, "/");
                 if (n > 0 && !(n == 1 && *part == '.'))
-                        text_add(&path, "/%.*s", (int)n, part);
+                        text_add(&t, "/%.*s", (int)n, part);
         }
-        *(char **)into = text_take(&path);
+        return text_take(&t);
+}
+
+int bind_mount_path(const Field *f, const json_t *value, void *into) {
+        const char *text = json_string_value(value);
+        *(char **)into = path_normalise(text && *text ? text : f->fallback);
         return 0;
 }
 
@@ -243,6 +246,7 @@ static void variables_free(Variable *list, size_t n) {
 
 static void instance_done(InstanceOptions *o) {
         free(o->storage.mount_path);
+        volumes_free(o->volumes, o->n_volumes);
         free(o->hugepages.pages);
         for (size_t i = 0; i < o->n_environment; i++) {
                 free(o->environment[i].service);

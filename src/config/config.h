@@ -90,6 +90,16 @@ typedef struct LocalStorage {
         unsigned expected_disks;        /* 0: what the instance-type table promises */
 } LocalStorage;
 
+/* An EBS volume and where it is seen. */
+typedef struct Volume {
+        char *device;                   /* as it was written: "/dev/xvdb", "vol-0123…", "/dev/nvme1n1" */
+        char *key;                      /* short, of its own: "xvdb"; a place is named after it */
+        char **targets;
+        char **folders;                 /* of each target, on the volume; "": the whole of it */
+        bool whole;                     /* mountTarget, and not a list */
+        Filesystem filesystem;
+} Volume;
+
 /* size in bytes; node -1: over all */
 typedef struct PageRequest { uint64_t size; unsigned count; int numa_node; } PageRequest;
 typedef struct HugePages {
@@ -105,6 +115,7 @@ typedef struct ServiceEnvironment { char *service; Variable *variables; size_t n
 
 typedef struct InstanceOptions {
         LocalStorage storage;
+        Volume *volumes; size_t n_volumes;
         HugePages hugepages;
         ServiceEnvironment *environment; size_t n_environment;  /* services and names sorted */
         char **nameservers, **domains;
@@ -149,6 +160,9 @@ DEFINE_CLEANUP(Config *, config_free)
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
+/* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"
+ * for "sdb", "vol-0123" for "vol0123". */
+_malloc_ _nonnull_ char *volume_canonical(const char *device);
 /* For `config check`: -EINVAL when kubelet.maxPodsExpression fails for every kind of instance type. At boot
  * that is a warning. */
 _must_check_ _nonnull_ int config_check_expression(const Config *config, Diag *diag);

@@ -142,8 +142,27 @@ static const Field environment_item[] = {
         {}
 };
 
+static const Field target_item[] = { { .type = FIELD_STRING }, {} };
+static const Field volume_fields[] = {
+        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or device node."),
+          .flags = FIELD_NO_NUMBER },
+        { FIELD("mountTarget", STRING, "Directory that it becomes."),
+          .flags = FIELD_NO_NUMBER, .pattern = "^/|^$" },
+        { FIELD("mountTargets", LIST, "Directories that share it, in place of mountTarget."),
+          .fields = target_item },
+        { FIELD("fsType", ENUM, "File system that a blank one is given."), NAMES(filesystem_table) },
+        {}
+};
+static const Field volume_item[] = { { .type = FIELD_MAP, .fields = volume_fields }, {} };
+static const Field storage_fields[] = {
+        { FIELD("volumes", LIST, "EBS volumes and where they are mounted."),
+          .fields = volume_item, AT(instance), .bind = bind_volumes },
+        {}
+};
+
 static const Field instance_fields[] = {
         { FIELD("localStorage", MAP, "Instance store disks."), .fields = local_storage_fields },
+        { FIELD("storage", MAP, "EBS volumes."), .fields = storage_fields },
         { FIELD("hugePages", MAP, "Huge pages, reserved before kubelet counts them."),
           .fields = huge_pages_fields },
         { FIELD("environment", DICT, "Environment variables by service."),

@@ -104,7 +104,16 @@ _nonnull_ void merge_finish(Merge *m, Diag *diag);              /* writes the TO
 /* All rules over the merged document; -EINVAL when one is broken. */
 _must_check_ _nonnull_ int config_validate(const Merge *m, Diag *diag);
 bool cidr_is_valid(const char *text);
+/* Can a file system be mounted there: absolute, no "..", no folder of the system? */
+_nonnull_ bool mount_path_is_valid(const char *path);
 int parse_page_size(const char *text, uint64_t *ret);           /* "2Mi" → bytes; a power of two; -EINVAL */
+
+/* An error of the merged document, unless it was told of already. */
+_nonnull_ void config_report(const Merge *m, Diag *diag, const char *path, const char *text);
+
+/* ---- volumes.c ---- */
+/* What the entries of spec.instance.storage.volumes say each and of each other; false: it was reported. */
+_must_check_ _nonnull_ bool volumes_validate(const Merge *m, Diag *diag);
 
 /* ---- conflict.c ---- */
 /* Warns of kubelet flags that set what kubelet.config sets, too, and of huge pages that are listed and not
@@ -116,6 +125,10 @@ _nonnull_ Config *config_bind(const Merge *m);
 int bind_authority(const Field *f, const json_t *value, void *into);
 int bind_disabled_mounts(const Field *f, const json_t *value, void *into);
 int bind_mount_path(const Field *f, const json_t *value, void *into);
+int bind_volumes(const Field *f, const json_t *value, void *into);
+/* "/mnt//disks/./" → "/mnt/disks", as the kernel lists mounts; a new string. */
+_malloc_ _nonnull_ char *path_normalise(const char *path);
+void volumes_free(Volume *list, size_t n);
 int bind_pages(const Field *f, const json_t *value, void *into);
 int bind_environment(const Field *f, const json_t *value, void *into);
 int bind_sysctl(const Field *f, const json_t *value, void *into);

@@ -13,13 +13,17 @@
 
 typedef struct Validator { const Merge *merge; const json_t *spec; Diag *diag; bool broken; } Validator;
 
+/* What could not be decoded was reported then; that it is missing now would be a second message for one
+ * cause. */
+void config_report(const Merge *m, Diag *diag, const char *path, const char *text) {
+        if (!origins_failed(&m->origins, path))
+                diag_error_at(diag, -EINVAL, CAUSE_INVALID, origins_find(&m->origins, path), path, "%s",
+                              text);
+}
+
 static void report(Validator *v, const char *path, const char *text) {
         v->broken = true;
-        /* What could not be decoded was reported then; that it is missing now would be a second message for
-         * one cause. */
-        if (!origins_failed(&v->merge->origins, path))
-                diag_error_at(v->diag, -EINVAL, CAUSE_INVALID, origins_find(&v->merge->origins, path), path,
-                              "%s", text);
+        config_report(v->merge, v->diag, path, text);
 }
 
 /* ---- small predicates over text ---- */
@@ -157,14 +161,11 @@ static bool is_on_one_line(const json_t *value, _unused_ const json_t *spec) {
 /* Where a file system may be mounted (V7 of tests/userdata/README.md). Doubled slashes and "." are looked
  * through. /proc and /sys are no folders of the image but the kernel's: the planner refuses them, as it does
  * whatever else holds no data. */
-static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
+bool mount_path_is_valid(const char *path) {
         static const char *const taken[] = {
                 "bin", "boot", "dev", "etc", "lib", "lib64", "run", "sbin", "usr"
         };
-        const char *path = text_of(value);
 
-        if (!*path)
-                return true;
         if (path[0] != '/' || has_control(path, "") || has_component(path, ".."))
                 return false;
         while (*path == '/' || (path[0] == '.' && (path[1] == '/' || path[1] == 0)))
@@ -174,6 +175,10 @@ static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
                 if (strlen(taken[i]) == n && strncmp(path, taken[i], n) == 0)
                         return false;
         return n > 0;
+}
+
+static bool is_mount_path(const json_t *value, _unused_ const json_t *spec) {
+        return !*text_of(value) || mount_path_is_valid(text_of(value));
 }
 
 /* Names that become file names, or stand before "=" in a unit's settings (V8 of tests/userdata/README.md). */
@@ -493,5 +498,6 @@ int config_validate(const Merge *m, Diag *diag) {
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 walk_rule(&v, &rules[i], rules[i].path, m->document, NULL);
         check_field(&v, &whole, m->document, NULL);
+        v.broken = !volumes_validate(m, diag) || v.broken;
         return v.broken ? -EINVAL : 0;
 }

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * spec.instance.storage.volumes: what its entries must be, alone and beside each other, and how they come
+ * into struct Config. Devices and paths are named in the messages: they are no secrets, and of a list of
+ * volumes a reader wants to know which. */
+#include "config/fields.h"
+
+#include "base/str.h"
+
+#define VOLUMES "spec.instance.storage.volumes"
+
+typedef struct Check {
+        const Merge *merge;
+        const json_t *list;
+        Diag *diag;
+        bool broken;
+} Check;
+
+static const char *text_at(const json_t *volume, const char *key) {
+        return json_string_value(json_object_get(volume, key)) ?: "";
+}
+
+static void complain(Check *c, size_t i, const char *key, const char *text) {
+        _cleanup_(freep) char *path = xasprintf(VOLUMES "[%zu]%s%s", i, *key ? "." : "", key);
+        c->broken = true;
+        config_report(c->merge, c->diag, path, text);
+}
+
+/* ---- devices ---- */
+
+static bool is_lower_or_digit(char c) {
+        return (c >= 'a' && c <= 'z') || is_digit(c);
+}
+
+/* What amazon-ec2-utils' rules take for one: a launch template's /dev/sdb is /dev/xvdb on the machine
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html). */
+char *volume_canonical(const char *device) {
+        if (startswith(device, "/dev/"))
+                device += strlen("/dev/");
+        if (startswith(device, "sd") && device[2] >= 'a' && device[2] <= 'z')
+                return xasprintf("xvd%s", device + 2);
+        if (startswith(device, "vol") && hex_digit(device[3]) >= 0)
+                return xasprintf("vol-%s", device + 3);
+        return xstrdup(device);
+}
+
+/* "xvdb", "vol-0123", "disk/by-id/nvme-…": a path below /dev, without what leads elsewhere. */
+static bool is_device(const char *device) {
+        _cleanup_(freep) char *name = volume_canonical(device);
+        const char *p = name;
+        if (!is_lower_or_digit(*p))
+                return false;
+        for (; *p; p++)
+                if (!is_lower_or_digit(*p) && !(*p >= 'A' && *p <= 'Z') && !strchr("/._:+-", *p))
+                        return false;
+        return !strstr(name, "..") && !strstr(name, "//") && p[-1] != '/' && strlen(name) < 200 &&
+               (startswith(device, "/dev/") || !strchr(name, '/'));
+}
+
+static const char *device_key(const char *canonical) {
+        const char *slash = strrchr(canonical, '/');
+        return slash ? slash + 1 : canonical;
+}
+
+static void check_device(Check *c, size_t i) {
+        const char *device = text_at(json_array_get(c->list, i), "device");
+        _cleanup_(freep) char *name = volume_canonical(device), *shown = text_quote(device, strlen(device));
+        if (!*device)
+                return complain(c, i, "device",
+                                "is missing: the volume's name in the launch template, such as /dev/xvdb, or "
+                                "its id, vol-…");
+        if (!is_device(device)) {
+                _cleanup_(freep) char *text =
+                        xasprintf("%s is no device: /dev/xvdb, /dev/nvme1n1 or an id, vol-…", shown);
+                return complain(c, i, "device", text);
+        }
+        for (size_t k = 0; k < i; k++) {
+                const char *before = text_at(json_array_get(c->list, k), "device");
+                _cleanup_(freep) char *other = volume_canonical(before);
+                if (!streq(device_key(name), device_key(other)))
+                        continue;
+                _cleanup_(freep) char *text = xasprintf("%s is the device of " VOLUMES
+                                                        "[%zu], too: one volume is one entry, and its "
+                                                        "mountTargets may be several",
+                                                        shown, k);
+                return complain(c, i, "device", text);
+        }
+}
+
+/* ---- targets ---- */
+
+/* Directories that run the machine while they would move. */
+static bool is_in_use(const char *path) {
+        static const char *const used[] = { "/var",      "/var/lib", "/var/log", "/var/run",
+                                            "/var/lock", "/var/tmp", "/tmp",     "/mnt" };
+        for (size_t i = 0; i < ARRAY_SIZE(used); i++)
+                if (streq(path, used[i]))
+                        return true;
+        return false;
+}
+
+/* Why nothing can be mounted there; NULL: it can. A new string. */
+static char *why_no_target(const char *target) {
+        _cleanup_(freep) char *path = path_normalise(target), *shown = text_quote(target, strlen(target));
+        if (*target != '/')
+                return xasprintf("%s is no absolute path, and what it is relative to nobody says", shown);
+        if (!*path)
+                return xasprintf("%s is the root directory: the machine runs from it already", shown);
+        if (!mount_path_is_valid(target) || startswith(target, "/proc/") || startswith(target, "/sys/"))
+                return xasprintf("%s holds \"..\", or is a folder of the system or below one", shown);
+        if (is_in_use(path))
+                return xasprintf("%s is in use by the whole system already: name a directory below it",
+                                 shown);
+        return NULL;
+}
+
+static bool lies_below(const char *path, const char *above) {
+        size_t n = strlen(above);
+        return startswith(path, above) && path[n] == '/';
+}
+
+/* The folder of a target on a volume that has several: "var-lib-containerd". */
+static char *folder_of(const char *target) {
+        char *name = path_normalise(target);
+        for (char *p = name; *p; p++)
+                *p = *p == '/' ? '-' : *p;
+        return name;
+}
+
+/* One target of entry i against one of entry k. */
+static bool check_pair(Check *c, size_t i, const char *key, const char *target, size_t k, const char *other) {
+        _cleanup_(freep) char *a = path_normalise(target), *b = path_normalise(other), *text = NULL,
+                              *folder = folder_of(target), *second = folder_of(other);
+        if (streq(a, b))
+                text = xasprintf("%s is a target of " VOLUMES "[%zu], too: only one can be seen there", a, k);
+        else if (lies_below(a, b) || lies_below(b, a))
+                text = xasprintf("%s and %s, a target of " VOLUMES
+                                 "[%zu], lie one in the other: which of them hides what, and takes in "
+                                 "whose files, nobody can tell from that. Give them places beside each other",
+                                 a, b, k);
+        else if (i == k && streq(folder, second))
+                text = xasprintf("%s and %s would be one folder of the volume, %s", a, b, folder + 1);
+        if (text)
+                complain(c, i, key, text);
+        return text != NULL;
+}
+
+typedef struct Target {
+        size_t entry;
+        char key[40];
+        const char *path;
+} Target;
+
+static Target *targets_of(const json_t *list, size_t *ret_n) {
+        json_t *volume, *item;
+        size_t i, k, room = 1, n = 0;
+        json_array_foreach(list, i, volume) {
+                room += 1 + json_array_size(json_object_get(volume, "mountTargets"));
+        }
+        Target *all = xcalloc(room, sizeof *all);
+        json_array_foreach(list, i, volume) {
+                if (*text_at(volume, "mountTarget"))
+                        all[n++] = (Target){ i, "mountTarget", text_at(volume, "mountTarget") };
+                json_array_foreach(json_object_get(volume, "mountTargets"), k, item) {
+                        all[n] = (Target){ .entry = i, .path = json_string_value(item) ?: "" };
+                        snprintf(all[n].key, sizeof all[n].key, "mountTargets[%zu]", k);
+                        n++;
+                }
+        }
+        *ret_n = n;
+        return all;
+}
+
+static void check_targets(Check *c) {
+        size_t n = 0;
+        _cleanup_(freep) Target *all = targets_of(c->list, &n);
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(freep) char *why = why_no_target(all[i].path);
+                if (why)
+                        complain(c, all[i].entry, all[i].key, why);
+                for (size_t k = 0; !why && k < i; k++) {
+                        _cleanup_(freep) char *other = why_no_target(all[k].path);
+                        if (!other &&
+                            check_pair(c, all[i].entry, all[i].key, all[i].path, all[k].entry, all[k].path))
+                                break;
+                }
+        }
+}
+
+/* ---- entries ---- */
+
+bool volumes_validate(const Merge *m, Diag *diag) {
+        const json_t *instance = json_object_get(json_object_get(m->document, "spec"), "instance");
+        Check c = { .merge = m,
+                    .diag = diag,
+                    .list = json_object_get(json_object_get(instance, "storage"), "volumes") };
+        json_t *volume;
+        size_t i;
+        json_array_foreach(c.list, i, volume) {
+                bool one = *text_at(volume, "mountTarget"),
+                     several = json_array_size(json_object_get(volume, "mountTargets")) > 0;
+                check_device(&c, i);
+                if (!one && !several)
+                        complain(&c, i, "mountTarget", "is missing: the directory that the volume becomes");
+                else if (one && several)
+                        complain(&c, i, "mountTargets",
+                                 "stands beside mountTarget: name all directories here, or the one there");
+        }
+        check_targets(&c);
+        return !c.broken;
+}
+
+static void add_target(Volume *v, const char *target) {
+        _cleanup_(freep) char *folder = folder_of(target);
+        strv_push(&v->targets, path_normalise(target));
+        strv_add(&v->folders, v->whole ? "" : folder + 1);
+}
+
+int bind_volumes(_unused_ const Field *f, const json_t *value, void *into) {
+        InstanceOptions *o = into;
+        json_t *item, *target;
+        size_t i, k;
+
+        o->volumes = xcalloc(json_array_size(value) + 1, sizeof *o->volumes);
+        json_array_foreach(value, i, item) {
+                Volume *v = &o->volumes[o->n_volumes++];
+                _cleanup_(freep) char *name = volume_canonical(text_at(item, "device"));
+                v->device = xstrdup(text_at(item, "device"));
+                v->key = xstrdup(device_key(name));
+                v->whole = *text_at(item, "mountTarget");
+                v->filesystem = streq(text_at(item, "fsType"), "ext4") ? FILESYSTEM_EXT4 : FILESYSTEM_XFS;
+                if (v->whole)
+                        add_target(v, text_at(item, "mountTarget"));
+                json_array_foreach(json_object_get(item, "mountTargets"), k, target) {
+                        add_target(v, json_string_value(target) ?: "");
+                }
+        }
+        return 0;
+}
+
+void volumes_free(Volume *list, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                free(list[i].device);
+                free(list[i].key);
+                strv_free(list[i].targets);
+                strv_free(list[i].folders);
+        }
+        free(list);
+}
