@@ -15,6 +15,9 @@
 
 #define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
                                                  * a plan shows what is there */
+/* For EBS volumes, which user scripts attach: asked for before this phase begins, and there after some
+ * seconds, but EC2 promises no time. */
+#define VOLUMES_USEC (120 * USEC_PER_SEC)
 /* For another init to end: longer than the longest, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
@@ -184,6 +187,7 @@ static int detect(Run *run) {
                 .containerd_version = o->containerd_version, .driver_version = o->driver_version,
                 .imds = run->imds, .cached_status = run->cached_status,
                 .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
+                .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
 }

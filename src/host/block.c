@@ -103,6 +103,7 @@ static void disk_clear(Disk *d) {
         free(d->number);
         strv_free(d->partitions);
         strv_free(d->holders);
+        strv_free(d->names);
         content_done(&d->content);
         *d = (Disk){};
 }

@@ -38,6 +38,15 @@ _must_check_ _nonnull_ int disks_look_closer(const Root *root, Host *h, Diag *di
 _must_check_ _nonnull_ int block_use(const Root *root, const char *name, char ***ret_partitions,
                                      char ***ret_holders, Diag *diag);
 _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint64_t *ret, Diag *diag);
+/* Disk.names of all disks: the kernel's name, the volume id, what the launch template called it, and the
+ * names of the configuration that lead to it in /dev. What cannot be had is not there. */
+_nonnull_ void detect_volume_names(const Root *root, const Config *config, Host *h);
+/* What the vendor's part of the page that an NVMe controller identifies itself with says: a name as it stands
+ * in the launch template, "/dev/sdf", "xvdf"; NULL where it says none. */
+#define NVME_IDENTIFY_SIZE 4096
+_malloc_ _nonnull_ char *volume_name_parse(const void *page);
+/* The same from the controller behind a block device that is open; a negative errno where it is no NVMe. */
+_must_check_ _nonnull_ int volume_name_read(int fd, char **ret);
 /* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and
  * reads the disks anew then). Fewer than expected is no error here: the planner says which. Wants h->type. */
 _must_check_ _nonnull_ int detect_storage(const Root *root, const Config *config, const HostOptions *options,

@@ -39,8 +39,9 @@ static void detect_ptrace_scope(const Root *root, Host *h) {
 /* Nobody waits for disks that are neither here nor expected: the name is not asked for meanwhile, and a
  * process that reads disks is started only if one shows up after all. */
 static bool has_stores(const Config *config, const HostOptions *options, const Host *h) {
-        return storage_wanted(config, options) &&
-               (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
+        bool stores = config->instance.storage.strategy != STORAGE_NONE &&
+                      (host_instance_stores(h) > 0 || host_expected_stores(config, h) > 0);
+        return storage_wanted(config, options) && (stores || config->instance.n_volumes > 0);
 }
 
 static int read_machine(const Root *root, const Config *config, const HostOptions *options, Host *h,

@@ -28,7 +28,10 @@ typedef struct Disk {
         char *number;                   /* "259:3", as mountinfo names it; like
                                          * read_only only where storage was looked at */
         char **partitions, **holders;   /* kernel names; NULL: none */
-        Content content;                /* of instance stores alone */
+        char **names;                   /* where volumes are configured: all that it may be called by, in
+                                         * the form of volume_canonical() */
+        bool root;                      /* what is mounted at / lies on it; where storage was looked at */
+        Content content;                /* of instance stores, and of volumes that are configured */
 } Disk;
 
 /* An md array, of whatever disks: /sys/block/mdN. */
@@ -74,7 +77,7 @@ typedef struct MountUnit {
         char *what, *where;             /* as it says */
         bool missing;                   /* what is a device, and is not here */
 } MountUnit;
-/* Looked at where localStorage.strategy is set and the run phase is planned. */
+/* Looked at where instance stores or volumes are to be used and the run phase is planned. */
 typedef struct Storage {
         bool looked;                    /* false: disks' contents and everything here are not known */
         char *not_looked;               /* why not: "only root can read disks";
@@ -83,7 +86,8 @@ typedef struct Storage {
         Mount *mounts; size_t n_mounts; /* in the kernel's order: a later one covers
                                          * an earlier one at the same target */
         Directory *directories; size_t n_directories;   /* mountPath, what will be mounted
-                                                         * below it, and storage_binds */
+                                                         * below it, storage_binds, and the
+                                                         * places and targets of volumes */
         MountUnit *units; size_t n_units;               /* sorted by name */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
                                          * "mkfs.xfs" those that are in the path */
@@ -223,6 +227,13 @@ DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
+/* Can it be an EBS volume: by its model, or a disk of Xen, which tells none? */
+_nonnull_ bool disk_is_volume(const Disk *d);
+/* The disk that the configuration calls so; NULL: it is not there. *ret_second: another one that is called
+ * so, too, or NULL. */
+_nonnull_ const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second);
+/* Where a volume is mounted before its targets are bound to it. */
+#define VOLUMES_PLACE "/mnt/k8s-volumes"
 _nonnull_ size_t host_instance_stores(const Host *host);        /* how many instance stores are there */
 /* How many should be: the configuration's word, else the table's; 0: nobody says. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
@@ -236,6 +247,8 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
                                          * the configuration wants them used */
         uint64_t disks_timeout_usec;    /* and wait so long for those that are
                                          * expected; 0: take what is there */
+        uint64_t volumes_timeout_usec;  /* and so long for volumes that are not
+                                         * attached yet; no less than that */
         uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,

@@ -147,6 +147,7 @@ static json_t *disks_json(const Host *h) {
                 json_set_text(o, "serial", d->serial);
                 set_number(o, "bytes", d->bytes);
                 json_object_set_new(o, "inUse", json_boolean(d->in_use));
+                json_set_list(o, "names", d->names);
                 if (h->storage.looked) {
                         json_object_set_new(o, "readOnly", json_boolean(d->read_only));
                         json_set_list(o, "partitions", d->partitions);
@@ -177,12 +178,13 @@ static json_t *arrays_json(const Storage *s) {
         return list;
 }
 
-/* Of an instance store or an array, or at a place where something is to be mounted. */
+/* Of an instance store, a volume or an array, or at a place where something is to be mounted. */
 static bool concerns_storage(const Host *h, const Mount *m) {
         bool concerns = storage_directory(&h->storage, m->target) != NULL;
         for (size_t i = 0; i < h->n_disks; i++)
-                concerns |= h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].number &&
-                            streq(h->disks[i].number, m->number);
+                concerns |= (h->disks[i].kind == DISK_INSTANCE_STORE ||
+                             h->disks[i].content.kind != CONTENT_UNKNOWN) &&
+                            h->disks[i].number && streq(h->disks[i].number, m->number);
         for (size_t i = 0; i < h->storage.n_arrays; i++)
                 concerns |= h->storage.arrays[i].number && streq(h->storage.arrays[i].number, m->number);
         return concerns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a plan for instance stores is made from → Host.storage and the contents of the disks. It is looked
- * at where the configuration wants them used, and read anew at each boot: nothing that an earlier boot noted
- * is believed. */
+ * What a plan for instance stores and volumes is made from → Host.storage and the contents of the disks. It
+ * is looked at where the configuration wants them used, and read anew at each boot: nothing that an earlier
+ * boot noted is believed. */
 #include "host/detect.h"
 
 #include "base/paths.h"
@@ -45,7 +45,8 @@ const Directory *storage_directory(const Storage *s, const char *path) {
 }
 
 bool storage_wanted(const Config *config, const HostOptions *options) {
-        return options->storage && config->instance.storage.strategy != STORAGE_NONE;
+        return options->storage &&
+               (config->instance.storage.strategy != STORAGE_NONE || config->instance.n_volumes > 0);
 }
 
 /* Notes why nobody could look, and ends the looking without an error: a plan can be read by anybody. */
@@ -67,10 +68,25 @@ static bool holds_store(const Host *h, const Array *a) {
         return false;
 }
 
-static size_t devices_of(Host *h, Probed *all, Content **contents) {
+static bool is_configured(const Config *config, const Host *h, const Disk *d) {
+        for (size_t i = 0; disk_is_volume(d) && i < config->instance.n_volumes; i++) {
+                const Disk *second, *first = host_volume(h, config->instance.volumes[i].device, &second);
+                if (first == d && !second)
+                        return true;
+        }
+        return false;
+}
+
+/* Is it to be used: an instance store where there is a strategy, or a volume of the configuration? */
+static bool is_used(const Config *config, const Host *h, const Disk *d) {
+        return (d->kind == DISK_INSTANCE_STORE && config->instance.storage.strategy != STORAGE_NONE) ||
+               is_configured(config, h, d);
+}
+
+static size_t devices_of(const Config *config, Host *h, Probed *all, Content **contents) {
         size_t n = 0;
         for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
-                if (d->kind == DISK_INSTANCE_STORE) {
+                if (is_used(config, h, d)) {
                         contents[n] = &d->content;
                         all[n++].path = xasprintf("/dev/%s", d->name);
                 }
@@ -92,12 +108,12 @@ static int look_failed(Storage *s, int r, const char *path, Diag *diag) {
 
 /* All at once, and one deadline for all: a disk that does not answer takes nothing from the others. Meanwhile
  * we read what is mounted. */
-static int look_at_contents(const Root *root, const HostOptions *options, Prober *prober, Host *h,
-                            Diag *diag) {
+static int look_at_contents(const Root *root, const Config *config, const HostOptions *options,
+                            Prober *prober, Host *h, Diag *diag) {
         size_t room = h->n_disks + h->storage.n_arrays + 1;
         _cleanup_(freep) Probed *all = xcalloc(room, sizeof *all);
         _cleanup_(freep) Content **contents = xcalloc(room, sizeof(Content *));
-        size_t n = devices_of(h, all, contents);
+        size_t n = devices_of(config, h, all, contents);
 
         int result = n > 0 && prober->child == 0 ? prober_start(root, prober, diag) : 0;
         if (result >= 0 && n > 0)
@@ -117,28 +133,42 @@ static int look_at_contents(const Root *root, const HostOptions *options, Prober
 
 /* Only what is larger than the smallest disk might not fit. UINT64_MAX without disks: nothing is counted
  * then. */
-static uint64_t smallest_store(const Host *h) {
+static uint64_t smallest_disk(const Config *config, const Host *h) {
         uint64_t smallest = UINT64_MAX;
         for (size_t i = 0; i < h->n_disks; i++)
-                if (h->disks[i].kind == DISK_INSTANCE_STORE && h->disks[i].bytes < smallest)
+                if (is_used(config, h, &h->disks[i]) && h->disks[i].bytes < smallest)
                         smallest = h->disks[i].bytes;
         return smallest;
 }
 
-static char **targets(const Config *config, const Host *h) {
-        const LocalStorage *o = &config->instance.storage;
-        char **paths = NULL;
+static void store_targets(const LocalStorage *o, const Host *h, char ***paths) {
         unsigned stores = 0;
-
-        strv_add(&paths, o->mount_path);
+        strv_add(paths, o->mount_path);
         if (o->strategy == STORAGE_MOUNT)
                 for (size_t i = 0; i < h->n_disks; i++)
                         if (h->disks[i].kind == DISK_INSTANCE_STORE)
-                                strv_push(&paths, xasprintf("%s/%u", o->mount_path, ++stores));
+                                strv_push(paths, xasprintf("%s/%u", o->mount_path, ++stores));
         if (o->strategy != STORAGE_MOUNT)
-                strv_push(&paths, xasprintf("%s/0", o->mount_path));
+                strv_push(paths, xasprintf("%s/0", o->mount_path));
         for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
-                strv_add(&paths, storage_binds[i].path);
+                strv_add(paths, storage_binds[i].path);
+}
+
+static void add_once(char ***paths, const char *path) {
+        if (!strv_contains(*paths, path))
+                strv_add(paths, path);
+}
+
+static char **targets(const Config *config, const Host *h) {
+        char **paths = NULL;
+        if (config->instance.storage.strategy != STORAGE_NONE)
+                store_targets(&config->instance.storage, h, &paths);
+        for (size_t i = 0; i < config->instance.n_volumes; i++) {
+                const Volume *v = &config->instance.volumes[i];
+                strv_push(&paths, xasprintf(VOLUMES_PLACE "/%s", v->key));
+                for (char **target = v->targets; target && *target; target++)
+                        add_once(&paths, *target);
+        }
         return paths;
 }
 
@@ -148,8 +178,8 @@ static int look_at_directories(const Root *root, const Config *config, Host *h, 
 
         s->directories = xcalloc(strv_length(paths), sizeof *s->directories);
         for (char **path = paths; *path; path++) {
-                int r = detect_directory(root, *path, s, smallest_store(h), &s->directories[s->n_directories],
-                                         diag);
+                int r = detect_directory(root, *path, s, smallest_disk(config, h),
+                                         &s->directories[s->n_directories], diag);
                 if (r == -EACCES || r == -EPERM)
                         return cannot_look(s, r, *path);
                 if (r < 0)
@@ -174,20 +204,40 @@ static int find_programs(const Root *root, Storage *s, Diag *diag) {
 
 static int wait_and_read(const Root *root, const Config *config, const HostOptions *options, Host *h,
                          Diag *diag) {
-        int r = wait_for_disks(root, host_expected_stores(config, h), options->disks_timeout_usec, diag);
+        int r = wait_for_disks(root, config, host_expected_stores(config, h), options, diag);
         if (r < 0)
                 return r;
         disks_clear(h);
         return detect_disks(root, h, diag);
 }
 
+/* Of / itself, or of one of its partitions; where the kernel shows a number of no device (btrfs, overlayfs),
+ * the mount's source says. What LVM or LUKS is between is told as their holder. */
+static void find_root_disk(const Root *root, Host *h) {
+        const Mount *m = storage_mount_at(&h->storage, "/");
+        for (Disk *d = h->disks; m && d < h->disks + h->n_disks; d++) {
+                _cleanup_(freep) char *node = xasprintf("/dev/%s", d->name);
+                d->root = (d->number && streq(d->number, m->number)) || streq(m->source, node);
+                for (char **p = d->partitions; p && *p && !d->root; p++) {
+                        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/%s/dev", d->name, *p),
+                                              *part = xasprintf("/dev/%s", *p), *number = NULL;
+                        bool same = root_read_line(root, path, &number) >= 0 && streq(number, m->number);
+                        d->root = same || streq(m->source, part);
+                }
+        }
+}
+
 static int read_storage(const Root *root, const Config *config, const HostOptions *options, Prober *prober,
                         Host *h, Diag *diag) {
+        if (config->instance.n_volumes > 0)
+                detect_volume_names(root, config, h);
         int r = disks_look_closer(root, h, diag);
         if (r >= 0)
                 r = detect_arrays(root, &h->storage, diag);
         if (r >= 0)
-                r = look_at_contents(root, options, prober, h, diag);
+                r = look_at_contents(root, config, options, prober, h, diag);
+        if (r >= 0 && config->instance.n_volumes > 0)
+                find_root_disk(root, h);
         if (r >= 0)
                 r = look_at_directories(root, config, h, diag);
         if (r >= 0)

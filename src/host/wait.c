@@ -27,12 +27,20 @@ typedef struct Look {
         char **stores;          /* kernel names of the instance stores that are there */
         size_t wanted;          /* how many there should be: what was promised,
                                  * or what the controllers will bring */
+        char **missing;         /* volumes, as the configuration calls them */
         bool udev_busy;         /* with one of them, with an array over them,
                                  * or with anything that may become one */
 } Look;
 
+typedef struct Wanted {
+        const Config *config;
+        unsigned stores;        /* how many instance stores were promised; 0: nobody did */
+        bool udev;              /* is it there to be asked? */
+} Wanted;
+
 static void look_done(Look *l) {
         strv_free(l->stores);
+        strv_free(l->missing);
         *l = (Look){};
 }
 
@@ -81,26 +89,46 @@ static bool udev_knows_all(const Root *root, const Disk *d) {
         return udev_knows(d->name) && root_exists(root, UDEV_QUEUE) == 0;
 }
 
-static int look_for_stores(const Root *root, size_t expected, bool ask_udev, Look *ret, Diag *diag) {
-        _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
+static int look_for_stores(const Root *root, const Wanted *w, const Host *h, Look *l, Diag *diag) {
         size_t there = 0, pending = 0;
+        int r = count_pending(root, &pending, diag);
+        for (size_t i = 0; r >= 0 && i < h->n_disks; i++)
+                if (h->disks[i].kind == DISK_INSTANCE_STORE) {
+                        strv_push_at(&l->stores, there++, xstrdup(h->disks[i].name));
+                        l->udev_busy |= w->udev && !udev_knows_all(root, &h->disks[i]);
+                }
+        l->wanted = MAX(w->stores, there + pending);
+        return r;
+}
+
+/* A name that leads to something else than a volume is there, too: the planner says what is wrong with it. */
+static void look_for_volumes(const Root *root, const Wanted *w, Host *h, Look *l) {
+        detect_volume_names(root, w->config, h);
+        for (size_t i = 0; i < w->config->instance.n_volumes; i++) {
+                const char *device = w->config->instance.volumes[i].device;
+                const Disk *second, *d = host_volume(h, device, &second);
+                if (!d)
+                        strv_add(&l->missing, device);
+                else
+                        l->udev_busy |= w->udev && !udev_knows_all(root, d);
+        }
+}
+
+static int look(const Root *root, const Wanted *w, Look *ret, Diag *diag) {
+        _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
+        look_done(ret);
         int r = detect_disks(root, h, diag);
-        if (r >= 0)
-                r = count_pending(root, &pending, diag);
+        if (r >= 0 && w->config->instance.storage.strategy != STORAGE_NONE)
+                r = look_for_stores(root, w, h, ret, diag);
         if (r < 0)
                 return r;
-        look_done(ret);
-        for (size_t i = 0; i < h->n_disks; i++)
-                if (h->disks[i].kind == DISK_INSTANCE_STORE) {
-                        strv_push_at(&ret->stores, there++, xstrdup(h->disks[i].name));
-                        ret->udev_busy |= ask_udev && !udev_knows_all(root, &h->disks[i]);
-                }
-        ret->wanted = MAX(expected, there + pending);
-        return strv_length(ret->stores) == ret->wanted && !ret->udev_busy;
+        if (w->config->instance.n_volumes > 0)
+                look_for_volumes(root, w, h, ret);
+        return strv_length(ret->stores) == ret->wanted && !ret->missing && !ret->udev_busy;
 }
 
 static void tell(const Look *l, uint64_t left_usec) {
-        _cleanup_(freep) char *names = strv_join(l->stores, ", ");
+        _cleanup_(freep) char *names = strv_join(l->stores, ", "), *missing = strv_join(l->missing, ", ");
         const char *open = *names ? " (" : "", *close = *names ? ")" : "";
         unsigned long long seconds = (left_usec + USEC_PER_SEC / 2) / USEC_PER_SEC;
         size_t there = strv_length(l->stores);
@@ -108,9 +136,11 @@ static void tell(const Look *l, uint64_t left_usec) {
         if (there < l->wanted)
                 log_info("Waiting for instance stores: %zu of %zu are there%s%s%s; giving up in %llu s",
                          there, l->wanted, open, names, close, seconds);
+        else if (l->missing)
+                log_info("Waiting for EBS volumes that are not attached yet: %s; giving up in %llu s",
+                         missing, seconds);
         else
-                log_info("Waiting for udev, which is not done with the instance stores yet%s%s%s; giving up "
-                         "in %llu s",
+                log_info("Waiting for udev, which is not done with the disks yet%s%s%s; giving up in %llu s",
                          open, names, close, seconds);
 }
 
@@ -126,22 +156,26 @@ static int sleep_until(int fd, uint64_t until) {
 static int wait_failed(Diag *diag, int r) {
         if (r == -EINTR)
                 return diag_error(diag, r, CAUSE_INTERRUPTED,
-                                  "stopped by %s while it waited for instance stores; nothing was "
+                                  "stopped by %s while it waited for disks; nothing was "
                                   "changed",
                                   stop_name(stop_signal()));
         return fact_error(diag, r, UDEV_DIR,
-                          "udev's work cannot be watched, and instance stores are missing; is "
+                          "udev's work cannot be watched, and disks are missing; is "
                           "fs.inotify.max_user_instances used up?");
 }
 
-static int wait_on(const Root *root, int fd, size_t expected, uint64_t timeout_usec, Look *l, Diag *diag) {
-        uint64_t begin = now_usec(), deadline = begin + timeout_usec, next = begin + TELL_FIRST_USEC;
+static int wait_on(const Root *root, int fd, const Wanted *w, const HostOptions *options, Look *l,
+                   Diag *diag) {
+        uint64_t begin = now_usec(), next = begin + TELL_FIRST_USEC;
         for (;;) {
-                int r = look_for_stores(root, expected, true, l, diag);
-                uint64_t now = now_usec();
+                int r = look(root, w, l, diag);
+                uint64_t now = now_usec(),
+                         deadline = begin + (l->missing ? options->volumes_timeout_usec
+                                                        : options->disks_timeout_usec);
                 if (r != 0 || now >= deadline)
                         return r;
-                log_debug("instance stores: %zu of %zu%s", strv_length(l->stores), l->wanted,
+                log_debug("instance stores: %zu of %zu; volumes that are missing: %zu%s",
+                          strv_length(l->stores), l->wanted, strv_length(l->missing),
                           l->udev_busy ? ", udev is at work" : "");
                 if (now >= next) {
                         tell(l, deadline - now);
@@ -153,19 +187,19 @@ static int wait_on(const Root *root, int fd, size_t expected, uint64_t timeout_u
         }
 }
 
-int wait_for_disks(const Root *root, unsigned expected, uint64_t timeout_usec, Diag *diag) {
+int wait_for_disks(const Root *root, const Config *config, unsigned expected, const HostOptions *options,
+                   Diag *diag) {
         _cleanup_(look_done) Look l = {};
-        bool udev = root_is_host(root) && root_exists(root, UDEV_CONTROL) > 0;
-        int r = look_for_stores(root, expected, udev, &l, diag);
+        const Wanted w = { config, expected, root_is_host(root) && root_exists(root, UDEV_CONTROL) > 0 };
+        int r = look(root, &w, &l, diag);
 
-        if (r != 0 || !udev || timeout_usec == 0)
+        if (r != 0 || !w.udev || options->disks_timeout_usec == 0)
                 return r;
         int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
         if (fd < 0)
                 return wait_failed(diag, -errno);
-        r = inotify_add_watch(fd, UDEV_DIR, IN_DELETE) < 0
-                    ? wait_failed(diag, -errno)
-                    : wait_on(root, fd, expected, timeout_usec, &l, diag);
+        r = inotify_add_watch(fd, UDEV_DIR, IN_DELETE) < 0 ? wait_failed(diag, -errno)
+                                                          : wait_on(root, fd, &w, options, &l, diag);
         close(fd);
         return r;
 }

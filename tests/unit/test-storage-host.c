@@ -30,7 +30,7 @@ static int wait_result;
 static const char *arrives;             /* this disk's size is there after the wait */
 static char *arrives_below;
 
-int wait_for_disks(_unused_ const Root *root, unsigned expected, _unused_ uint64_t timeout_usec, Diag *diag) {
+int wait_for_disks(_unused_ const Root *root, _unused_ const Config *config, unsigned expected, _unused_ const HostOptions *options, Diag *diag) {
         waits++;
         waited_for = expected;
         if (arrives) {

@@ -51,9 +51,15 @@ static void add_controller(Tree *t, const char *name, const char *model, const c
                 put(t, "", path, namespace, "uevent");
 }
 
+static int wait(Tree *t, unsigned expected, uint64_t usec) {
+        const Config config = { .instance.storage.strategy = STORAGE_RAID0 };
+        return wait_for_disks(t->root, &config, expected, &(HostOptions){ .disks_timeout_usec = usec },
+                              &t->diag);
+}
+
 /* 1: all are there, 0: not */
 static int all_there(Tree *t, unsigned expected) {
-        return ASSERT_OK(wait_for_disks(t->root, expected, 0, &t->diag));
+        return ASSERT_OK(wait(t, expected, 0));
 }
 
 TEST(no_disks_and_none_expected) {
@@ -125,14 +131,14 @@ TEST(what_makes_no_sense_is_told) {
         TREE(t);
         add_disk(&t, "nvme1n1", STORE);
         put(&t, "many\n", "/sys/block", "nvme1n1", "size");
-        ASSERT_ERROR(wait_for_disks(t.root, 1, 0, &t.diag), EINVAL);
+        ASSERT_ERROR(wait(&t, 1, 0), EINVAL);
         ASSERT_STREQ(diag_first_error(&t.diag)->where, "/sys/block/nvme1n1/size");
 }
 
 TEST(a_class_that_cannot_be_read_is_told) {
         TREE(t);
         put(&t, "no directory", "/sys", "class", "nvme");
-        ASSERT_ERROR(wait_for_disks(t.root, 0, 0, &t.diag), ENOTDIR);
+        ASSERT_ERROR(wait(&t, 0, 0), ENOTDIR);
         ASSERT_STREQ(diag_first_error(&t.diag)->where, "/sys/class/nvme");
 }
 
@@ -144,9 +150,9 @@ TEST(below_a_root_of_a_test_it_never_waits) {
         stop_catch();
         ASSERT_OK(raise(SIGTERM));
         ASSERT_EQ(stop_signal(), SIGTERM);
-        ASSERT_EQ(ASSERT_OK(wait_for_disks(t.root, 1, 60 * USEC_PER_SEC, &t.diag)), 0);
+        ASSERT_EQ(ASSERT_OK(wait(&t, 1, 60 * USEC_PER_SEC)), 0);
         add_disk(&t, "nvme1n1", STORE);
-        ASSERT_EQ(ASSERT_OK(wait_for_disks(t.root, 1, 60 * USEC_PER_SEC, &t.diag)), 1);
+        ASSERT_EQ(ASSERT_OK(wait(&t, 1, 60 * USEC_PER_SEC)), 1);
 }
 
 TEST_MAIN

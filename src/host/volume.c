@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which disk the configuration means by "/dev/xvdb", "vol-0123" or "/dev/nvme1n1". On Nitro a volume's
+ * kernel name says nothing of the name in its launch template; that stands in the vendor's part of the NVMe
+ * identify page, from where amazon-ec2-utils' udev rules make links (https://docs.aws.amazon.com/ebs/latest/
+ * userguide/nvme-ebs-volumes.html; amazonlinux/amazon-ec2-utils, ebsnvme-id). The page itself is asked, too,
+ * since an image may lack these rules, and a disk that udev has not seen yet has no links. */
+#include "host/detect.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nvme_ioctl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define NVME_IDENTIFY       0x06 /* NVM Express base specification, "Identify command" */
+#define NVME_CONTROLLER     1    /* its CNS */
+#define VENDOR_OFFSET       3072
+#define VENDOR_NAME_SIZE    32
+#define IDENTIFY_TIMEOUT_MS 2000
+
+char *volume_name_parse(const void *page) {
+        const char *name = (const char *)page + VENDOR_OFFSET;
+        size_t n = 0;
+        /* padded with blanks, or with zeros; what is not the name of a device is none */
+        while (n < VENDOR_NAME_SIZE && name[n] > ' ' && name[n] < 0x7f)
+                n++;
+        for (size_t i = 0; i < n; i++)
+                if (!((name[i] | 0x20) >= 'a' && (name[i] | 0x20) <= 'z') && !is_digit(name[i]) &&
+                    !strchr("/_-", name[i]))
+                        return NULL;
+        _cleanup_(freep) char *text = xstrndup(name, n);
+        const char *bare = startswith(text, "/dev/") ? text + strlen("/dev/") : text;
+        return *bare && !streq(bare, "none") && !strchr(bare, '/') ? xstrdup(text) : NULL;
+}
+
+int volume_name_read(int fd, char **ret) {
+        _cleanup_(freep) char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
+        struct nvme_admin_cmd command = {
+                .opcode = NVME_IDENTIFY,
+                .addr = (uintptr_t)page,
+                .data_len = NVME_IDENTIFY_SIZE,
+                .cdw10 = NVME_CONTROLLER,
+                .timeout_ms = IDENTIFY_TIMEOUT_MS,
+        };
+        int r = ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command);
+        if (r != 0) /* a status of the controller is positive */
+                return r < 0 ? -errno : -EIO;
+        *ret = volume_name_parse(page);
+        return 0;
+}
+
+bool disk_is_volume(const Disk *d) {
+        return d->kind == DISK_EBS || (!d->model && startswith(d->name, "xvd"));
+}
+
+static void add_name(Disk *d, const char *name) {
+        char *canonical = volume_canonical(name);
+        if (strv_contains(d->names, canonical))
+                free(canonical);
+        else
+                strv_push(&d->names, canonical);
+}
+
+/* Only root may ask, and only a controller that is there: no name is then known from here. */
+static void add_vendor_name(const Root *root, Disk *d) {
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", d->name), *name = NULL;
+        if (d->kind != DISK_EBS || !root_is_host(root))
+                return;
+        int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
+        if (fd >= 0 && volume_name_read(fd, &name) >= 0 && name)
+                add_name(d, name);
+        close_fd(&fd);
+}
+
+/* Links that udev made for a name of the configuration, "/dev/xvdb" as well as "/dev/sdb". */
+static void add_links(const Root *root, const char *device, Host *h) {
+        _cleanup_(freep) char *canonical = volume_canonical(device);
+        char *const paths[] = {
+                xasprintf("/dev/%s", canonical),
+                startswith(canonical, "xvd") ? xasprintf("/dev/sd%s", canonical + 3) : NULL,
+                startswith(canonical, "vol-")
+                        ? xasprintf("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol%s", canonical + 4)
+                        : NULL,
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(freep) char *path = paths[i], *leads_to = NULL;
+                if (!path || root_link_name(root, path, &leads_to) < 0)
+                        continue;
+                for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
+                        if (streq(d->name, leads_to))
+                                add_name(d, device);
+        }
+}
+
+void detect_volume_names(const Root *root, const Config *config, Host *h) {
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++) {
+                add_name(d, d->name);
+                if (d->kind == DISK_EBS && d->serial && startswith(d->serial, "vol"))
+                        add_name(d, d->serial);
+                add_vendor_name(root, d);
+        }
+        for (size_t i = 0; i < config->instance.n_volumes; i++)
+                add_links(root, config->instance.volumes[i].device, h);
+}
+
+const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second) {
+        _cleanup_(freep) char *canonical = volume_canonical(device);
+        const Disk *first = NULL;
+        *ret_second = NULL;
+        for (const Disk *d = host->disks; d < host->disks + host->n_disks; d++)
+                if (strv_contains(d->names, canonical)) {
+                        *ret_second = first ? d : NULL;
+                        first = first ?: d;
+                }
+        return first;
+}
