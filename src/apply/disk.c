@@ -96,9 +96,25 @@ int device_refuse(Work *w, const char *name, const Content *c) {
 
 /* ---- is it still that disk, and free? ---- */
 
+static bool is_expected_kind(const Action *a, const char *model) {
+        DiskKind kind = disk_kind(model);
+        return kind == (a->storage.volume ? DISK_EBS : DISK_INSTANCE_STORE);
+}
+
+/* A volume on Xen, which tells neither model nor serial number: there, the name is what the hypervisor was
+ * asked for. */
+static int xen_disk_same(Work *w, const char *name) {
+        _cleanup_(freep) char *path = xasprintf("/sys/block/%s/device", name);
+        return root_exists(w->root, path) > 0
+                       ? 0
+                       : work_fail(w, -ENODEV, CAUSE_DISKS, "the disk %s is gone; nothing was written", name);
+}
+
 int disk_same(Work *w, const char *name, const char *serial) {
         _cleanup_(freep) char *model_path = xasprintf("/sys/block/%s/device/model", name), *model = NULL;
         _cleanup_(freep) char *serial_path = xasprintf("/sys/block/%s/device/serial", name), *now = NULL;
+        if (w->action->storage.volume && !*serial)
+                return xen_disk_same(w, name);
         int r = root_read_line(w->root, serial_path, &now);
         if (r >= 0)
                 r = root_read_line(w->root, model_path, &model);
@@ -110,10 +126,10 @@ int disk_same(Work *w, const char *name, const char *serial) {
                 return work_fail(w, -ESTALE, CAUSE_DISKS,
                                  "%s is the disk %s now, and was %s when the plan was made; " AGAIN, name,
                                  now, serial);
-        if (disk_kind(model) != DISK_INSTANCE_STORE)
+        if (!is_expected_kind(w->action, model))
                 return work_fail(w, -EINVAL, CAUSE_DISK_USED,
-                                 "%s (%s) is no instance store but \"%s\"; nothing was written", name, serial,
-                                 model);
+                                 "%s (%s) is no %s but \"%s\"; nothing was written", name, serial,
+                                 w->action->storage.volume ? "EBS volume" : "instance store", model);
         return 0;
 }
 

@@ -22,8 +22,7 @@
 
 #define LABEL_ATTRIBUTE "security.selinux"
 
-/* A directory that covers another looks like it from outside: mode, owner, SELinux label. */
-static int attributes_copy(int from, int to) {
+int attributes_copy(int from, int to) {
         struct stat st;
         char label[256];
         if (fstat(from, &st) < 0 || fchown(to, st.st_uid, st.st_gid) < 0 ||
@@ -120,8 +119,7 @@ static int mount_finish(Work *w, int covered, int mounted, const char *type) {
         return mark(w, mounted, type);
 }
 
-/* Is what is seen at the target a mount of this device? */
-static int is_mounted(Work *w, const char *device, int fd) {
+int device_is_mounted(Work *w, const char *device, int fd) {
         struct stat st = {};
         Place place = {};
         int node = root_open(w->root, device, O_PATH), r = node < 0               ? node
@@ -144,7 +142,7 @@ static int mount_undo(int *fd) {
  * nothing is mounted. 1: it is mounted and finished. */
 static int unmount_unfinished(Work *w, const char *device, const Content *content) {
         const char *target = w->action->target;
-        int fd = open_directory(w, target), r = fd < 0 ? fd : is_mounted(w, device, fd);
+        int fd = open_directory(w, target), r = fd < 0 ? fd : device_is_mounted(w, device, fd);
         if (r > 0 && content_unfinished(content)) {
                 r = mount_undo(&fd);
                 if (r < 0)
@@ -168,7 +166,7 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
         if (r < 0)
                 return r;
         _cleanup_(close_fd) int mounted = open_directory(w, target);
-        r = mounted < 0 ? mounted : is_mounted(w, device, mounted);
+        r = mounted < 0 ? mounted : device_is_mounted(w, device, mounted);
         if (r == 0)
                 r = work_fail(w, -EBUSY, CAUSE_MOUNT,
                               "%s was mounted, but something else is seen on %s; findmnt tells what", device,
@@ -184,7 +182,7 @@ static int mount_and_finish(Work *w, const char *device, const Content *content)
 /* An earlier run of this boot mounted it, and was cut off before the label was there. */
 static int mark_mounted(Work *w, const char *device, const Content *content) {
         _cleanup_(close_fd) int mounted = open_directory(w, w->action->target);
-        int r = mounted < 0 ? mounted : is_mounted(w, device, mounted);
+        int r = mounted < 0 ? mounted : device_is_mounted(w, device, mounted);
         if (r == 0)
                 return work_fail(w, -ESTALE, CAUSE_MOUNT,
                                  "%s was mounted on %s when the plan was made, and is not any more; nothing "
@@ -250,9 +248,11 @@ static int bind_is_there(Work *w, int source) {
         if (to.mount && !place_same(from, to))
                 return work_fail(
                         w, -EBUSY, CAUSE_MOUNT,
-                        "something else is mounted on %s (findmnt tells what); unmount it, or name it in "
-                        "spec.instance.localStorage.disabledMounts",
-                        target);
+                        "something else is mounted on %s (findmnt tells what); unmount it, or name %s",
+                        target,
+                        w->action->storage.volume
+                                ? "another target"
+                                : "it in spec.instance.localStorage.disabledMounts");
         return to.mount;
 }
 

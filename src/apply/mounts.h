@@ -13,6 +13,11 @@ _must_check_ _nonnull_ int mount_bind(Work *w, const char *source, const char *t
 /* A mount point below the directory with this real path: 1 and its path, or 0. */
 _must_check_ _nonnull_ int mount_below(Work *w, const char *path, char **ret);
 
+/* Is what is seen through this directory a mount of the device (a path)? 1, 0, or work_fail(). */
+_must_check_ _nonnull_ int device_is_mounted(Work *w, const char *device, int fd);
+/* A directory that covers another looks like it from outside: mode, owner, SELinux label. */
+_must_check_ int attributes_copy(int from, int to);
+
 /* An open directory: which one it is, and whether a mount begins there. */
 typedef struct Place { unsigned major, minor; uint64_t inode; bool mount; } Place;
 _must_check_ _nonnull_ int place_look(int fd, Place *ret);

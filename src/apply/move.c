@@ -3,7 +3,9 @@
  * copies all of it to a directory of its own; when that is on disk it is renamed into place, or merged into
  * what an earlier boot left there, and only then the originals go. Cut off anywhere, the next run does it
  * again from the start: until the last step the originals are whole. What lies on the root disk was written
- * since the disks were last bound over it, so it wins; but a store is taken whole or not at all. */
+ * since the disks were last bound over it, so it wins; but a store is taken whole or not at all. A volume
+ * outlives the machine, and what it holds for a directory wins: it takes in the root disk's content only
+ * once, and later just the files of the plan. */
 #include "apply/mounts.h"
 #include "apply/storage.h"
 #include "apply/tree.h"
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #define INCOMING ".nodestrap-incoming"
+#define FILE_MAX (8 << 20)
 
 typedef struct Source {
         const Move *move;
@@ -25,6 +28,7 @@ typedef struct Source {
         char *path;             /* without links */
         bool wanted;            /* it is to be copied */
         bool copied;            /* it was: only the original is to go */
+        bool there;             /* what is seen there is the disks' content */
 } Source;
 typedef struct Moving {
         Work *work;
@@ -92,10 +96,24 @@ static int source_open(const Moving *m, Source *s) {
         return s->path ? 0 : move_fail(m, -ENOSYS, "leads to where cannot be told (is /proc mounted?)", path);
 }
 
+static bool is_whole(const Source *s) {
+        return !*s->move->name;
+}
+
+/* Where its content goes: a folder of the target, or the target itself. */
+static int open_there(const Moving *m, const Source *s) {
+        return openat(m->fd, is_whole(s) ? "." : s->move->name,
+                      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What cp calls it in INCOMING. Names on volumes are the user's, and two may end alike. */
+static const char *incoming_name(const Moving *m, const Source *s) {
+        return m->work->action->storage.volume && !is_whole(s) ? s->move->name : base_name(s->move->from);
+}
+
 /* Its content is that of the disks already: it is bound, or is a link to there. */
 static bool source_is_there(const Moving *m, const Source *s, Place place) {
-        _cleanup_(close_fd) int fd =
-                openat(m->fd, s->move->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int fd = open_there(m, s);
         Place there;
         return fd >= 0 && place_look(fd, &there) >= 0 && place_same(place, there);
 }
@@ -105,9 +123,29 @@ static bool is_directory(int dir, const char *name) {
         return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Nothing is on it but what mkfs.ext4 makes; or what is there is a copy that was cut off, of which INCOMING
+ * tells until all is done. */
+static int volume_is_new(const Moving *m) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = tree_list(m->fd, &names);
+        bool other = false;
+        for (char **name = names; r >= 0 && name && *name; name++)
+                other = other || !streq(*name, "lost+found");
+        return r < 0 ? r : !other || strv_contains(names, INCOMING);
+}
+
+/* A volume that has something for the directory keeps that, whatever the root disk holds. */
+static int source_want_once(const Moving *m, Source *s) {
+        int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
+        s->wanted = r > 0;
+        return r < 0 ? move_fail(m, r, "cannot be listed", m->target) : 0;
+}
+
 /* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
 static int source_want(const Moving *m, Source *s) {
         _cleanup_(strv_freep) char **names = NULL;
+        if (m->work->action->storage.volume)
+                return source_want_once(m, s);
         int r = tree_list(s->fd, &names);
         s->wanted = names || !is_directory(m->fd, s->move->name);
         return r < 0 ? move_fail(m, r, "cannot be listed", s->move->from) : 0;
@@ -156,14 +194,18 @@ static int source_look(const Moving *m, Source *s) {
         r = place_look(s->fd, &place);
         if (r < 0)
                 return move_fail(m, r, "cannot be looked at", s->move->from);
-        if (source_is_there(m, s, place))
+        s->there = source_is_there(m, s, place);
+        if (s->there)
                 return 0;
         if (place.mount)
                 return work_fail(
                         m->work, -EBUSY, CAUSE_MOVE,
                         "%s has a file system of its own mounted on it, whose content nobody may take "
-                        "away; unmount it, or name it in spec.instance.localStorage.disabledMounts",
-                        s->move->from);
+                        "away; unmount it, or name %s",
+                        s->move->from,
+                        m->work->action->storage.volume
+                                ? "another target"
+                                : "it in spec.instance.localStorage.disabledMounts");
         r = mount_below(m->work, s->path, &below);
         if (r > 0)
                 r = work_fail(
@@ -173,7 +215,9 @@ static int source_look(const Moving *m, Source *s) {
                         below, s->move->from);
         if (r >= 0)
                 r = source_want(m, s);
-        return r >= 0 && s->wanted && source_kind(s->move->from).store ? store_choose(m, s) : r;
+        /* a volume that takes it in held nothing for it */
+        bool choose = source_kind(s->move->from).store && !m->work->action->storage.volume;
+        return r >= 0 && s->wanted && choose ? store_choose(m, s) : r;
 }
 
 static bool lies_in(const char *path, const char *directory) {
@@ -231,9 +275,23 @@ static int move_look(Moving *m) {
 
 /* ---- copy, take over, remove ---- */
 
-static int incoming_remove(const Moving *m) {
+/* Of a new volume the directory itself stays: until the copy is whole it says that it is not. */
+static int incoming_clear(const Moving *m, char **where) {
+        bool mark = m->n == 1 && m->sources[0].wanted && is_whole(&m->sources[0]);
+        if (!mark || !is_directory(m->fd, INCOMING))
+                return tree_remove(m->fd, INCOMING, where);
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(close_fd) int fd =
+                openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = fd < 0 ? -errno : tree_list(fd, &names);
+        for (char **name = names; r >= 0 && name && *name; name++)
+                r = tree_remove(fd, *name, where);
+        return r;
+}
+
+static int incoming_remove(const Moving *m, bool done) {
         _cleanup_(freep) char *where = NULL;
-        int r = tree_remove(m->fd, INCOMING, &where);
+        int r = done ? tree_remove(m->fd, INCOMING, &where) : incoming_clear(m, &where);
         _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: "");
         return r < 0 ? move_fail(m, r, "is left from an earlier copy and cannot be removed", path) : 0;
 }
@@ -252,6 +310,22 @@ static char **cp_arguments(const Moving *m) {
                         strv_push(&argv, xasprintf("%s%s/", root, m->sources[i].move->from));
         strv_add(&argv, m->incoming);
         return argv;
+}
+
+/* One by one, each under a name of its own. */
+static int cp_each(const Moving *m, const char *what) {
+        const char *root = root_is_host(m->work->root) ? "" : root_path(m->work->root);
+        int r = 0;
+        for (size_t i = 0; r >= 0 && i < m->n; i++) {
+                const Source *s = &m->sources[i];
+                _cleanup_(freep) char *from = xasprintf("%s%s/", root, s->move->from),
+                                      *to = xasprintf("%s/%s", m->incoming, incoming_name(m, s));
+                _cleanup_(strv_freep) char **argv =
+                        command("cp", "-aT", "--preserve=xattr", "--", from, to, NULL);
+                if (s->wanted)
+                        r = work_run(m->work, CAUSE_MOVE, what, argv);
+        }
+        return r;
 }
 
 static int sync_target(const Moving *m) {
@@ -274,7 +348,7 @@ static int verify(const Moving *m) {
         for (const Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
                 if (!s->wanted)
                         continue;
-                _cleanup_(close_fd) int copied = openat(incoming, base_name(s->move->from),
+                _cleanup_(close_fd) int copied = openat(incoming, incoming_name(m, s),
                                                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 _cleanup_(freep) char *where = NULL;
                 r = copied < 0 ? -errno : tree_check_copied(s->fd, copied, &where);
@@ -292,12 +366,26 @@ static int move_copy(const Moving *m) {
                 xasprintf("copying to %s, where %llu MiB were free (the originals stay as they are)",
                           m->target, (unsigned long long)(m->room >> 20));
         /* without a setgid bit for cp to inherit */
-        if (mkdirat(m->fd, INCOMING, 0700) < 0 || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
+        if ((mkdirat(m->fd, INCOMING, 0700) < 0 && errno != EEXIST) || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
                 return move_fail(m, -errno, "cannot be made", m->incoming);
-        int r = work_run(m->work, CAUSE_MOVE, what, argv);
+        int r = m->work->action->storage.volume ? cp_each(m, what)
+                                                : work_run(m->work, CAUSE_MOVE, what, argv);
         if (r >= 0)
                 r = verify(m);
         return r < 0 ? r : sync_target(m);
+}
+
+/* The target itself takes in what the copy holds, and looks like the directory that it will cover. */
+static int take_over_whole(const Moving *m, int incoming, const char *name, char **where) {
+        _cleanup_(close_fd) int copy =
+                openat(incoming, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = copy < 0 ? -errno : tree_list(copy, &names);
+        if (r >= 0)
+                r = attributes_copy(copy, m->fd);
+        for (char **entry = names; r >= 0 && entry && *entry; entry++)
+                r = tree_merge(copy, *entry, m->fd, *entry, where);
+        return r;
 }
 
 static int take_over(const Moving *m) {
@@ -305,10 +393,13 @@ static int take_over(const Moving *m) {
                 openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_(freep) char *where = NULL;
         int r = incoming < 0 ? -errno : 0;
-        for (size_t i = 0; r >= 0 && i < m->n; i++)
-                if (m->sources[i].wanted)
-                        r = tree_merge(incoming, base_name(m->sources[i].move->from), m->fd,
-                                       m->sources[i].move->name, &where);
+        for (size_t i = 0; r >= 0 && i < m->n; i++) {
+                const Source *s = &m->sources[i];
+                const char *name = incoming_name(m, s);
+                if (s->wanted)
+                        r = is_whole(s) ? take_over_whole(m, incoming, name, &where)
+                                        : tree_merge(incoming, name, m->fd, s->move->name, &where);
+        }
         _cleanup_(freep) char *path = xasprintf("%s/%s", m->target, where ?: INCOMING);
         return r < 0 ? move_fail(m, r, "cannot take the place of what is there", path) : sync_target(m);
 }
@@ -316,8 +407,7 @@ static int take_over(const Moving *m) {
 /* When the directory is synced all that was removed below it is gone for good (ext4 and xfs write their
  * journals in order): an old file that came back after a power cut would win over the disks' newer one. */
 static int original_remove(const Moving *m, const Source *s) {
-        _cleanup_(close_fd) int there =
-                openat(m->fd, s->move->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_fd) int there = open_there(m, s);
         _cleanup_(freep) char *where = NULL;
         int r = there < 0 ? -errno : tree_remove_copied(s->fd, there, &where);
         if (r >= 0 && fsync(s->fd) < 0)
@@ -338,22 +428,63 @@ static int move(const Moving *m) {
         return r;
 }
 
+/* ---- files of the configuration phase ---- */
+
+/* The first phase wrote them anew, below the directory that the volume covers from now on; on the volume they
+ * are as old as the boot that wrote them there. */
+static int file_renew(const Moving *m, const Source *s, const char *path) {
+        _cleanup_(freep) char *data = NULL,
+                              *there = xasprintf("%s/%s%s", m->target, s->move->name,
+                                                 path + strlen(s->move->from));
+        struct stat st;
+        size_t size = 0;
+        int fd = root_open(m->work->root, path, O_PATH | O_NOFOLLOW),
+            r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+        close_fd(&fd);
+        if (r == -ENOENT || (r >= 0 && !S_ISREG(st.st_mode)))
+                return 0;
+        if (r >= 0)
+                r = root_read(m->work->root, path, FILE_MAX, &data, &size);
+        if (r >= 0)
+                r = root_replace(m->work->root, there, data, size, st.st_mode & 07777);
+        return r < 0 ? move_fail(m, r, "cannot be brought to the volume", path) : r;
+}
+
+static int files_renew(const Moving *m) {
+        int changed = 0;
+        for (char **path = m->work->action->storage.files; path && *path; path++)
+                for (size_t i = 0; i < m->n; i++) {
+                        const Source *s = &m->sources[i];
+                        if (s->wanted || s->there || !lies_in(*path, s->move->from))
+                                continue;
+                        int r = file_renew(m, s, *path);
+                        if (r < 0)
+                                return r;
+                        changed |= r;
+                }
+        return changed;
+}
+
 int move_work(Work *w) {
         _cleanup_(moving_done) Moving m = { .work = w, .target = w->action->target, .fd = -1 };
         int r = move_look(&m);
         if (r >= 0)
-                r = incoming_remove(&m);
+                r = incoming_remove(&m, false);
+        if (r >= 0)
+                r = files_renew(&m);
         if (r < 0 || m.n_wanted + m.n_copied == 0)
                 return r;
         r = move(&m);
         if (r < 0) {
                 _cleanup_(freep) char *where = NULL;
                 /* the next run tries again, and says why it cannot */
-                if (tree_remove(m.fd, INCOMING, &where) < 0)
+                if (incoming_clear(&m, &where) < 0)
                         log_debug("%s/%s is left", m.target, where ?: INCOMING);
                 return r;
         }
-        r = incoming_remove(&m);
+        r = incoming_remove(&m, true);
+        if (r >= 0 && w->action->storage.volume && fsync(m.fd) < 0)
+                r = move_fail(&m, -errno, "cannot be written to the volume", m.target);
         return r < 0 ? r : 1;
 }
 

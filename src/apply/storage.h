@@ -40,6 +40,7 @@ _must_check_ _nonnull_ int storage_check(Task *t);
 _must_check_ _nonnull_ int raid_start(Task *t);
 _must_check_ _nonnull_ int filesystem_start(Task *t);
 _must_check_ _nonnull_ int mount_start(Task *t);
+_must_check_ _nonnull_ int grow_start(Task *t);
 _must_check_ _nonnull_ int move_start(Task *t);
 _must_check_ _nonnull_ int bind_start(Task *t);
 _must_check_ _nonnull_ int image_check(Task *t);

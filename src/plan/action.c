@@ -138,6 +138,7 @@ static void storage_done(Action *a) {
         strv_free(a->storage.disks);
         strv_free(a->storage.serials);
         strv_free(a->storage.blank);
+        strv_free(a->storage.files);
 }
 
 static void put_storage(json_t *into, const Action *a) {
@@ -152,6 +153,8 @@ static void put_storage(json_t *into, const Action *a) {
         json_set_text(into, "filesystem", a->storage.filesystem);
         json_set_text(into, "uuid", a->storage.uuid);
         json_set_text(into, "source", a->storage.source);
+        put_flag(into, "volume", a->storage.volume);
+        put_flag(into, "lenient", a->lenient);
 }
 
 static void put_moves(json_t *into, const Action *a) {
@@ -161,6 +164,7 @@ static void put_moves(json_t *into, const Action *a) {
                 json_array_append_new(moves, json_pack("{ss ss}", "from", a->storage.moves[i].from, "name",
                                                        a->storage.moves[i].name));
         json_object_set_new(into, "moves", moves);
+        json_set_list(into, "files", a->storage.files);
 }
 
 /* Bytes of an image are fetched from its snapshot when they are first read, at a rate that AWS calls
@@ -325,6 +329,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_CREATE_RAID]      = { "create-raid",    &storage,     60 },
         [ACTION_MAKE_FILESYSTEM]  = { "make-filesystem",&storage,    120 },
         [ACTION_MOUNT]            = { "mount",          &storage,     60 },
+        [ACTION_GROW_FILESYSTEM]  = { "grow-filesystem",&storage,    120 },
         [ACTION_MOVE_FILES]       = { "move-files",     &moving,     MOVE_SEC },
         [ACTION_BIND]             = { "bind",           &storage,     10 },
         [ACTION_IMPORT_IMAGE]     = { "import-image",   &image,       90 },

@@ -28,6 +28,8 @@ typedef enum ActionType {
         ACTION_MAKE_FILESYSTEM, /* target: "/dev/md/kubernetes", or where the
                                  * one disk will be mounted; storage */
         ACTION_MOUNT,           /* target: directory; storage */
+        ACTION_GROW_FILESYSTEM, /* target: where it is mounted; storage; unchanged
+                                 * where the file system fills its device */
         ACTION_MOVE_FILES,      /* target: directory on the disks; storage.moves */
         ACTION_BIND,            /* target: directory that storage.source is bound over, shared */
         ACTION_IMPORT_IMAGE,    /* target: archive, if the AMI has one; with: the name that
@@ -92,7 +94,7 @@ DECLARE_STRING_TABLE(step_state, StepState);
 /* Instances that the GPU at a place is divided into, in an order in which they fit. Places count from 0, by
  * PCI address; a profile is "1g.10gb" or an id; none at all: MIG is switched off. */
 typedef struct MigLayout { unsigned gpu; char **profiles; } MigLayout;
-/* What lies in the directory from goes to the directory name below the target. */
+/* What lies in the directory from goes to the directory name below the target; "": to the target itself. */
 typedef struct Move { char *from, *name; } Move;
 
 typedef struct Action {
@@ -145,7 +147,12 @@ typedef struct Action {
                                                  * is there may differ from what is asked for) */
                         char *uuid;             /* make-filesystem: the new one's; mount: of what is
                                                  * expected; NULL: not known, as in STEP_UNKNOWN */
-                        char *source;           /* bind: directory on the disks */
+                        char *source;           /* bind: directory on the disks;
+                                                 * grow-filesystem: where it is mounted */
+                        bool volume;            /* disks is an EBS volume; move-files: only where the volume
+                                                 * has nothing for the directory yet; else files alone */
+                        char **files;           /* move-files, volume: of this plan, below the directories:
+                                                 * written anew at each boot before it is mounted */
                         Move *moves; size_t n_moves;
                         uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;

@@ -4,23 +4,22 @@
 #include "plan/storage.h"
 #include "base/str.h"
 
-/* "xfs of /dev/nvme0n1p1"; the source is what somebody wrote. */
-static char *mount_label(const Mount *m) {
+/* The source is what somebody wrote. */
+char *mount_label(const Mount *m) {
         Text t = {};
         text_add(&t, "%s of ", m->type);
         text_add_shown(&t, m->source, strlen(m->source), 80, 0);
         return text_take(&t);
 }
 
-static bool path_in(const char *path, const char *folder) {
+bool path_in(const char *path, const char *folder) {
         size_t n = strlen(folder);
         return startswith(path, folder) && (path[n] == 0 || path[n] == '/');
 }
 
 /* ---- where disks are mounted ---- */
 
-/* What is wrong with a place whatever is done there; NULL: nothing. */
-static char *why_unfit(const Directory *d) {
+char *why_unfit(const Directory *d) {
         if (d->kind == DIRECTORY_NO_DIRECTORY)
                 return xstrdup("is no directory");
         if (d->on)
@@ -131,19 +130,18 @@ void places_check_units(Plan *plan, const Stores *s) {
 
 /* ---- what is bound ---- */
 
-static bool is_wanted(const LocalStorage *l, const char *word) {
+bool store_bind_wanted(const LocalStorage *l, const StorageBind *bind) {
         const struct { const char *word; bool disabled; } words[] = {
                 { "Containerd", l->no_containerd }, { "PodLogs", l->no_pod_logs },
                 { "SOCI", l->no_soci },             { "Kubelet", l->no_kubelet },
         };
         for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-                if (streq(words[i].word, word))
+                if (streq(words[i].word, bind->word))
                         return !words[i].disabled;
         return true;
 }
 
-/* Pods run already, with their volumes below what would be moved away. */
-static bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
+bool refuse_mounts_below(Stores *s, const char *path, const Directory *d) {
         _cleanup_(freep) char *prefix = xasprintf("%s/", d && d->real ? d->real : path);
         const Mount *first = NULL;
         size_t n = 0;
@@ -154,10 +152,10 @@ static bool refuse_mounts_below(Stores *s, const char *path, const Directory *d)
                 }
         if (n > 0)
                 stores_refuse(s, CAUSE_MOUNT,
-                              "%s is to move to the instance stores, but is in use: %zu mount%s below it, "
-                              "the first at %s. Reboot, so that it "
-                              "moves before pods run",
-                              path, n, n == 1 ? " is" : "s are", first->target);
+                              "%s is to move to the %s, but is in use: %zu mount%s below it, the first at "
+                              "%s. Reboot, so that it moves before pods run",
+                              path, s->path ? "volume" : "instance stores", n, n == 1 ? " is" : "s are",
+                              first->target);
         return n > 0;
 }
 
@@ -192,17 +190,38 @@ static void check_nesting(Stores *s, const StorageBind *bind) {
                               bind->path, bind->word);
 }
 
+StepState bind_state(const Storage *seen, const char *path, const char *number, const char *name,
+                     const Mount **ret_mount) {
+        const Mount *m = storage_mount_at(seen, path);
+        *ret_mount = m;
+        return !m ? STEP_MAKE : is_bound(m, number, name) ? STEP_KEEP : STEP_UNKNOWN;
+}
+
+/* A volume was named for just this directory, and disabledMounts need not say so, too. */
+static bool goes_to_volume(Stores *s, Diag *warnings, const StorageBind *bind) {
+        const Volume *v = volume_for(s->config, bind->path);
+        if (v)
+                diag_warn_at(warnings, "volume-wins", NULL, "spec.instance.localStorage.disabledMounts",
+                             "%s goes to the volume %s, which wins over instance stores for the same path; "
+                             "name %s here if that is meant",
+                             bind->path, v->device, bind->word);
+        return v != NULL;
+}
+
 size_t binds_find(Stores *s, Diag *warnings, const char *number,
                   BindStep ret[static ARRAY_SIZE(storage_binds)]) {
         size_t n = 0;
         for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++) {
                 const StorageBind *bind = &storage_binds[i];
-                if (!is_wanted(&s->config->instance.storage, bind->word))
+                const Mount *m = NULL;
+                if (!store_bind_wanted(&s->config->instance.storage, bind) ||
+                    goes_to_volume(s, warnings, bind))
                         continue;
                 check_nesting(s, bind);
                 BindStep step = { .bind = bind, .directory = storage_directory(s->seen, bind->path) };
-                const Mount *m = s->seen->looked ? storage_mount_at(s->seen, bind->path) : NULL;
-                if (m && !is_bound(m, number, bind->name)) {
+                if (s->seen->looked)
+                        step.state = bind_state(s->seen, bind->path, number, bind->name, &m);
+                if (m && step.state == STEP_UNKNOWN) {
                         _cleanup_(freep) char *label = mount_label(m);
                         diag_warn_at(warnings, "directory-mounted", NULL,
                                      "spec.instance.localStorage.disabledMounts",
@@ -211,8 +230,6 @@ size_t binds_find(Stores *s, Diag *warnings, const char *number,
                                      bind->path, label, bind->word);
                         continue;
                 }
-                if (s->seen->looked)
-                        step.state = m ? STEP_KEEP : STEP_MAKE;
                 if (step.state == STEP_MAKE)
                         check_source(s, bind, step.directory);
                 ret[n++] = step;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instance stores → an array, file systems, mounts, and what lives on them. Every boot decides anew from
- * the disks: what they say is the state of a step, and what is asked for alone makes the plan's id. Order,
- * and why it is so: daemons stop when the disks are there, their files move while they stand still, and only
- * then do the binds hide the root disk's directories. */
+/* Instance stores and volumes → an array, file systems, mounts, and what lives on them. Every boot decides
+ * anew from the disks: what they say is the state of a step, and what is asked for alone makes the plan's id.
+ * Order, and why it is so: daemons stop when the disks are there, their files move while they stand still,
+ * and only then do the binds hide the root disk's directories. */
 #include "plan/storage.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -10,21 +10,6 @@
 #include <errno.h>
 
 #define GROUP "storage"
-
-/* What file systems lie on: the array, or a disk alone. */
-typedef struct Device {
-        bool array;
-        const Disk *const *disks; size_t n;
-        const char *place;              /* where it is mounted */
-        StepState made;                 /* of the array; STEP_KEEP for a disk,
-                                         * STEP_UNKNOWN where nobody looked */
-        const char *name, *number;      /* NULL while an array does not run */
-        const Content *content;         /* the same */
-        StepState filled;               /* with a file system */
-        const char *filesystem;         /* that lies there, or will */
-        char uuid[37];                  /* of a new one; empty where nobody looked */
-        bool mounted;                   /* at place */
-} Device;
 
 /* ---- text ---- */
 
@@ -57,8 +42,12 @@ static void choose_uuid(const Stores *s, Device *d) {
 
 /* ---- file systems ---- */
 
-static const char *wanted_filesystem(const Stores *s) {
-        return filesystem_to_string(s->config->instance.storage.filesystem);
+static Filesystem wanted(const Stores *s, const Device *d) {
+        return d->volume ? d->volume->filesystem : s->config->instance.storage.filesystem;
+}
+
+static const char *wanted_filesystem(const Stores *s, const Device *d) {
+        return filesystem_to_string(wanted(s, d));
 }
 
 static char *device_label(const Device *d) {
@@ -121,15 +110,16 @@ static char *why_filled(const Stores *s, const Device *d) {
         }
 }
 
-static void device_filesystem(Stores *s, Diag *warnings, Device *d) {
+void device_filesystem(Stores *s, Diag *warnings, Device *d) {
         d->filled = filesystem_state(s, d);
-        d->filesystem = d->content && d->filled == STEP_KEEP ? d->content->type : wanted_filesystem(s);
+        d->filesystem = d->content && d->filled == STEP_KEEP ? d->content->type : wanted_filesystem(s, d);
         if (d->made != STEP_UNKNOWN)
                 choose_uuid(s, d);
-        if (!streq(d->filesystem, wanted_filesystem(s)))
-                diag_warn_at(warnings, "filesystem-kept", NULL, "spec.instance.localStorage.filesystem",
+        if (!streq(d->filesystem, wanted_filesystem(s, d)))
+                diag_warn_at(warnings, "filesystem-kept", NULL,
+                             s->path ?: "spec.instance.localStorage.filesystem",
                              "%s carries %s and is not made anew as %s: what lies on it may be needed",
-                             d->name, d->filesystem, wanted_filesystem(s));
+                             d->name, d->filesystem, wanted_filesystem(s, d));
 }
 
 /* ---- steps ---- */
@@ -137,6 +127,7 @@ static void device_filesystem(Stores *s, Diag *warnings, Device *d) {
 static Action *add_step(Plan *plan, ActionType type, const Device *d, const char *target, const char *why) {
         Action *a = plan_add(plan, type, PHASE_RUN, GROUP, target, why);
         a->storage.array = d->array;
+        a->storage.volume = d->volume != NULL;
         for (size_t i = 0; i < d->n; i++) {
                 strv_add(&a->storage.disks, d->disks[i]->name);
                 strv_add(&a->storage.serials, d->disks[i]->serial ?: "");
@@ -164,7 +155,7 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
 static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
         _cleanup_(freep) char *why = why_filled(s, d);
         Action *a = add_step(plan, ACTION_MAKE_FILESYSTEM, d, device_target(d), why);
-        a->with = xstrdup(wanted_filesystem(s));
+        a->with = xstrdup(wanted_filesystem(s, d));
         a->storage.state = d->filled;
         a->storage.filesystem = xstrdup(d->filesystem);
         a->storage.uuid = *d->uuid ? xstrdup(d->uuid) : NULL;
@@ -180,16 +171,17 @@ static StepState mount_state(const Device *d) {
         return d->filled == STEP_UNKNOWN || d->filled == STEP_ASSEMBLE ? d->filled : STEP_MAKE;
 }
 
-static const char *why_mounted(const Stores *s, StepState state, char **unknown) {
+static const char *why_mounted(const Stores *s, const Device *d, StepState state, char **unknown) {
         switch (state) {
         case STEP_KEEP:
-                return "is mounted there";
+                return d->volume ? "is mounted" : "is mounted there";
         case STEP_REPAIR:
                 return "is mounted there, and still has to be marked as finished";
         case STEP_UNKNOWN:
                 return *unknown = why_unknown(s);
         default:
-                return s->config->instance.storage.strategy == STORAGE_MOUNT
+                return d->volume ? "before its targets are bound to it"
+                       : s->config->instance.storage.strategy == STORAGE_MOUNT
                                ? "for pods that use local volumes"
                                : "what the node writes lives here";
         }
@@ -198,7 +190,7 @@ static const char *why_mounted(const Stores *s, StepState state, char **unknown)
 static void add_mount(Plan *plan, const Stores *s, const Device *d) {
         _cleanup_(freep) char *unknown = NULL, *made = xasprintf("make-filesystem:%s", device_target(d));
         StepState state = mount_state(d);
-        Action *a = add_step(plan, ACTION_MOUNT, d, d->place, why_mounted(s, state, &unknown));
+        Action *a = add_step(plan, ACTION_MOUNT, d, d->place, why_mounted(s, d, state, &unknown));
         a->with = xstrdup("noatime");
         a->storage.state = state;
         a->storage.filesystem = xstrdup(d->filesystem);
@@ -270,13 +262,36 @@ static void need_program(Stores *s, const char *program, const char *package, co
                               what, package);
 }
 
-static void need_mkfs(Stores *s) {
-        bool xfs = s->config->instance.storage.filesystem == FILESYSTEM_XFS;
+static void need_mkfs(Stores *s, Filesystem filesystem) {
+        bool xfs = filesystem == FILESYSTEM_XFS;
         need_program(s, xfs ? "mkfs.xfs" : "mkfs.ext4", xfs ? "xfsprogs" : "e2fsprogs",
                      "a file system has to be made");
 }
 
 /* ---- what lives there ---- */
+
+static const char *why_stopped(StepState state) {
+        return state == STEP_KEEP ? "what it writes lies there already: it is left running"
+                                  : "while what it writes moves";
+}
+
+/* The step is there once, whoever needs it: what moves to a volume may stop whom the instance stores stop. */
+static Action *stop_of(Plan *plan, const char *unit, StepState state) {
+        for (size_t i = 0; i < plan->n; i++) {
+                Action *a = &plan->actions[i];
+                if (a->type != ACTION_STOP_UNIT || !streq(a->target, unit))
+                        continue;
+                if (a->storage.state == STEP_KEEP && state != STEP_KEEP) {
+                        a->storage.state = state;
+                        free(a->why);
+                        a->why = xstrdup(why_stopped(state));
+                }
+                return a;
+        }
+        Action *a = plan_add(plan, ACTION_STOP_UNIT, PHASE_RUN, GROUP, unit, why_stopped(state));
+        a->storage.state = state;
+        return a;
+}
 
 static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, size_t n, char ***ret_ids) {
         /* who uses whom */
@@ -287,17 +302,13 @@ static void add_stops(Plan *plan, const char *mounted, const BindStep *binds, si
                 StepState state = STEP_KEEP;
                 bool found = false;
                 for (size_t i = 0; i < n; i++)
-                        if (streq(binds[i].bind->unit, units[u])) {
+                        if (binds[i].bind->unit && streq(binds[i].bind->unit, units[u])) {
                                 found = true;
                                 state = binds[i].state == STEP_KEEP ? state : binds[i].state;
                         }
                 if (!found)
                         continue;
-                Action *a =
-                        plan_add(plan, ACTION_STOP_UNIT, PHASE_RUN, GROUP, units[u],
-                                 state == STEP_KEEP ? "what it writes lies there already: it is left running"
-                                                    : "while what it writes moves");
-                a->storage.state = state;
+                Action *a = stop_of(plan, units[u], state);
                 action_after(a, before);
                 strv_add(ret_ids, a->id);
                 free(before);
@@ -310,27 +321,32 @@ static void after_files_below(Plan *plan, Action *a, const char *path) {
         _cleanup_(freep) char *prefix = xasprintf("%s/", path);
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *file = &plan->actions[i];
-                if (file->type == ACTION_WRITE_FILE && startswith(file->target, prefix))
-                        action_after(a, file->id);
+                if (file->type != ACTION_WRITE_FILE || !startswith(file->target, prefix))
+                        continue;
+                action_after(a, file->id);
+                if (a->storage.volume)
+                        strv_add(&a->storage.files, file->target);
         }
         action_after(a, PLAN_PRUNE_ID);         /* planned behind all files, and so not yet */
 }
 
-static char *why_moved(StepState state, uint64_t bytes, bool full) {
+static char *why_moved(const Device *d, StepState state, uint64_t bytes, bool full) {
         _cleanup_(freep) char *size = size_text(bytes);
         if (state == STEP_KEEP)
                 return xstrdup("what these directories held is there already");
+        if (state == STEP_MAKE && d->volume && d->filled == STEP_KEEP)
+                return xstrdup("if the volume holds nothing for these directories yet");
         if (state == STEP_MAKE && !full)
                 return xstrdup("the directories are empty");
         return state == STEP_MAKE && bytes > 0 ? xasprintf("what these directories hold, %s", size)
                                                : xstrdup("what these directories hold");
 }
 
-static uint64_t room(const Stores *s) {
+static uint64_t room(const Stores *s, const Device *d) {
         uint64_t bytes = 0;
-        for (size_t i = 0; i < s->n; i++)
-                bytes += s->disks[i]->bytes;
-        if (s->config->instance.storage.strategy == STORAGE_RAID10)
+        for (size_t i = 0; i < d->n; i++)
+                bytes += d->disks[i]->bytes;
+        if (!d->volume && s->config->instance.storage.strategy == STORAGE_RAID10)
                 bytes /= 2;
         return bytes - bytes / 20;      /* what the file system itself takes */
 }
@@ -347,70 +363,78 @@ static char *moves_text(const BindStep *binds, size_t n) {
         return text_take(&t);
 }
 
-static void check_room(Stores *s, const BindStep *binds, size_t n, uint64_t bytes) {
-        _cleanup_(freep) char *have = size_text(room(s)), *need = size_text(bytes),
+static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t n, uint64_t bytes) {
+        _cleanup_(freep) char *have = size_text(room(s, d)), *need = size_text(bytes),
                               *each = moves_text(binds, n);
-        if (bytes > room(s))
-                stores_refuse(s, CAUSE_MOVE,
-                              "%s are to move to the instance stores (%s), which hold %s: remove what is not "
-                              "needed, or name what shall stay in disabledMounts",
-                              need, each, have);
+        if (bytes <= room(s, d) || (d->volume && d->filled == STEP_KEEP))
+                return;
+        stores_refuse(s, CAUSE_MOVE,
+                      "%s are to move to the %s (%s), which hold%s %s: remove what is not needed, %s", need,
+                      d->volume ? "volume" : "instance stores", each, d->volume ? "s" : "", have,
+                      d->volume ? "or attach a larger one" : "or name what shall stay in disabledMounts");
 }
 
-static void add_moves(Plan *plan, Stores *s, const char *place, const BindStep *binds, size_t n,
+static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,
                       char *const *stops) {
-        Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, place, "");
+        Action *a = plan_add(plan, ACTION_MOVE_FILES, PHASE_RUN, GROUP, d->place, "");
+        _cleanup_(freep) char *mounted = xasprintf("mount:%s", d->place);
         bool full = false;
         uint64_t bytes = 0, uncounted = 0;
+        a->storage.volume = d->volume != NULL;
         a->storage.state = s->seen->looked ? STEP_KEEP : STEP_UNKNOWN;
         a->storage.moves = xcalloc(n + 1, sizeof(Move));
         for (size_t i = 0; i < n; i++) {
-                const Directory *d = binds[i].directory;
+                const Directory *dir = binds[i].directory;
                 after_files_below(plan, a, binds[i].bind->path);
                 if (binds[i].state == STEP_KEEP)
                         continue;
                 a->storage.state = binds[i].state;
                 a->storage.moves[a->storage.n_moves++] =
                         (Move){ xstrdup(binds[i].bind->path), xstrdup(binds[i].bind->name) };
-                full = full || (d && !d->empty);
-                bytes += d ? d->bytes : 0;
-                if (d && !d->empty && d->bytes == 0)    /* most often all of them are on one file system */
-                        uncounted = MAX(uncounted, d->used);
+                full = full || (dir && !dir->empty);
+                bytes += dir ? dir->bytes : 0;
+                if (dir && !dir->empty && dir->bytes == 0)      /* most often all are on one file system */
+                        uncounted = MAX(uncounted, dir->used);
         }
-        for (; *stops; stops++)
-                action_after(a, *stops);
+        for (char *const *stop = stops; stop && *stop; stop++)
+                action_after(a, *stop);
+        if (!stops)
+                action_after(a, mounted);
         a->storage.bytes = bytes + uncounted;
         free(a->why);
-        a->why = why_moved(a->storage.state, bytes, full);
+        a->why = why_moved(d, a->storage.state, bytes, full);
         if (a->storage.state != STEP_MAKE)
                 return;
-        check_room(s, binds, n, bytes);
+        check_room(s, d, binds, n, bytes);
         /* empty directories, too */
-        need_program(s, "cp", "coreutils", "what the node writes to has to move to the instance stores");
+        need_program(s, "cp", "coreutils",
+                     d->volume ? "what the directory holds has to be copied to the volume"
+                               : "what the node writes to has to move to the instance stores");
 }
 
-static void add_binds(Plan *plan, const char *place, const BindStep *binds, size_t n) {
-        _cleanup_(freep) char *moved = xasprintf("move-files:%s", place);
+static void add_binds(Plan *plan, const Device *d, const BindStep *binds, size_t n) {
+        _cleanup_(freep) char *moved = xasprintf("move-files:%s", d->place);
         for (size_t i = 0; i < n; i++) {
-                Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, binds[i].bind->path,
+                const StorageBind *b = binds[i].bind;
+                Action *a = plan_add(plan, ACTION_BIND, PHASE_RUN, GROUP, b->path,
                                      binds[i].state == STEP_KEEP ? "is bound there"
+                                     : d->volume                 ? "on the volume from now on"
                                                                  : "on the local disks from now on");
-                a->storage.source = xasprintf("%s/%s", place, binds[i].bind->name);
+                a->storage.source = xasprintf("%s%s%s", d->place, *b->name ? "/" : "", b->name);
                 a->storage.state = binds[i].state;
+                a->storage.volume = d->volume != NULL;
                 a->with = xstrdup(a->storage.source);
                 action_after(a, moved);
         }
 }
 
-static void add_state(Plan *plan, Stores *s, const Device *d) {
-        BindStep binds[ARRAY_SIZE(storage_binds)];
-        size_t n = binds_find(s, &plan->warnings, d->mounted ? d->number : NULL, binds);
+void add_state(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n) {
         _cleanup_(strv_freep) char **stops = NULL;
         if (n == 0)
                 return;
         add_stops(plan, d->place, binds, n, &stops);
-        add_moves(plan, s, d->place, binds, n, stops);
-        add_binds(plan, d->place, binds, n);
+        add_moves(plan, s, d, binds, n, stops);
+        add_binds(plan, d, binds, n);
 }
 
 /* ---- strategies ---- */
@@ -449,14 +473,34 @@ static void add_device(Plan *plan, Stores *s, Device *d) {
         add_mount(plan, s, d);
 }
 
+static void add_grow(Plan *plan, const Device *d) {
+        _cleanup_(freep) char *mounted = xasprintf("mount:%s", d->place);
+        Action *a = add_step(plan, ACTION_GROW_FILESYSTEM, d, d->place,
+                             "where the volume has become larger than its file system");
+        a->storage.state = d->made == STEP_UNKNOWN ? STEP_UNKNOWN : STEP_MAKE;
+        a->storage.source = xstrdup(d->seen_at ?: d->place);
+        a->lenient = true;
+        action_after(a, mounted);
+}
+
+void add_device_steps(Plan *plan, Stores *s, const Device *d) {
+        if (d->filled == STEP_MAKE || d->filled == STEP_REMAKE)
+                need_mkfs(s, wanted(s, d));
+        add_filesystem(plan, s, d);
+        add_mount(plan, s, d);
+        add_grow(plan, d);
+}
+
 /* RAID0, RAID10: all disks make one place, and the node's state moves there. */
 static void plan_one(Plan *plan, Stores *s) {
         _cleanup_(freep) char *place = xasprintf("%s/0", s->config->instance.storage.mount_path);
         Device d = is_array(s) ? one_array(plan, s, place) : one_disk(s, 0, place);
         add_device(plan, s, &d);
         if (d.filled == STEP_MAKE || d.filled == STEP_REMAKE)
-                need_mkfs(s);
-        add_state(plan, s, &d);
+                need_mkfs(s, s->config->instance.storage.filesystem);
+        BindStep binds[ARRAY_SIZE(storage_binds)];
+        size_t n = binds_find(s, &plan->warnings, d.mounted ? d.number : NULL, binds);
+        add_state(plan, s, &d, binds, n);
 }
 
 /* Mount: each disk is a place of its own, counted from one in the order of serials. */
@@ -470,7 +514,7 @@ static void plan_each(Plan *plan, Stores *s) {
                 make = make || d.filled == STEP_MAKE || d.filled == STEP_REMAKE;
         }
         if (make)
-                need_mkfs(s);
+                need_mkfs(s, s->config->instance.storage.filesystem);
 }
 
 /* Where the table of types knows better than the configuration, before an instance is paid for. */
@@ -494,21 +538,27 @@ static void warn_of_model(Plan *plan, const Stores *s) {
                              s->host->instance.type);
 }
 
+static void plan_stores(Plan *plan, Stores *s) {
+        stores_find(s);
+        warn_of_promise(plan, s);
+        warn_of_model(plan, s);
+        stores_check_number(s);
+        if (s->count > 0 || !s->seen->looked)
+                place_check_top(s);
+        if (s->config->instance.storage.strategy == STORAGE_MOUNT)
+                plan_each(plan, s);
+        else if (s->count > 0)
+                plan_one(plan, s);
+}
+
 int plan_storage(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         _cleanup_(stores_done)
                 Stores s = { .config = config, .host = host, .seen = &host->storage, .diag = diag };
-        if (config->instance.storage.strategy == STORAGE_NONE)
-                return 0;
-        stores_find(&s);
-        warn_of_promise(plan, &s);
-        warn_of_model(plan, &s);
-        stores_check_number(&s);
-        if (s.count > 0 || !s.seen->looked)
-                place_check_top(&s);
-        if (config->instance.storage.strategy == STORAGE_MOUNT)
-                plan_each(plan, &s);
-        else if (s.count > 0)
-                plan_one(plan, &s);
-        places_check_units(plan, &s);
+        bool stores = config->instance.storage.strategy != STORAGE_NONE;
+        if (stores)
+                plan_stores(plan, &s);
+        plan_volumes(plan, &s);
+        if (stores || config->instance.n_volumes > 0)
+                places_check_units(plan, &s);
         return s.refused ? -EINVAL : 0;
 }

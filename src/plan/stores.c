@@ -23,7 +23,10 @@ void stores_refuse(Stores *s, Cause cause, const char *format, ...) {
                 text = xstrdup("out of memory");
         va_end(ap);
         diag_error_at(s->diag, -EINVAL, cause, NULL,
-                      cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath" : STRATEGY, "%s", text);
+                      s->path                ? s->path
+                      : cause == CAUSE_MOUNT ? "spec.instance.localStorage.mountPath"
+                                             : STRATEGY,
+                      "%s", text);
         free(text);
         s->refused = true;
 }

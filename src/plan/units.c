@@ -164,7 +164,8 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
 void plan_units(Plan *plan, const Config *config, const Host *host) {
         const char *reason;
         plan_reload(plan);
-        plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE);
+        plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE ||
+                                 config->instance.n_volumes > 0);
         plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "",
                   0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));

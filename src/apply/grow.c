@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * grow-filesystem: a volume was made larger, and its file system takes the room, while it is mounted and by
+ * the kernel alone. No program of xfsprogs or e2fsprogs is needed, and the kernel does it in transactions: a
+ * power cut leaves the old size or the new one. */
+#include "apply/mounts.h"
+#include "apply/storage.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+/* The part of XFS's interface that <linux/> does not have (xfsprogs, xfs_fs.h; stable since XFS is in Linux).
+ */
+typedef struct XfsGeometry {
+        uint32_t blocksize, rtextsize, agblocks, agcount, logblocks, sectsize, inodesize, imaxpct;
+        uint64_t datablocks, rtblocks, rtextents, logstart;
+        unsigned char uuid[16];
+        uint32_t sunit, swidth;
+        int32_t version;
+        uint32_t flags, logsectsize, rtsectsize, dirblocksize;
+} XfsGeometry;
+typedef struct XfsGrow {
+        uint64_t newblocks;
+        uint32_t imaxpct;
+} XfsGrow;
+#define XFS_GEOMETRY _IOR('X', 100, XfsGeometry)
+#define XFS_GROW     _IOW('X', 110, XfsGrow)
+#define EXT4_RESIZE  _IOW('f', 16, uint64_t) /* linux/fs/ext4/ext4.h, EXT4_IOC_RESIZE_FS */
+
+static int grow_xfs(int fd, uint64_t bytes) {
+        XfsGeometry g = {};
+        if (ioctl(fd, XFS_GEOMETRY, &g) < 0)
+                return -errno;
+        if (g.blocksize == 0 || bytes / g.blocksize <= g.datablocks)
+                return 0;
+        XfsGrow grow = { bytes / g.blocksize, g.imaxpct };
+        return ioctl(fd, XFS_GROW, &grow) < 0 ? -errno : 1;
+}
+
+static uint32_t le32(const unsigned char *p) {
+        return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Whole groups are added, and the rest of the last one only where it is worth it: one that has not grown is
+ * as large as it can be. s_blocks_count_lo, s_log_block_size, s_blocks_count_hi: linux,
+ * Documentation/filesystems/ ext4/super.rst. */
+static int grow_ext4(int fd, int device, uint64_t bytes) {
+        unsigned char super[1024];
+        struct statfs before, after;
+        if (pread(device, super, sizeof super, 1024) != (ssize_t)sizeof super || fstatfs(fd, &before) < 0)
+                return -errno ?: -EIO;
+        uint64_t blocks = le32(super + 4) | (uint64_t)le32(super + 0x150) << 32,
+                 wanted = bytes >> (10 + (le32(super + 24) & 15));
+        if (wanted <= blocks)
+                return 0;
+        if (ioctl(fd, EXT4_RESIZE, &wanted) < 0 || fstatfs(fd, &after) < 0)
+                return -errno;
+        return after.f_blocks > before.f_blocks;
+}
+
+static int grow_work(Work *w) {
+        const char *target = w->action->storage.source;
+        _cleanup_(freep) char *name = NULL, *disks = disks_shown(w);
+        struct statfs fs;
+        uint64_t bytes = 0;
+        int r = disks_same(w);
+        if (r >= 0)
+                r = step_device(w, &name);
+        if (r < 0)
+                return r;
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", name);
+        _cleanup_(close_fd) int fd = root_open(w->root, target, O_RDONLY | O_DIRECTORY),
+                                device = root_open(w->root, path, O_RDONLY | O_NOFOLLOW);
+        r = fd < 0 ? fd : device < 0 ? device : 0;
+        if (r >= 0)
+                r = device_is_mounted(w, path, fd);
+        if (r == 0)
+                r = -ESTALE;
+        if (r >= 0 && (fstatfs(fd, &fs) < 0 || ioctl(device, BLKGETSIZE64, &bytes) < 0))
+                r = -errno;
+        work_at(w, "growing the file system of %s", disks);
+        if (r >= 0)
+                r = fs.f_type == XFS_SUPER_MAGIC    ? grow_xfs(fd, bytes)
+                    : fs.f_type == EXT4_SUPER_MAGIC ? grow_ext4(fd, device, bytes)
+                                                    : 0;
+        return r < 0 ? work_fail(
+                               w, r, CAUSE_FILESYSTEM,
+                               "the file system of %s, at %s, cannot be grown to the size of its volume: %s; "
+                               "it stays as it is, and dmesg may say why",
+                               disks, target, strerror(-r))
+                     : r;
+}
+
+int grow_start(Task *t) {
+        return work_start(t, grow_work);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* EBS volumes → file systems, mounts, and the directories that they become. A volume outlives the machine
+ * that it is attached to, so nothing on it is ever made anew but what this program began and did not finish;
+ * and what it holds wins over what lies in its directory. The plan's id goes by what the configuration calls
+ * the volume; which disk that is, its state says. */
+#include "plan/storage.h"
+#include "base/str.h"
+
+const Volume *volume_for(const Config *config, const char *path) {
+        for (size_t i = 0; i < config->instance.n_volumes; i++)
+                if (strv_contains(config->instance.volumes[i].targets, path))
+                        return &config->instance.volumes[i];
+        return NULL;
+}
+
+/* ---- which disk ---- */
+
+/* "nvme0n1 (vol0123…, 21.5 GB, also called xvda), …": those that could have been meant. */
+static char *volumes_text(const Stores *s) {
+        Text t = {};
+        for (size_t i = 0; i < s->host->n_disks; i++) {
+                const Disk *d = &s->host->disks[i];
+                if (!disk_is_volume(d))
+                        continue;
+                _cleanup_(freep) char *label = disk_label(d);
+                list_add(&t, label);
+                for (char **name = d->names; name && *name; name++)
+                        if (startswith(*name, "xvd") && !streq(*name, d->name))
+                                text_add(&t, " called %s", *name);
+                text_add(&t, "%s", d->root ? " with the root file system" : "");
+        }
+        return t.data ? text_take(&t) : xstrdup("none");
+}
+
+static void refuse_absent(Stores *s, const Volume *v) {
+        _cleanup_(freep) char *here = volumes_text(s);
+        stores_refuse(
+                s, CAUSE_DISKS,
+                "the volume %s is not attached, or goes by another name; the EBS volumes that are here: "
+                "%s. Attach it, or name its id (vol-…) as device",
+                v->device, here);
+}
+
+static void refuse_two(Stores *s, const Volume *v, const Disk *a, const Disk *b) {
+        _cleanup_(freep) char *one = disk_label(a), *other = disk_label(b);
+        stores_refuse(
+                s, CAUSE_DISKS,
+                "%s can be two disks, %s and %s: name the volume's id (vol-…) as device, which only one "
+                "has",
+                v->device, one, other);
+}
+
+static void refuse_kind(Stores *s, const Volume *v, const Disk *d) {
+        _cleanup_(freep) char *label = disk_label(d);
+        Text model = {};
+        text_add_shown(&model, d->model ?: "none", strlen(d->model ?: "none"), 60, '"');
+        if (d->kind == DISK_INSTANCE_STORE)
+                stores_refuse(
+                        s, CAUSE_DISK_USED,
+                        "%s is %s, an instance store, which loses what it holds when the instance stops; "
+                        "spec.instance.localStorage is for these",
+                        v->device, label);
+        else
+                stores_refuse(s, CAUSE_DISK_USED, "%s is %s, and by its model, \"%s\", no EBS volume",
+                              v->device, label, model.data);
+        text_done(&model);
+}
+
+/* Does an entry before this one mean the same disk by another name? */
+static bool refuse_again(Stores *s, size_t i, const Disk *d) {
+        const Volume *all = s->config->instance.volumes;
+        for (size_t k = 0; k < i; k++) {
+                const Disk *second;
+                if (host_volume(s->host, all[k].device, &second) != d)
+                        continue;
+                _cleanup_(freep) char *label = disk_label(d);
+                stores_refuse(s, CAUSE_DISK_USED,
+                              "%s and %s are the same volume, %s: one volume is one entry, and its "
+                              "mountTargets may be several",
+                              all[k].device, all[i].device, label);
+                return true;
+        }
+        return false;
+}
+
+static const Disk *find(Stores *s, size_t i) {
+        const Volume *v = &s->config->instance.volumes[i];
+        const Disk *second, *d = host_volume(s->host, v->device, &second);
+        if (!d)
+                refuse_absent(s, v);
+        else if (second)
+                refuse_two(s, v, d, second);
+        else if (!disk_is_volume(d))
+                refuse_kind(s, v, d);
+        else if (!refuse_again(s, i, d))
+                return d;
+        return NULL;
+}
+
+/* ---- is it free ---- */
+
+static bool is_target(const Volume *v, const char *number, const Mount *m) {
+        for (size_t i = 0; v->targets[i]; i++)
+                if (streq(v->targets[i], m->target) && streq(m->number, number) && m->root[0] == '/' &&
+                    streq(m->root + 1, v->folders[i]))
+                        return true;
+        return false;
+}
+
+/* Mounted somewhere that is not ours. Where the whole of it is seen at its one target, by /etc/fstab or a
+ * unit of nodeadm's, there is nothing left to be done, and not here. */
+static const Mount *mount_elsewhere(const Stores *s, const Device *d) {
+        if (!mounted_elsewhere(s->seen, d->number, d->place))
+                return NULL;
+        for (size_t i = 0; d->number && i < s->seen->n_mounts; i++) {
+                const Mount *m = &s->seen->mounts[i];
+                if (streq(m->number, d->number) && !(d->volume->whole && is_target(d->volume, d->number, m)))
+                        return m;
+        }
+        return NULL;
+}
+
+static bool is_mountable(const Content *c) {
+        return c->kind == CONTENT_BLANK || (c->kind == CONTENT_FILESYSTEM && c->type &&
+                                            (streq(c->type, "xfs") || streq(c->type, "ext4")));
+}
+
+/* Why this disk is not to be touched: one clause, or NULL. */
+static char *why_used(const Stores *s, const Device *d) {
+        const Disk *disk = d->disks[0];
+        const Mount *mount = mount_elsewhere(s, d);
+        _cleanup_(freep) char *holds = content_describe(&disk->content);
+        if (disk->root)
+                return xstrdup("is the root disk, which the machine runs from");
+        if (mount)
+                return xasprintf("is mounted at %s", mount->target);
+        if (disk->partitions) {
+                _cleanup_(freep) char *list = strv_join(disk->partitions, ", ");
+                return xasprintf("has partitions (%s), and a volume is mounted as a whole", list);
+        }
+        if (disk->holders)
+                return xasprintf("holds %s and is in use by %s", holds, disk->holders[0]);
+        if (!is_mountable(&disk->content) && !content_unfinished(&disk->content))
+                return xasprintf("holds %s, and only xfs, ext4 or a blank volume can be mounted", holds);
+        return NULL;
+}
+
+static void check_disk(Stores *s, const Device *d) {
+        const Disk *disk = d->disks[0];
+        _cleanup_(freep) char *label = disk_label(disk), *used = why_used(s, d);
+        const char *device = d->volume->device;
+        if (disk->root || used)
+                stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s. It is left alone%s", device, label,
+                              used,
+                              disk->root ? ": name another device" : "; attach another one, or free it");
+        else if (disk->content.kind == CONTENT_UNREADABLE || disk->content.kind == CONTENT_UNKNOWN)
+                stores_refuse(s, CAUSE_DISK_ERROR,
+                              "what is on the volume %s, %s, cannot be read: %s. Its state in EC2 (aws ec2 "
+                              "describe-volume-status) may say more",
+                              device, label, disk->content.error ?: "no reason is given");
+        else if (disk->read_only)
+                stores_refuse(s, CAUSE_DISK_ERROR,
+                              "the kernel has the volume %s, %s, as read-only, and dmesg says why", device,
+                              label);
+}
+
+/* ---- is there a place for it ---- */
+
+static void check_place(Stores *s, const Device *d) {
+        const Directory *dir = storage_directory(s->seen, d->place);
+        const Mount *m = storage_mount_at(s->seen, d->place);
+        _cleanup_(freep) char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
+        if (m)
+                stores_refuse(
+                        s, CAUSE_MOUNT,
+                        "something else is mounted at %s (%s), where the volume %s is to be: unmount it",
+                        d->place, label, d->volume->device);
+        else if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, and a volume is to be mounted there: move it away",
+                              d->place, unfit);
+        else if (dir && !dir->empty)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is not empty, and the volume %s would hide what lies there: move that away",
+                              d->place, d->volume->device);
+        else if (dir && dir->kind == DIRECTORY_MISSING && dir->read_only)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s cannot be made, its file system is read-only: make it in the image",
+                              d->place);
+}
+
+/* Where instance stores are mounted, or what is bound to them. */
+static void check_stores(Stores *s, const char *target) {
+        const LocalStorage *o = &s->config->instance.storage;
+        if (path_in(target, VOLUMES_PLACE))
+                stores_refuse(s, CAUSE_MOUNT, "%s lies in " VOLUMES_PLACE ", where volumes are mounted first",
+                              target);
+        if (o->strategy == STORAGE_NONE)
+                return;
+        if (path_in(target, o->mount_path) || path_in(o->mount_path, target))
+                stores_refuse(
+                        s, CAUSE_MOUNT,
+                        "%s and %s, where instance stores are mounted, lie one in the other: set another "
+                        "target, or another spec.instance.localStorage.mountPath",
+                        target, o->mount_path);
+        for (size_t i = 0; o->strategy != STORAGE_MOUNT && i < ARRAY_SIZE(storage_binds); i++) {
+                const StorageBind *b = &storage_binds[i];
+                if (store_bind_wanted(o, b) && !streq(b->path, target) &&
+                    (path_in(target, b->path) || path_in(b->path, target)))
+                        stores_refuse(
+                                s, CAUSE_MOUNT,
+                                "%s and %s, which goes to the instance stores, lie one in the other: set "
+                                "another target, or name %s in spec.instance.localStorage.disabledMounts",
+                                target, b->path, b->word);
+        }
+}
+
+static void check_target(Stores *s, const Volume *v, const BindStep *step, const Mount *m) {
+        const Directory *dir = step->directory;
+        const char *path = step->bind->path;
+        _cleanup_(freep) char *unfit = dir ? why_unfit(dir) : NULL, *label = m ? mount_label(m) : NULL;
+        if (m)
+                stores_refuse(
+                        s, CAUSE_MOUNT,
+                        "%s is a mount already (%s), and is to show the volume %s: remove the one or the "
+                        "other",
+                        path, label, v->device);
+        else if (unfit)
+                stores_refuse(s, CAUSE_MOUNT, "%s %s, and is to show the volume %s: move it away", path,
+                              unfit, v->device);
+        else if (!refuse_mounts_below(s, path, dir) && dir && dir->read_only &&
+                 (dir->kind == DIRECTORY_MISSING || !dir->empty))
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s is on a read-only file system, so that nothing can be made or moved there: "
+                              "make it in the image, and empty",
+                              path);
+}
+
+/* ---- what it becomes ---- */
+
+/* Who must stand still while the directory moves. */
+static const char *unit_of(const char *target) {
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                if (path_in(target, storage_binds[i].path) || path_in(storage_binds[i].path, target))
+                        return storage_binds[i].unit;
+        return NULL;
+}
+
+static void find_bind(Stores *s, const Device *d, StorageBind *bind, BindStep *step) {
+        const Mount *m = NULL;
+        *step = (BindStep){ .bind = bind };
+        check_stores(s, bind->path);
+        if (!s->seen->looked || !d->n)
+                return;
+        step->directory = storage_directory(s->seen, bind->path);
+        step->state = bind_state(s->seen, bind->path, d->number, bind->name, &m);
+        if (step->state != STEP_KEEP)
+                check_target(s, d->volume, step, m);
+}
+
+static void add_targets(Plan *plan, Stores *s, const Device *d) {
+        size_t n = strv_length(d->volume->targets);
+        _cleanup_(freep) StorageBind *binds = xcalloc(n, sizeof *binds);
+        _cleanup_(freep) BindStep *steps = xcalloc(n, sizeof *steps);
+        for (size_t i = 0; i < n; i++) {
+                binds[i] = (StorageBind){ .path = d->volume->targets[i],
+                                          .name = d->volume->folders[i],
+                                          .unit = unit_of(d->volume->targets[i]) };
+                find_bind(s, d, &binds[i], &steps[i]);
+        }
+        add_state(plan, s, d, steps, n);
+}
+
+/* Is the volume where it is mounted first, or, by somebody else, where it is to be seen? */
+static void find_mount(const Stores *s, Device *d) {
+        const char *target = d->volume->targets[0];
+        const Mount *here = storage_mount_at(s->seen, d->place), *there = storage_mount_at(s->seen, target);
+        d->mounted = here && d->number && streq(here->number, d->number) && streq(here->root, "/");
+        if (d->mounted || !there || !d->number || !d->volume->whole ||
+            !is_target(d->volume, d->number, there))
+                return;
+        d->mounted = true;
+        d->seen_at = target;
+}
+
+static void check_read_only(Stores *s, const Device *d) {
+        for (size_t i = 0; i < s->seen->n_mounts; i++)
+                if (streq(s->seen->mounts[i].number, d->number) && s->seen->mounts[i].read_only) {
+                        stores_refuse(s, CAUSE_MOUNT,
+                                      "the volume %s is mounted read-only at %s: look for its errors in the "
+                                      "kernel's log, and reboot",
+                                      d->volume->device, s->seen->mounts[i].target);
+                        return;
+                }
+}
+
+static void add_volume(Plan *plan, Stores *s, size_t i) {
+        const Volume *v = &s->config->instance.volumes[i];
+        _cleanup_(freep) char *place = xasprintf(VOLUMES_PLACE "/%s", v->key);
+        const Disk *disk = s->seen->looked ? find(s, i) : NULL;
+        Device d = { .volume = v, .place = place };
+        if (disk) {
+                d.disks = &disk;
+                d.n = 1;
+                d.made = STEP_KEEP;
+                d.name = disk->name;
+                d.number = disk->number;
+                d.content = &disk->content;
+                find_mount(s, &d);
+                check_disk(s, &d);
+                if (d.mounted)
+                        check_read_only(s, &d);
+                else
+                        check_place(s, &d);
+        }
+        device_filesystem(s, &plan->warnings, &d);
+        add_device_steps(plan, s, &d);
+        add_targets(plan, s, &d);
+}
+
+void plan_volumes(Plan *plan, Stores *s) {
+        for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
+                _cleanup_(freep) char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
+                s->path = path;
+                add_volume(plan, s, i);
+                s->path = NULL;
+        }
+}
