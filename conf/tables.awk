@@ -62,9 +62,10 @@ table == "mig-profiles" {
               ($8 == "documented" ? "true" : "false") " },"
 }
 table == "partitions" {
-        fields(4)
+        fields(6)
         if (!n++) print "const Partition partitions[] = {"
-        print "        { \"" $1 "\", " word($2) ", " word($3) ", " word($4) " },"
+        print "        { .prefix = \"" $1 "\", .name = " word($2) ", .domain = " word($3) ", .dual_stack = " word($4) ","
+        print "          .fips = { [AWS_EC2] = " word($5) ", [AWS_STS] = " word($6) " } },"
 }
 END {
         if (failed) exit 1

@@ -9,7 +9,8 @@
 /* A client of the instance metadata service, version 2 only: one connection, one session token and one budget
  * of time for all that is asked through it. Never through a proxy, never following a redirect. The service is
  * at AWS_EC2_METADATA_SERVICE_ENDPOINT, else at http://169.254.169.254, or with
- * AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6 at http://[fd00:ec2::254]. */
+ * AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE=IPv6 at http://[fd00:ec2::254]; nowhere with
+ * AWS_EC2_METADATA_DISABLED=true. */
 typedef struct Imds Imds;
 /* The budget counts while an answer is waited for; 0: the default of 60 s. Sends nothing yet. */
 Imds *imds_new(uint64_t budget_usec);
@@ -28,11 +29,16 @@ unsigned imds_requests(const Imds *i);          /* sent so far, retries counted 
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
 
+typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
+
 /* What a region belongs to, from conf/partitions.csv. */
 typedef struct Partition {
         const char *prefix;                     /* of the names of its regions: "cn-" */
         const char *name;                       /* "aws-cn" */
         const char *domain, *dual_stack;        /* of host names; of those with IPv6, too */
+        /* "us-|ca-": its regions with such a beginning have FIPS endpoints; "usual": all have, under the
+         * names of the others; NULL: none has */
+        const char *fips[_AWS_SERVICE_MAX];
 } Partition;
 /* The partition of a region by its name; of one that is not known, that of "aws". Never NULL. */
 _nonnull_ const Partition *partition_find(const char *region);
@@ -48,8 +54,9 @@ _must_check_ _nonnull_ int credentials_get(Imds *imds, const char *region, uint6
                                            Credentials *ret, Diag *diag);
 
 /* For STS and EC2 alike: AWS_ENDPOINT_URL(_STS, _EC2), AWS_IGNORE_CONFIGURED_ENDPOINT_URLS,
- * AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT and AWS_MAX_ATTEMPTS mean what they mean to the AWS CLI,
- * endpoints are always regional, and HTTPS_PROXY and NO_PROXY are honoured. */
+ * AWS_USE_FIPS_ENDPOINT, AWS_USE_DUALSTACK_ENDPOINT, AWS_CA_BUNDLE, AWS_MAX_ATTEMPTS and AWS_RETRY_MODE mean
+ * what they mean to the AWS SDKs, endpoints are always regional, and HTTPS_PROXY and NO_PROXY are
+ * honoured. */
 /* The credentials of a role: assumed with those of credentials_get(), or with the token of an identity
  * provider. */
 _must_check_ _nonnull_ int sts_assume_role(Imds *imds, const char *region, const char *role_arn,
@@ -78,15 +85,20 @@ _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, i
                                       Diag *diag);
 
 typedef struct Ec2 {
-        const char *region, *domain;    /* "us-west-2", which AWS_REGION goes before; "amazonaws.com" */
+        const char *region, *domain;    /* of the instance: "us-west-2", "amazonaws.com" */
         Imds *imds;                     /* for credentials */
 } Ec2;
-/* DescribeInstances → PrivateDnsName of the instance. Attempts of 5 s each, full jitter between them,
- * for 10 minutes at most; an empty name counts as "not yet". */
+/* Before the first request: can there be endpoints as the environment wants them, in this region? Where EC2
+ * will be asked, -EINVAL with a diagnostic if it has none; of STS, which is asked for who kubelet is, a
+ * warning. */
+_must_check_ _nonnull_ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag);
+/* DescribeInstances → PrivateDnsName of the instance, from where AWS_REGION or AWS_DEFAULT_REGION say, else
+ * from its own region. Attempts of 5 s each, full jitter between them, for 10 minutes at most, or as long as
+ * AWS_MAX_ATTEMPTS takes where that is longer; an empty name counts as "not yet". */
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
 /* DescribeInstanceTypes → the network interfaces that the default network card can have, and the IPv4
- * addresses of each; four attempts within 20 s. */
+ * addresses of each; four attempts within 20 s, or what AWS_MAX_ATTEMPTS says. */
 _must_check_ _nonnull_ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis,
                                           unsigned *ret_addresses, Diag *diag);
 unsigned ec2_requests(void);                    /* sent so far by this process */

@@ -14,7 +14,8 @@
 #define BACKOFF_USEC     (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP      (20 * USEC_PER_SEC)    /* as the AWS SDKs have it */
 
-static const QueryService ec2_api = {
+const QueryService ec2_api = {
+        .service = AWS_EC2,
         .name = "EC2",
         .full_name = "the EC2 API",
         .id = "ec2",
@@ -27,6 +28,7 @@ static const QueryService ec2_api = {
         .if_stopped = "; nothing was changed",
         .cause = CAUSE_EC2,
         .endpoint_cause = CAUSE_EC2,
+        .strict = true,
 };
 
 /* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts
@@ -34,6 +36,7 @@ static const QueryService ec2_api = {
  * (tests/bench/fleet.c). */
 const RetryPolicy ec2_retry_policy = {
         .attempts = UINT_MAX,
+        .elastic = true,
         .total_usec = 600 * USEC_PER_SEC,
         .base_usec = BACKOFF_USEC,
         .cap_usec = BACKOFF_CAP,
@@ -41,6 +44,7 @@ const RetryPolicy ec2_retry_policy = {
 /* The number of pods has a fallback: it is not worth a long wait. */
 static const RetryPolicy limits_retry_policy = {
         .attempts = 4,
+        .elastic = true,
         .total_usec = 20 * USEC_PER_SEC,
         .base_usec = BACKOFF_USEC,
         .cap_usec = BACKOFF_CAP,
@@ -53,6 +57,24 @@ unsigned ec2_requests(void) {
         return requests;
 }
 
+/* Where the instance itself is asked for: the SDK that nodeadm uses has the region from there, too. */
+static const char *other_region(void) {
+        return environment_value("AWS_REGION") ?: environment_value("AWS_DEFAULT_REGION");
+}
+
+int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
+        _cleanup_(query_endpoint_done) QueryEndpoint e = {};
+        const char *other = other_region();
+        if (query_lacks_fips(&sts_api, ec2->region))
+                diag_warn(diag, "fips-endpoint",
+                          "AWS_USE_FIPS_ENDPOINT is true, and STS is not known to have a FIPS endpoint in "
+                          "%s: where kubelet's environment has it, too, the cluster may not accept who the "
+                          "node says it is; unset it, or name another endpoint with AWS_ENDPOINT_URL_STS",
+                          ec2->region);
+        return asks_ec2 ? query_endpoint(&ec2_api, other ?: ec2->region, other ? NULL : ec2->domain, &e, diag)
+                        : 0;
+}
+
 /* Completes the question with what is the same for all of them. */
 static int ask_ec2(const Ec2 *ec2, Query *q, Diag *diag) {
         _cleanup_(freep) char *unauthorized =
@@ -60,8 +82,6 @@ static int ask_ec2(const Ec2 *ec2, Query *q, Diag *diag) {
                           "has it), or a service control policy or the policy of the VPC endpoint denies it",
                           q->action);
         q->service = &ec2_api;
-        q->region = environment_value("AWS_REGION") ?: ec2->region;
-        q->domain = ec2->domain;
         q->imds = ec2->imds;
         q->credentials = &credentials;
         q->unauthorized = unauthorized;
@@ -99,7 +119,10 @@ static int accept_name(const Query *q, const Text *body) {
 
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         _cleanup_(freep) char *fields = xasprintf("&InstanceId.1=%s", instance_id);
+        const char *other = other_region();
         Query q = {
+                .region = other ?: ec2->region,
+                .domain = other ? NULL : ec2->domain,
                 .action = "DescribeInstances",
                 .fields = fields,
                 .retry = ec2_retry_policy,
@@ -153,6 +176,8 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
         _cleanup_(freep) char *fields = xasprintf("&InstanceType.1=%s", instance_type);
         uint64_t limits[2] = {};
         Query q = {
+                .region = ec2->region,
+                .domain = ec2->domain,
                 .action = "DescribeInstanceTypes",
                 .fields = fields,
                 .retry = limits_retry_policy,

@@ -4,20 +4,57 @@
 #include "aws/internal.h"
 
 #include "base/curl.h"
+#include "base/root.h"
 #include "base/stop.h"
 #include "base/time.h"
 
 #include <errno.h>
 #include <time.h>
 
+#define MAX_BUNDLE (16u << 20)
+
 static Curl curl;
 static CURL *easy;              /* kept: the connection stays open between requests */
+static char *bundle;            /* the file of the certificates that are trusted; NULL: the machine's */
 
-int https_load(Cause cause, Diag *diag) {
-        _cleanup_(freep) char *why = NULL;
-        if (easy)
+/* NULL, or what is wrong with it. libcurl itself says that of each attempt, and not why. */
+static char *judge_bundle(const char *path) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(freep) char *text = NULL;
+        int r = root_new("/", &root);
+        _cleanup_(freep) char *absolute = r >= 0 ? root_absolute(root, path) : NULL;
+        if (r >= 0)
+                r = absolute ? root_read(root, absolute, MAX_BUNDLE, &text, NULL) : -ENOENT;
+        if (r < 0)
+                return xasprintf("cannot be read: %s", strerror(-r));
+        if (!strstr(text, "-----BEGIN CERTIFICATE-----") &&
+            !strstr(text, "-----BEGIN TRUSTED CERTIFICATE-----"))
+                return xstrdup("has no certificate in it, in PEM (\"-----BEGIN CERTIFICATE-----\")");
+        return NULL;
+}
+
+static int choose_bundle(Cause cause, const char *other, Diag *diag) {
+        const char *variable = environment_value("AWS_CA_BUNDLE") ? "AWS_CA_BUNDLE" : other;
+        const char *path = variable ? environment_value(variable) : NULL;
+        if (easy && streq(path ?: "", bundle ?: ""))
                 return 0;
-        if (curl_load(&curl, &why) >= 0)
+        _cleanup_(freep) char *wrong = path ? judge_bundle(path) : NULL;
+        if (wrong)
+                return diag_error(diag, -EINVAL, cause, "%s, which %s names, %s", path, variable, wrong);
+        if (easy)
+                curl.cleanup(easy);     /* a connection was made with what was trusted then */
+        easy = NULL;
+        free(bundle);
+        bundle = path ? xstrdup(path) : NULL;
+        return 0;
+}
+
+int https_load(Cause cause, const char *other_bundle, Diag *diag) {
+        _cleanup_(freep) char *why = NULL;
+        int r = choose_bundle(cause, other_bundle, diag);
+        if (r < 0 || easy)
+                return r;
+        if (curl.init || curl_load(&curl, &why) >= 0)
                 easy = curl.init();
         if (!easy)
                 return diag_error(diag, -ELIBACC, cause,
@@ -63,7 +100,6 @@ static void set_proxy(const Url *url) {
 
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,
                         HttpsReply *reply) {
-        const char *bundle = environment_value("AWS_CA_BUNDLE");
         _cleanup_(freep) char *address = xasprintf("%s://%s%s", url->https ? "https" : "http", url->authority,
                                                    *url->path ? url->path : "/");
         long limit = (long)(limit_usec / USEC_PER_MSEC);
@@ -83,8 +119,10 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
         curl.setopt(easy, CURLOPT_HEADERDATA, reply);
         curl.setopt(easy, CURLOPT_NOPROGRESS, 0L);
         curl.setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stop);
-        if (bundle)
+        if (bundle) {
                 curl.setopt(easy, CURLOPT_CAINFO, bundle);
+                curl.setopt(easy, CURLOPT_CAPATH, NULL);        /* these alone, as for the AWS SDKs */
+        }
         set_proxy(url);
 }
 
@@ -131,7 +169,9 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         if (code != CURLE_OK) {
                 text_done(&reply.body);
                 *ret_why = describe_failure(code, error);
-                return -EIO;
+                bool no_host = code == CURLE_COULDNT_RESOLVE_HOST ||
+                               (code == CURLE_RECV_ERROR && strstr(error, "CONNECT"));
+                return no_host ? -EADDRNOTAVAIL : code == CURLE_SSL_CACERT_BADFILE ? -EKEYREJECTED : -EIO;
         }
         *ret = reply;
         return 0;

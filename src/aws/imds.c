@@ -96,9 +96,16 @@ static void keep_answer(Imds *i, const char *path, const Text *body) {
 
 static int find_imds_endpoint(Imds *i, Diag *diag) {
         const char *url = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
-                   *mode = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+                   *mode = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"),
+                   *disabled = environment_value("AWS_EC2_METADATA_DISABLED");
         if (i->url.host)
                 return 0;
+        /* as of the AWS SDKs and the AWS CLI, to which only this word counts */
+        if (disabled && strcasecmp(disabled, "true") == 0)
+                return diag_error(diag, -EPERM, CAUSE_IMDS,
+                                  "AWS_EC2_METADATA_DISABLED is true in the environment, so that the "
+                                  "metadata service, which has what is needed here, may not be asked; unset "
+                                  "it");
         if (mode && strcasecmp(mode, "IPv4") != 0 && strcasecmp(mode, "IPv6") != 0)
                 return diag_error(
                         diag, -EINVAL, CAUSE_IMDS,

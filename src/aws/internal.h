@@ -53,21 +53,24 @@ void http_response_done(HttpResponse *p);
 _must_check_ _nonnull_ int http_exchange(const Url *url, int *fd, const Text *request, uint64_t deadline_usec,
                                          HttpResponse *ret);
 
-/* Loads libcurl, once: before the first https_post(). cause is that of a failure. */
-_must_check_ _nonnull_ int https_load(Cause cause, Diag *diag);
+/* Loads libcurl, once, and reads what AWS_CA_BUNDLE names, or else the variable other_bundle (NULL: there is
+ * none): before https_post(). cause is that of a failure. */
+_must_check_ _nonnull(3) int https_load(Cause cause, const char *other_bundle, Diag *diag);
 typedef struct HttpsReply {
         long status;
         Text body;
         int64_t date;                   /* of the Date header, in seconds since 1970; 0 where there is none */
 } HttpsReply;
-/* Sends a form, by http:// where the URL says so. A response of any status is a success; else -EIO, and
- * *ret_why, the caller's, says what happened. */
+/* Sends a form, by http:// where the URL says so. A response of any status is a success; else *ret_why, the
+ * caller's, says what happened: -EADDRNOTAVAIL where the name of the host did not resolve, here or at the
+ * proxy, -EKEYREJECTED where certificates that are trusted cannot be read, -EIO. */
 _must_check_ _nonnull_ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers,
                                       const char *form, uint64_t limit_usec, HttpsReply *ret, char **ret_why);
 
 /* ---- questions to a Query API ---- */
 /* A service that takes a form and answers in XML, and the words for it. */
 typedef struct QueryService {
+        AwsService service;
         const char *name;               /* "EC2", as messages have it */
         const char *full_name;          /* "the EC2 API", to which the network may not lead */
         const char *id;                 /* "ec2", in host names and signatures */
@@ -77,23 +80,41 @@ typedef struct QueryService {
         const char *region_setting;     /* what gives it the region: "AWS_REGION" */
         const char *code_path, *request_id_path;        /* in the XML of an error */
         const char *if_stopped;         /* what follows "stopped by SIGTERM while asking …" */
+        const char *other_bundle;       /* what names certificates beside AWS_CA_BUNDLE, or NULL */
         Cause cause, endpoint_cause;    /* of a failure; of a region or an endpoint that is none */
+        /* Whose rules: nodeadm's (the AWS SDK for Go), which refuse a setting that is neither true nor false,
+         * or those of the AWS CLI, to which that is false? It tries FIPS endpoints anywhere, too. */
+        bool strict;
 } QueryService;
+/* sts.c's and ec2.c's */
+extern const QueryService sts_api, ec2_api;
 
 typedef struct QueryEndpoint {
         Url url;
         char *host;                     /* as the Host header has it */
         const char *path;               /* as a request has it: "/" where the URL has none */
+        const char *kind;               /* "FIPS", "dual-stack": not every region has one; NULL: the usual */
 } QueryEndpoint;
 /* Where the service is: as AWS_ENDPOINT_URL_x, AWS_ENDPOINT_URL, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS,
  * AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT have it, else made of the region and the domain (NULL:
- * that of the region's partition). -EINVAL where that is not the URL of any place. */
+ * that of the region's partition). -EINVAL where that is not the URL of any place, or the region is known to
+ * have no such endpoint. */
 _must_check_ _nonnull(1, 2, 4, 5) int query_endpoint(const QueryService *service, const char *region,
                                                      const char *domain, QueryEndpoint *ret, Diag *diag);
 void query_endpoint_done(QueryEndpoint *e);
+/* A sentence for where the host of this endpoint does not exist: which settings made it. */
+_malloc_ _nonnull_ char *query_endpoint_advice(const QueryService *service, const QueryEndpoint *e,
+                                               const char *region);
+/* Is FIPS wanted of a service that has no such endpoint in this region, as far as is known? */
+_nonnull_ bool query_lacks_fips(const QueryService *service, const char *region);
 
-/* How long and how often one question is asked. */
-typedef struct RetryPolicy { unsigned attempts; uint64_t total_usec, base_usec, cap_usec; } RetryPolicy;
+/* How long and how often one question is asked. With AWS_MAX_ATTEMPTS that often; where elastic, for as long
+ * as that takes at cap_usec each, if that is longer. */
+typedef struct RetryPolicy {
+        unsigned attempts;
+        bool elastic;
+        uint64_t total_usec, base_usec, cap_usec;
+} RetryPolicy;
 /* that of DescribeInstances, which `make bench` gives to a fleet */
 extern const RetryPolicy ec2_retry_policy;
 
@@ -118,8 +139,7 @@ struct Query {
         unsigned *requests;             /* is incremented for each that is sent; or NULL */
 };
 /* Asks until there is an answer that q->accept takes, a refusal (-EACCES) or no time left (-ETIMEDOUT); the
- * last attempt begins at the end of the time at the latest and may take another second. AWS_MAX_ATTEMPTS
- * limits the attempts, too. */
+ * last attempt begins at the end of the time at the latest and may take another second. */
 _must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
 /* These seconds since 1970 by AWS's clock, as far as refusals of earlier questions have shown that this
  * machine's is wrong. */

@@ -15,7 +15,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <strings.h>
 #include <time.h>
 
 #define ATTEMPT_USEC (5 * USEC_PER_SEC)
@@ -29,65 +28,6 @@ int64_t query_clock(int64_t seconds) {
         return seconds + clock_ahead;
 }
 
-/* ---- where ---- */
-void query_endpoint_done(QueryEndpoint *e) {
-        url_done(&e->url);
-        free(e->host);
-}
-
-static bool is_true(const char *variable) {
-        const char *value = getenv(variable);
-        return value && strcasecmp(value, "true") == 0;
-}
-
-/* The variable that names an endpoint, or NULL.
- * https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html */
-static const char *endpoint_variable(const QueryService *service) {
-        if (is_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"))
-                return NULL;
-        if (environment_value(service->url_variable))
-                return service->url_variable;
-        return environment_value("AWS_ENDPOINT_URL") ? "AWS_ENDPOINT_URL" : NULL;
-}
-
-/* The AWS CLI's own rules for both services (boto/botocore: botocore/data/ec2 and sts,
- * endpoint-rule-set-1.json), but regional endpoints alone, which every VPC can reach through an interface
- * endpoint. */
-static char *regional_endpoint(const QueryService *service, const char *region, const char *domain) {
-        const Partition *p = partition_find(region);
-        bool fips = is_true("AWS_USE_FIPS_ENDPOINT"), dual_stack = is_true("AWS_USE_DUALSTACK_ENDPOINT");
-        if (streq(p->name, "aws-us-gov") && !dual_stack)
-                fips = false;           /* those of GovCloud are validated as they are */
-        return xasprintf("https://%s%s.%s.%s", service->id, fips ? "-fips" : "", region,
-                         dual_stack ? p->dual_stack : domain ?: p->domain);
-}
-
-int query_endpoint(const QueryService *service, const char *region, const char *domain, QueryEndpoint *ret,
-                   Diag *diag) {
-        const char *variable = endpoint_variable(service);
-        QueryEndpoint e = {};
-        if (!region_is_valid(region))
-                return diag_error(diag, -EINVAL, service->endpoint_cause,
-                                  "\"%s\" is not the name of a region; %s takes one like us-west-2", region,
-                                  service->region_setting);
-        _cleanup_(freep) char *text =
-                variable ? xstrdup(getenv(variable)) : regional_endpoint(service, region, domain);
-        if (url_parse(text, &e.url) < 0) {
-                _cleanup_(freep) char *what =
-                        variable ? xasprintf("%s%s", variable, service->variable_place)
-                                 : xasprintf("the endpoint of %s, made of region and domain,", service->name);
-                return diag_error(diag, -EINVAL, service->endpoint_cause,
-                                  "%s is not of the form http[s]://HOST[:PORT][/PATH]", what);
-        }
-        _cleanup_(freep) char *host = str_lower(e.url.host);
-        bool literal = strchr(host, ':'), usual = streq(e.url.port, e.url.https ? "443" : "80");
-        e.host = xasprintf("%s%s%s%s%s", literal ? "[" : "", host, literal ? "]" : "", usual ? "" : ":",
-                           usual ? "" : e.url.port);
-        e.path = *e.url.path ? e.url.path : "/";
-        *ret = e;
-        return 0;
-}
-
 /* ---- an attempt ---- */
 typedef enum QueryStep { QUERY_DONE, QUERY_REFUSED, QUERY_AGAIN, QUERY_AGAIN_AT_ONCE } QueryStep;
 
@@ -98,6 +38,7 @@ typedef struct Asking {
         char *form;
         uint64_t deadline_usec;
         bool clock_corrected, credentials_renewed;      /* each is tried once */
+        bool hopeless;                  /* the next attempt would end as the last one did */
         char *why, *advice;             /* the last failure, and what to do about it */
 } Asking;
 
@@ -148,12 +89,17 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         }
         if (q->requests)
                 (*q->requests)++;
-        if (https_post(&a->endpoint.url, headers, n, a->form, limit_usec, reply, &why) >= 0)
+        int r = https_post(&a->endpoint.url, headers, n, a->form, limit_usec, reply, &why);
+        if (r >= 0)
                 return QUERY_DONE;
+        a->hopeless = r == -EKEYREJECTED;
         return try_again(a, why,
-                         xasprintf("Check the way to %s: NAT gateway or VPC endpoint, security groups, "
-                                   "HTTPS_PROXY and NO_PROXY",
-                                   q->service->full_name));
+                         r == -EKEYREJECTED ? xstrdup("Look at what AWS_CA_BUNDLE names")
+                         : r == -EADDRNOTAVAIL && a->endpoint.kind
+                                 ? query_endpoint_advice(q->service, &a->endpoint, q->region)
+                                 : xasprintf("Check the way to %s: NAT gateway or VPC endpoint, security "
+                                             "groups, HTTPS_PROXY and NO_PROXY",
+                                             q->service->full_name));
 }
 
 static char *advise_interception(const QueryService *service, const char *more) {
@@ -261,13 +207,24 @@ static QueryStep attempt_query(Asking *a, Diag *diag) {
         return step;
 }
 
-static unsigned max_attempts(unsigned limit) {
-        const char *text = environment_value("AWS_MAX_ATTEMPTS");
+/* What the AWS SDKs read; a mistake in it is no reason to stay without an answer. 0 and less are no limit.
+ * The modes differ in what happens between many requests of one process; here they are all tried again
+ * alike.
+ * https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html */
+static void apply_retry_settings(RetryPolicy *policy) {
+        const char *text = environment_value("AWS_MAX_ATTEMPTS"), *mode = environment_value("AWS_RETRY_MODE");
         uint64_t n = 0;
-        if (text && parse_u64(text, &n) < 0)
+        if (mode && !streq(mode, "standard") && !streq(mode, "adaptive") && !streq(mode, "legacy"))
+                log_warning("AWS_RETRY_MODE in the environment is none of standard, adaptive and legacy; "
+                            "it changes nothing here.");
+        if (text && parse_u64(text + (*text == '-' || *text == '+'), &n) < 0)
                 log_warning("AWS_MAX_ATTEMPTS in the environment is not a number; there is no limit to the "
                             "attempts but the time.");
-        return n == 0 ? limit : (unsigned)MIN(n, limit);        /* 0 is no limit to the AWS SDKs either */
+        if (n == 0 || *text == '-')
+                return;
+        policy->attempts = policy->elastic ? (unsigned)MIN(n, UINT_MAX) : (unsigned)MIN(n, policy->attempts);
+        if (policy->elastic)
+                policy->total_usec = MAX(policy->total_usec, policy->attempts * policy->cap_usec);
 }
 
 static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
@@ -291,9 +248,10 @@ static int report_stop(const Asking *a, Diag *diag) {
 
 static int attempt_until(Asking *a, Diag *diag) {
         const Query *q = a->query;
-        unsigned attempts = max_attempts(q->retry.attempts);
+        RetryPolicy policy = q->retry;
         uint64_t begin = now_usec();
-        a->deadline_usec = begin + q->retry.total_usec;
+        apply_retry_settings(&policy);
+        a->deadline_usec = begin + policy.total_usec;
         for (unsigned n = 1, failures = 0;; n++) {
                 QueryStep step = attempt_query(a, diag);
                 if (step == QUERY_DONE)
@@ -303,13 +261,13 @@ static int attempt_until(Asking *a, Diag *diag) {
                 if (stop_signal())
                         return report_stop(a, diag);
                 uint64_t now = now_usec();
-                if (n >= attempts || now >= a->deadline_usec)
+                if (a->hopeless || n >= policy.attempts || now >= a->deadline_usec)
                         return report_exhaustion(a, n, now - begin, diag);
                 if (step == QUERY_AGAIN_AT_ONCE)
                         continue;
                 log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "%s, %s: %s; trying again.", q->service->name,
                          q->action, a->why);
-                uint64_t pause = backoff_usec(failures++, q->retry.base_usec, q->retry.cap_usec);
+                uint64_t pause = backoff_usec(failures++, policy.base_usec, policy.cap_usec);
                 sleep_usec(MIN(pause, a->deadline_usec - now));
                 if (stop_signal())
                         return report_stop(a, diag);
@@ -321,7 +279,7 @@ int query_ask(const Query *q, Diag *diag) {
         assert(!q->credentials || (q->imds && q->credentials->key_id));
         int r = query_endpoint(q->service, q->region, q->domain, &a.endpoint, diag);
         if (r >= 0)
-                r = https_load(q->service->cause, diag);
+                r = https_load(q->service->cause, q->service->other_bundle, diag);
         if (r >= 0) {
                 a.form = xasprintf("Action=%s&Version=%s%s", q->action, q->service->version, q->fields);
                 r = attempt_until(&a, diag);

@@ -16,7 +16,8 @@
  * minutes. */
 #define URL_EXPIRES  60u
 
-static const QueryService sts = {
+const QueryService sts_api = {
+        .service = AWS_STS,
         .name = "STS",
         .full_name = "STS",
         .id = "sts",
@@ -27,6 +28,7 @@ static const QueryService sts = {
         .code_path = "ErrorResponse/Error/Code",
         .request_id_path = "ErrorResponse/RequestId",
         .if_stopped = "",
+        .other_bundle = "REQUESTS_CA_BUNDLE",
         .cause = CAUSE_STS,
         .endpoint_cause = CAUSE_USAGE,
 };
@@ -35,7 +37,7 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
                          char **ret_url, Diag *diag) {
         _cleanup_(query_endpoint_done) QueryEndpoint e = {};
         char date[17];
-        int r = query_endpoint(&sts, region, NULL, &e, diag);
+        int r = query_endpoint(&sts_api, region, NULL, &e, diag);
         if (r < 0)
                 return r;
         sigv4_date(query_clock(seconds), date);
@@ -49,7 +51,7 @@ int sts_presign_identity(const char *region, const char *cluster, const Credenti
                 .body = "",
                 .body_size = 0,
                 .region = region,
-                .service = sts.id,
+                .service = sts_api.id,
                 .date = date,
         };
         _cleanup_(freep) char *query = sigv4_presigned_query(&request, with, URL_EXPIRES);
@@ -94,7 +96,7 @@ static void add_field(Text *fields, const char *name, const char *value) {
 static int assume_role(Query *q, Text *fields, uint64_t deadline_usec, Diag *diag) {
         uint64_t now = now_usec();
         _cleanup_(freep) char *text = text_take(fields);
-        q->service = &sts;
+        q->service = &sts_api;
         q->fields = text;
         q->retry = (RetryPolicy){
                 .attempts = UINT_MAX,

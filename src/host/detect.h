@@ -92,6 +92,9 @@ typedef struct NameQuestion {
         bool running;
         pthread_t thread;
 } NameQuestion;
+/* Can EC2 be asked as the environment wants it to be? Before anybody is. */
+_must_check_ _nonnull_ int name_check(const Config *config, const HostOptions *options, const Host *h,
+                                      Diag *diag);
 _nonnull_ void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside,
                         NameQuestion *q);
 _must_check_ _nonnull_ int name_take(NameQuestion *q, Host *h, Diag *diag);

@@ -64,6 +64,8 @@ static int read_machine(const Root *root, const Config *config, const HostOption
                 r = detect_versions(root, options, h, diag);
         if (r >= 0)
                 r = detect_identity(root, config, options, h, diag);
+        if (r >= 0)
+                r = name_check(config, options, h, diag);
         if (r < 0)
                 return r;
         h->type = instance_type_find(h->instance.type);

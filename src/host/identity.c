@@ -247,12 +247,22 @@ static bool ask_aside(NameQuestion *q) {
         return running;
 }
 
+static bool asks_name(const Config *config, const HostOptions *options, const Host *h) {
+        return options->imds && !h->instance.private_dns_name && !config->gates.instance_id_node_name;
+}
+
+static Ec2 make_ec2(const HostOptions *options, const Host *h) {
+        return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
+}
+
+int name_check(const Config *config, const HostOptions *options, const Host *h, Diag *diag) {
+        Ec2 ec2 = make_ec2(options, h);
+        return options->imds ? ec2_check_endpoints(&ec2, asks_name(config, options, h), diag) : 0;
+}
+
 void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
-        *q = (NameQuestion){
-                .ec2 = { .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds },
-                .id = h->instance.id
-        };
-        if (!options->imds || h->instance.private_dns_name || config->gates.instance_id_node_name)
+        *q = (NameQuestion){ .ec2 = make_ec2(options, h), .id = h->instance.id };
+        if (!asks_name(config, options, h))
                 return;
         q->running = aside && ask_aside(q);
         if (!q->running)

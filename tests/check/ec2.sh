@@ -76,6 +76,20 @@ AWS_MAX_ATTEMPTS=3 fails name i-0123
 ok 'AWS_MAX_ATTEMPTS is the number of attempts' sent 3 ec2
 ok 'after which the last answer is told' says 'the last one: RequestLimitExceeded (HTTP 503)'
 
+for settings in 2:2 +2:2 0:4 -1:4 two:4; do
+        mock2 --fault 'ec2:throttle*3'
+        AWS_MAX_ATTEMPTS=${settings%:*} run name i-0123
+        ok "AWS_MAX_ATTEMPTS=${settings%:*} is ${settings#*:} attempts of the 4 that are needed" sent "${settings#*:}" ec2
+done
+ok 'a text is no number, which is said' says 'AWS_MAX_ATTEMPTS in the environment is not a number'
+for mode in standard adaptive legacy; do
+        mock2
+        AWS_RETRY_MODE=$mode ok "AWS_RETRY_MODE=$mode" run name i-0123
+        ok 'is one of three' lacks AWS_RETRY_MODE
+done
+AWS_RETRY_MODE=sometimes ok 'another one is no reason to stay without a name' run name i-0123
+ok 'but said' says 'AWS_RETRY_MODE in the environment is none of standard, adaptive and legacy'
+
 mock2 --no-role --key AKIDENV:env/secret:env-token
 export AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=env/secret AWS_SESSION_TOKEN=env-token
 ok 'credentials of the environment' run name i-0123
@@ -90,6 +104,10 @@ ok 'a type that there is not' fails limits x9.none
 mock2 --eni p9.large=7,30 --fault ec2:throttle
 ok 'limits are not worth a long wait' fails limits p9.large
 ok 'but a few attempts' sent 4 ec2
+mock2 --eni p9.large=7,30 --fault 'ec2:throttle*5'
+AWS_MAX_ATTEMPTS=6 ok 'unless AWS_MAX_ATTEMPTS gives them more' run limits p9.large
+mock2 --eni p9.large=7,30
+AWS_REGION=eu-west-1 ok 'they are those of the region where the instance is' run limits p9.large
 
 # What libcurl cannot read as a proxy it quotes, password and all.
 for proxy in 'http://user:canary@pro xy:1' 'sock9://user:canary@proxy:1' 'http://user:canary@proxy.invalid:99999' 'canary canary'; do
@@ -121,9 +139,11 @@ while read -r words want; do
         ok "$words" fails_at "$want" "${more[@]}"
 done <<'END'
 AWS_USE_FIPS_ENDPOINT=true ec2-fips.us-west-2.amazonaws.com
-AWS_USE_FIPS_ENDPOINT=1 ec2.us-west-2.amazonaws.com
+AWS_USE_FIPS_ENDPOINT=FALSE,AWS_USE_DUALSTACK_ENDPOINT= ec2.us-west-2.amazonaws.com
 AWS_USE_FIPS_ENDPOINT=true,AWS_REGION=us-gov-east-1 ec2.us-gov-east-1.amazonaws.com
 AWS_USE_DUALSTACK_ENDPOINT=True ec2.us-west-2.api.aws
+AWS_DEFAULT_REGION=eu-west-3 ec2.eu-west-3.amazonaws.com
+AWS_REGION=cn-north-1,AWS_DEFAULT_REGION=eu-west-3 ec2.cn-north-1.amazonaws.com.cn
 AWS_USE_DUALSTACK_ENDPOINT=true,AWS_REGION=cn-north-1 ec2.cn-north-1.api.amazonwebservices.com.cn
 AWS_USE_DUALSTACK_ENDPOINT=true,AWS_USE_FIPS_ENDPOINT=true ec2-fips.us-west-2.api.aws
 AWS_USE_FIPS_ENDPOINT=true,AWS_ENDPOINT_URL=https://EC2.example:443 ec2.example
@@ -138,6 +158,18 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -ke
         AWS_CA_BUNDLE=$tmp/cert ok 'TLS with a certificate that is trusted' run name i-0123
         AWS_MAX_ATTEMPTS=1 ok 'TLS with one that is not' fails name i-0123
         ok 'asks for a look at the clock' says 'clock right?'
+        REQUESTS_CA_BUNDLE=$tmp/cert AWS_MAX_ATTEMPTS=1 ok 'what Python programs trust is not asked for' fails name i-0123
+        AWS_CA_BUNDLE=$tmp/none ok 'a file of certificates that is not there' fails name i-0123
+        ok 'is told' says "EEC2: $tmp/none, which AWS_CA_BUNDLE names, cannot be read: No such file or directory"
+        AWS_CA_BUNDLE=/dev/null ok 'so is an empty one' fails name i-0123
+        ok 'which has none' says '/dev/null, which AWS_CA_BUNDLE names, has no certificate in it, in PEM'
+        AWS_CA_BUNDLE=$tmp/key ok 'so is a key' fails name i-0123
+        ok 'by what it is not' says 'has no certificate in it, in PEM'
+        printf -- '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' >"$tmp/bad"
+        AWS_CA_BUNDLE=$tmp/bad ok 'one that libcurl cannot read' fails name i-0123
+        ok 'is not tried again' says 'requests imds=3 ec2=1'
+        ok 'and told' says 'Look at what AWS_CA_BUNDLE names'
+        ok 'nothing of all that went to EC2' sent 1 Describe
 else
         count=$((count + 1))
         echo "ok $count - TLS # SKIP no openssl program"

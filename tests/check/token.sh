@@ -109,6 +109,12 @@ for region in '' us_west us/west -us us- 'us west' "$(printf '%064d' 0)"; do
         [ -z "$region" ] || ok "\"$region\" is no region" fails 2 EUSAGE 'is not the name of a region' --cluster-name demo --region "$region"
 done
 
+vars=(AWS_EC2_METADATA_DISABLED=true)
+ok 'without credentials and without the metadata service there is no token' fails_demo 12 EIMDS 'AWS_EC2_METADATA_DISABLED is true in the environment'
+mock4
+vars=(AWS_EC2_METADATA_DISABLED=1)
+ok 'which only one word takes away' good "$IMDS_KEY"
+
 # ---- what is asked for ----
 vars=("${environment[@]}" AWS_REGION=us-west-2)
 version() { vars=("${environment[@]}" AWS_REGION=us-west-2 "KUBERNETES_EXEC_INFO=$1"); run --cluster-name demo && judge demo "$ENV_KEY" "$2"; }
@@ -260,6 +266,11 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -ke
         mock4 --key "$ENV_KEY" --tls "$tmp/cert:$tmp/key"
         vars=("${environment[@]}" AWS_REGION=us-west-2 "AWS_ENDPOINT_URL_STS=https://localhost:${sts##*:}" "AWS_CA_BUNDLE=$tmp/cert")
         ok 'TLS is spoken with STS' good "$ROLE_KEY" --role-arn "$ROLE"
+        vars=("${vars[@]:0:5}" "REQUESTS_CA_BUNDLE=$tmp/cert")
+        ok 'with what Python programs trust, as the AWS CLI is one' good "$ROLE_KEY" --role-arn "$ROLE"
+        vars+=(AWS_CA_BUNDLE=/dev/null)
+        ok 'AWS_CA_BUNDLE goes before it' fails 20 ESTS '/dev/null, which AWS_CA_BUNDLE names, has no certificate in it' --cluster-name demo --role-arn "$ROLE"
+        ok 'what is only presigned needs none' good "$ENV_KEY"
 else
         count=$((count + 1))
         echo "ok $count - TLS is spoken with STS # SKIP no openssl program"

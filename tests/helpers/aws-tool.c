@@ -5,8 +5,9 @@
  *   aws-tool source BUDGET URI...   "NAME BYTES" of each blob
  *   aws-tool name ID                PrivateDnsName
  *   aws-tool limits TYPE            "ENIS ADDRESSES"
+ *   aws-tool endpoint ec2|sts REGION...     the host of each, or what is wrong with it
  * Errors go to stderr as a person would see them; exit 1. Request counts are the last line on stderr. */
-#include "aws/aws.h"
+#include "aws/internal.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -56,6 +57,16 @@ static int tool_limits(const Ec2 *ec2, const char *type, Diag *diag) {
         return r;
 }
 
+static int tool_endpoint(const char *service, char **regions) {
+        for (; *regions; regions++) {
+                _cleanup_(diag_done) Diag diag = {};
+                _cleanup_(query_endpoint_done) QueryEndpoint e = {};
+                int r = query_endpoint(streq(service, "ec2") ? &ec2_api : &sts_api, *regions, NULL, &e, &diag);
+                puts(r < 0 ? diag_first_error(&diag)->text : e.host);
+        }
+        return 0;
+}
+
 int main(int argc, char **argv) {
         _cleanup_(diag_done) Diag diag = {};
         uint64_t budget = 0;
@@ -68,6 +79,7 @@ int main(int argc, char **argv) {
         int r = streq(argv[1], "imds") ? tool_imds(imds, argv + 3, &diag)
               : streq(argv[1], "source") ? tool_source(imds, argv + 3, &diag)
               : streq(argv[1], "name") ? tool_name(&ec2, argv[2], &diag)
+              : streq(argv[1], "endpoint") ? tool_endpoint(argv[2], argv + 3)
               : streq(argv[1], "limits") ? tool_limits(&ec2, argv[2], &diag) : -EINVAL;
         for (size_t i = 0; i < diag.n; i++) {
                 _cleanup_(freep) char *text = diagnostic_format(&diag.items[i]);
