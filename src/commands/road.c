@@ -155,17 +155,26 @@ int run_load_config(Run *run) {
 
 /* ---- plan ---- */
 
-/* The proxy of the configuration must hold for our own first request to EC2, too; nothing else of it is taken
- * over. */
-static void adopt_proxy(const Config *config) {
-        static const char *const names[] = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-                                             "http_proxy", "https_proxy", "no_proxy" };
+/* nodeadm puts all of "default" into its own environment, over what is there, before its first request to
+ * EC2. Taken over here is what such a request and our own files depend on: proxies, the settings of the AWS
+ * SDKs and the place of the image credential provider. Not taken over is where the metadata service is: the
+ * configuration came from there, and nodeadm's client of it is older than its configuration, too. */
+static bool is_adopted(const char *name) {
+        static const char *const names[] = { "HTTP_PROXY",  "HTTPS_PROXY", "NO_PROXY",
+                                             "http_proxy",  "https_proxy", "no_proxy",
+                                             "ECR_CREDENTIAL_PROVIDER_BIN_PATH" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (streq(names[i], name))
+                        return true;
+        return startswith(name, "AWS_") && !startswith(name, "AWS_EC2_METADATA_");
+}
+
+static void adopt_environment(const Config *config) {
         for (size_t i = 0; i < config->instance.n_environment; i++) {
                 const ServiceEnvironment *e = &config->instance.environment[i];
                 for (size_t v = 0; streq(e->service, "default") && v < e->n; v++)
-                        for (size_t n = 0; n < ARRAY_SIZE(names); n++)
-                                if (streq(e->variables[v].name, names[n]))
-                                        setenv(names[n], e->variables[v].value, 1);
+                        if (is_adopted(e->variables[v].name))
+                                setenv(e->variables[v].name, e->variables[v].value, 1);
         }
 }
 
@@ -181,7 +190,7 @@ static int detect(Run *run) {
         const Options *o = &run->options;
         bool waits = run_changes_machine(run) && !o->skip_run;
         recall_facts(run);
-        adopt_proxy(run->config);
+        adopt_environment(run->config);
         HostOptions options = {
                 .instance_type = o->instance_type, .kubelet_version = o->kubelet_version,
                 .containerd_version = o->containerd_version, .driver_version = o->driver_version,

@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where EC2 and STS are asked: for every partition the hosts that the AWS SDKs make, with FIPS, with IPv6 and with both; and what of that a
+# NodeConfig can say, whose environment counts for init as the process's own does. (ec2.sh and token.sh try one endpoint at a time.)
+# shellcheck source=tests/mock/bad.sh
+# shellcheck disable=SC2154  # tmp, root and code are set there
+. "$(dirname "$0")/../mock/bad.sh"
+tool=${HELPERS:-build/tests/helpers}/aws-tool
+[ -x "$tool" ] || { echo "1..0 # SKIP no $tool"; exit 0; }
+
+# ---- the rules ----
+# host SERVICE REGION FIPS DUALSTACK WANT
+host() { same_word "$(AWS_USE_FIPS_ENDPOINT=$3 AWS_USE_DUALSTACK_ENDPOINT=$4 "$tool" endpoint "$1" "$2" 2>/dev/null)" "$5"; }
+NONE='AWS_USE_FIPS_ENDPOINT is true, in the environment or in spec.instance.environment, and EC2 has no FIPS endpoint in %s that is known: unset it, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+# A region, its domain, the domain of its endpoints with IPv6, and its FIPS endpoints of EC2: there are some, they are the usual, or none
+while read -r region domain dual fips; do
+        for service in ec2 sts; do
+                kind=$fips
+                [ "$service$fips" != stsnone ] || kind=some             # as the AWS CLI: a name is made, whatever comes of it
+                infix=-fips; [ "$kind" != usual ] || infix=
+                # shellcheck disable=SC2059
+                [ "$kind" = none ] && some=$(printf "$NONE" "$region") both=$some || some=$service$infix.$region.$domain both=$service-fips.$region.$dual
+                ok "$service in $region" host $service "$region" false '' "$service.$region.$domain"
+                ok "$service in $region with IPv6" host $service "$region" '' TRUE "$service.$region.$dual"
+                ok "$service in $region by FIPS" host $service "$region" true false "$some"
+                ok "$service in $region with both" host $service "$region" True true "$both"
+        done
+done <<'END'
+us-east-1 amazonaws.com api.aws some
+us-west-1 amazonaws.com api.aws some
+ca-central-1 amazonaws.com api.aws some
+ca-west-1 amazonaws.com api.aws some
+eu-west-1 amazonaws.com api.aws none
+ap-southeast-7 amazonaws.com api.aws none
+mx-central-1 amazonaws.com api.aws none
+cn-northwest-1 amazonaws.com.cn api.amazonwebservices.com.cn none
+us-gov-east-1 amazonaws.com api.aws usual
+us-gov-west-1 amazonaws.com api.aws usual
+us-iso-east-1 c2s.ic.gov api.aws.ic.gov some
+us-isob-east-1 sc2s.sgov.gov api.aws.scloud some
+us-isof-south-1 csp.hci.ic.gov api.aws.hci.ic.gov some
+eu-isoe-west-1 cloud.adc-e.uk api.cloud-aws.adc-e.uk some
+eusc-de-east-1 amazonaws.eu api.amazonwebservices.eu none
+END
+for variable in AWS_USE_FIPS_ENDPOINT AWS_USE_DUALSTACK_ENDPOINT AWS_IGNORE_CONFIGURED_ENDPOINT_URLS; do
+        neither() { same_word "$(env "$variable=1" "$tool" endpoint "$1" us-east-1 2>/dev/null)" "$2"; }
+        ok "EC2 is not asked at all where $variable is neither true nor false" neither ec2 "$variable in the environment is neither true nor false"
+        ok 'to STS that is false, as to the AWS CLI' neither sts sts.us-east-1.amazonaws.com
+done
+given() { same_word "$(env AWS_USE_FIPS_ENDPOINT=true "AWS_ENDPOINT_URL_EC2=$1" "$tool" endpoint ec2 eu-west-1 2>/dev/null)" "$2"; }
+ok 'an endpoint that is given is taken for what it is' given https://ec2-fips.eu-west-1.amazonaws.com ec2-fips.eu-west-1.amazonaws.com
+ok 'without a scheme it is none' given ec2.example 'AWS_ENDPOINT_URL_EC2 is not of the form http[s]://HOST[:PORT][/PATH]'
+nowhere() {
+        ! env AWS_MAX_ATTEMPTS=1 AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=b AWS_REGION=us-iso-east-1 "$@" "$tool" name i-1 2>"$tmp/err" && says "$WORDS"
+}
+WORDS='EC2 may have no FIPS endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+ok 'a name that does not resolve may be one that there is not' nowhere AWS_USE_FIPS_ENDPOINT=true
+WORDS='EC2 may have no FIPS and dual-stack endpoint in us-iso-east-1: unset AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT, or name'
+ok 'for two reasons' nowhere AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=true
+WORDS='Check the way to the EC2 API'
+ok 'the usual name is there' nowhere AWS_USE_FIPS_ENDPOINT=false
+
+# ---- by a NodeConfig ----
+# wants DEFAULT [FEATURE-GATE]: user data with these variables for all services; the name is EC2's but with that gate
+wants() { good | sed "s|InstanceIdNodeName: true|${2-}|; s|default: {.*|default: {$1}|" >"$tmp/wants"; }
+# started REGION OPTION...: the services, in that region; what the user data are is read anew by each run
+started() {
+        rm -rf "$tmp/imds" && cp -r "$fixtures/imds-m5" "$tmp/imds" && grep -rl us-west-2 "$tmp/imds" | xargs sed -i "s/us-west-2/$1/g"
+        mock --imds "$tmp/imds" --ec2-listen 127.0.0.1:0 --user-data "$tmp/wants" "${@:2}"
+        unset AWS_ENDPOINT_URL_EC2
+}
+exits() { same_word "$code" "$1"; }
+wants ''
+started us-west-2
+settled
+wants "AWS_ENDPOINT_URL_EC2: http://$ec2"
+AWS_ENDPOINT_URL_EC2=http://127.0.0.1:1 AWS_MAX_ATTEMPTS=1 init
+ok 'the endpoint of the NodeConfig goes before that of the environment' exits 0
+ok 'and is asked' sent 1 'ec2 '
+wants "AWS_ENDPOINT_URL: http://$ec2"
+init
+ok 'so is that of all services' sent 2 'ec2 '
+wants "AWS_ENDPOINT_URL: http://$ec2, AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: maybe"
+init
+ok 'a setting that is neither true nor false' fails 20 EEC2 detect
+ok 'is named' says_last 'AWS_IGNORE_CONFIGURED_ENDPOINT_URLS in the environment is neither true nor false'
+wants "AWS_EC2_METADATA_SERVICE_ENDPOINT: \"http://127.0.0.1:1\", AWS_EC2_METADATA_DISABLED: \"true\", AWS_ENDPOINT_URL_EC2: http://$ec2"
+init
+ok 'where the metadata service is, the NodeConfig does not say' exits 0
+wants "AWS_ENDPOINT_URL_EC2: http://$ec2"
+AWS_EC2_METADATA_DISABLED=TRUE init
+ok 'whoever may not ask it has no configuration' fails 12 EIMDS source
+ok 'which is said' says_last 'AWS_EC2_METADATA_DISABLED is true in the environment'
+wants "AWS_USE_FIPS_ENDPOINT: \"true\", AWS_ENDPOINT_URL_EC2: http://$ec2"
+init
+ok 'an endpoint that is given is asked, FIPS or not' exits 0
+wants "AWS_ACCESS_KEY_ID: AKIDCONFIG, AWS_SECRET_ACCESS_KEY: CANARYsecret, AWS_ENDPOINT_URL_EC2: http://$ec2"
+started us-west-2 --no-role --key AKIDCONFIG:CANARYsecret && wants "AWS_ACCESS_KEY_ID: AKIDCONFIG, AWS_SECRET_ACCESS_KEY: CANARYsecret, AWS_ENDPOINT_URL_EC2: http://$ec2"
+init
+ok 'credentials count, too' exits 0
+ok 'and are not shown' silent
+
+wants 'AWS_USE_FIPS_ENDPOINT: "true"'
+started eu-west-1
+init
+ok 'a FIPS endpoint for a region without one' fails 20 EEC2 detect
+ok 'is told in a sentence' says_last 'and EC2 has no FIPS endpoint in eu-west-1 that is known: unset it, or name the endpoint to ask with AWS_ENDPOINT_URL_EC2'
+ok 'before credentials are asked for' sent 0 security-credentials
+wants 'AWS_USE_FIPS_ENDPOINT: "true"' 'InstanceIdNodeName: true'
+init
+ok 'where EC2 is not asked that is no failure' exits 0
+ok 'but of STS, which kubelet names to the cluster, a warning' says 'fips-endpoint: AWS_USE_FIPS_ENDPOINT is true, and STS is not known to have a FIPS endpoint in eu-west-1'
+started us-east-1
+init
+ok 'where there are some not a word is said' lacks fips-endpoint
+
+if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
+        started us-west-2 --tls "$tmp/cert:$tmp/key"
+        wants "AWS_CA_BUNDLE: $tmp/cert, AWS_ENDPOINT_URL_EC2: \"https://localhost:${ec2##*:}\""
+        init
+        ok 'TLS with the certificates that a NodeConfig names' exits 0
+        AWS_CA_BUNDLE=/dev/null init
+        ok 'whatever the environment names' exits 0
+        wants "AWS_CA_BUNDLE: /none.pem, AWS_ENDPOINT_URL_EC2: \"https://localhost:${ec2##*:}\""
+        init
+        ok 'a file of certificates that is not there' fails 20 EEC2 detect
+        ok 'is named' says_last '/none.pem, which AWS_CA_BUNDLE names, cannot be read: No such file or directory'
+else
+        count=$((count + 1))
+        echo "ok $count - TLS # SKIP no openssl program"
+fi
+done_testing
