@@ -43,10 +43,19 @@ void verdict_put(json_t *object, const Verdict *v, const char *plan_id) {
         json_object_set_new(object, "planId", text_json(plan_id));
 }
 
+/* Under which of the image's unit names the entry is found as well: journalctl(1) -u takes what root says
+ * about a unit, too, and what collects logs from EKS nodes asks for these two
+ * (github.com/awslabs/amazon-eks-ami, log-collector-script/linux/eks-log-collector.sh:get_nodeadm_info). */
+static const char *replaced_unit(const char *phases) {
+        return streq(phases, "config") ? "nodeadm-config.service" : "nodeadm-run.service";
+}
+
 static void journal_send(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                          const char *line) {
         char *fields[] = {
-                xasprintf("MESSAGE=%s", line),
+                /* the sentence, too, for who reads nothing else */
+                v->exit_code == EXIT_DONE ? xasprintf("MESSAGE=%s", line)
+                                          : xasprintf("MESSAGE=%s\n%s", line, v->text ?: ""),
                 xstrdup("MESSAGE_ID=" MESSAGE_ID),
                 xasprintf("PRIORITY=%d", verdict_level(v)),
                 xstrdup("SYSLOG_IDENTIFIER=nodestrap"),
@@ -58,6 +67,7 @@ static void journal_send(const Verdict *v, const char *phases, const char *plan_
                 xasprintf("NODESTRAP_PHASES=%s", phases),
                 xasprintf("NODESTRAP_SECONDS=%.3f", seconds),
                 xasprintf("NODESTRAP_PLAN=%s", plan_id),
+                xasprintf("OBJECT_SYSTEMD_UNIT=%s", replaced_unit(phases)),
         };
         struct iovec parts[ARRAY_SIZE(fields)];
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

@@ -51,6 +51,10 @@ try "addresses" has machine/addresses.txt inet
 try "no program hung" sh -c "! grep -E 'in time|all the time' $B/errors.txt"
 try "the end is told" grep -E 'b.tar.gz: [0-9]+ files in nodestrap-[^ ]+, [0-9]+ KiB' $B/said
 
+# The image's own collector asks for the journals of two units that do not run here.
+try "the image's collector finds the verdict of the first phase" sh -c "journalctl --unit=nodeadm-config --since -10d | grep -F 'NODESTRAP verdict=ok'"
+try "and that of the second" sh -c "journalctl --unit=nodeadm-run --since -10d | grep -F 'NODESTRAP verdict=ok'"
+
 # nvidia-smi that never comes back must not keep the rest.
 hang() { printf '#!/bin/sh\nexec sleep 1000\n' >/run/hangs && chmod +x /run/hangs && mount --bind /run/hangs "$(readlink -f "$(command -v nvidia-smi)")"; }
 try "a program that hangs" hang
