@@ -154,7 +154,7 @@ tree_gpu() {                            # a machine with GPUs from power-on, and
 # EKS's image (tests/fakes/al2023), with its own nodeadm enabled as the provisioners do it. containerd is not: "/dev/null" takes away
 # what Debian's package has enabled. Nothing waits for an interface in a container.
 tree_al2023() {
-        local s=$tree/etc/systemd/system unit; cp -a "$here/fakes/al2023/rootfs/." "$tree/"
+        local s=$tree/etc/systemd/system unit; cp -a "$here/fakes/al2023/rootfs/." "$tree/"; mkdir -p "$tree/etc/eks/nodeadm.d"
         mkdir -p "$s"/{multi-user,sockets,cloud-init}.target.wants "$s/systemd-networkd-wait-online.service.d"
         for unit in nodeadm-boot-hook nodeadm-config nodeadm-run cni-cache-reset; do ln -sf ../$unit.service "$s/multi-user.target.wants/"; done
         for unit in containerd kubelet; do ln -sf ../ebs-initialize-bin@.service "$s/multi-user.target.wants/ebs-initialize-bin@$unit.service"; done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package from a copy of this tree, then installs, removes and purges it in a root of Debian 12 that has all it
-# depends on, once bare and once with a nodeadm of the image's own. The package is left in build/package.
+# depends on, once bare and once with the units and the nodeadm of EKS's image. The package is left in build/package.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
@@ -28,7 +28,7 @@ try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "dpkg -i: nothing else is needed" in_root dpkg -i /tmp/p.deb
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
-try "nodeadm-internal is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
+try "nodeadm-internal is not: it has no commands" test ! -e "$m/usr/bin/nodeadm-internal" -a ! -L "$m/usr/bin/nodeadm-internal"
 try "every unit and drop-in is there" diff <(cd "$top/units" && find . -name '*.service' -o -name '*.conf' | sort) <(in_package | sort)
 try "the units are not enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "disabled disabled disabled"
 try "they can be enabled" in_root systemctl enable nodestrap-config nodestrap-run nodestrap-joined
@@ -41,12 +41,44 @@ try "nodeadm is gone" test ! -e "$m/usr/bin/nodeadm" -a ! -L "$m/usr/bin/nodeadm
 try "dpkg --purge" in_root dpkg --purge nodestrap
 everything >"$W/after"; try "nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
-try "a root with a nodeadm of its own" prepare own; m=$W/own/m
-for n in nodeadm nodeadm-internal; do printf '#!/bin/sh\necho own %s\n' $n >"$m/usr/bin/$n"; chmod 755 "$m/usr/bin/$n"; done; everything >"$W/before"
+# EKS's image: its nodeadm is a file, and its units are enabled.
+own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat "$m"/run/somebody/*)" = $'nodeadm --version\nnodeadm-internal --version' ] && rm -r "$m/run/somebody"; }
+ours() { is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap && in_root nodeadm config check --help >/dev/null && ! in_root nodeadm wait --help; }
+enabled() { is "$(in_root systemctl is-enabled nodeadm-config nodeadm-run nodestrap-config nodestrap-run nodestrap-joined | xargs)" "$*"; }
+try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d"
+in_root systemctl -q enable nodeadm-boot-hook nodeadm-config nodeadm-run; everything >"$W/before"
 try "dpkg -i beside it" in_root dpkg -i /tmp/p.deb
-try "the image's nodeadm stays" is "$(in_root nodeadm) $(in_root nodeadm-internal)" "own nodeadm own nodeadm-internal"
-rm "$m/usr/bin/nodeadm" "$m/usr/bin/nodeadm-internal"
-try "asked to, it takes the place" in_root update-alternatives --auto nodeadm
-try "nodeadm is a link to it then" is "$(in_root readlink -f /usr/bin/nodeadm) $(in_root readlink -f /usr/bin/nodeadm-internal)" "/usr/bin/nodestrap /usr/bin/nodestrap"
-try "dpkg --purge of it" in_root dpkg --purge nodestrap
+try "the image's nodeadm stays" own
+try "an upgrade leaves it" in_root dpkg -i /tmp/p.deb
+try "it is still there" own
+try "nobody's units are enabled or disabled" enabled enabled enabled disabled disabled disabled
+in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "purged again, nothing is left and nothing is missing" diff "$W/before" "$W/after"
+
+try "dpkg -i once more" in_root dpkg -i /tmp/p.deb
+try "our units instead of nodeadm's" in_root sh -c "systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-run nodestrap-joined"
+try "an upgrade with them" in_root dpkg -i /tmp/p.deb
+try "leaves all as it is" enabled disabled disabled enabled enabled enabled
+try "the way back" in_root sh -c "systemctl disable nodestrap-config nodestrap-run nodestrap-joined && systemctl enable nodeadm-config nodeadm-run"
+everything | grep -vE 'nodestrap|alternatives/nodeadm|/usr/lib/systemd/system/[a-z-]*.service.d ' >"$W/after"
+try "is the image as it was" diff <(grep -vE '/usr/lib/systemd/system/[a-z-]*.service.d ' "$W/before") "$W/after"
+in_root systemctl -q disable nodeadm-config nodeadm-run; in_root systemctl -q enable nodestrap-config nodestrap-run nodestrap-joined
+mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
+try "removed with our units enabled, it tells who boots the node now" sh -c 'chroot "$1" dpkg --remove nodestrap 2>&1 | grep "systemctl enable nodeadm-config nodeadm-run"' sh "$m"
+try "which is heeded" in_root systemctl enable nodeadm-config nodeadm-run
+try "a purge behind it" in_root dpkg --purge nodestrap
+everything >"$W/after"; try "and all is as it was" diff "$W/before" "$W/after"
+
+try "dpkg -i for a swap" in_root dpkg -i /tmp/p.deb
+try "asked to, it takes nodeadm's place" in_root sh -c "mv /usr/bin/nodeadm /usr/bin/nodeadm.aws && update-alternatives --install /usr/bin/nodeadm nodeadm /usr/bin/nodeadm.aws 10"
+try "nodeadm is ours" ours
+try "an upgrade of the swapped" in_root dpkg -i /tmp/p.deb
+try "leaves it so" ours
+try "the way back from there" in_root update-alternatives --set nodeadm /usr/bin/nodeadm.aws
+try "nodeadm is the image's" own
+try "an upgrade behind it" in_root dpkg -i /tmp/p.deb
+try "does not swap again" own
+try "asked to, it does" in_root update-alternatives --auto nodeadm
+try "nodeadm is ours once more" ours
+try "dpkg --purge of the swapped" in_root dpkg --purge nodestrap
+try "leaves the image's in its place" own
 finish
