@@ -44,8 +44,8 @@ int lock_take(const Root *root, uint64_t deadline_usec, Diag *diag) {
                         return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
                                           "another nodestrap holds " LOCK_FILE " and does not end, so "
                                           "nothing was changed; fuser -v " LOCK_FILE " names it, and "
-                                          "journalctl -u nodestrap-config -u nodestrap-run says what it "
-                                          "waits for");
+                                          "journalctl -u 'nodestrap-*' -u 'nodeadm-*' says what it waits "
+                                          "for");
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);
