@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 120
+# imds: imds-m5
+# gpu: p4d-24xlarge gen3 reset-fails=no query-takes=30
+# spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
+# tree: enabled gpu containerd_version
+# console: partition-gpus:mig: MIG mode of GPU .*this machine reboots now, once
+# console: NODESTRAP verdict=ok
+# A p4d.24xlarge with an image of autumn 2026 whose A100 take MIG mode at a reboot: in the second boot all units are enabled and there from
+# the start, the mode is on and there are no instances, with which the toolkit's writer of CDI would fail.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+try "the machine was started twice" is "$(grep -c ^power-on /var/lib/power-on)" 2
+check_gpu_node 'module nvidia$' fm-active 'nvidia-smi -L' 'cdi-generated devices=56' containerd 'kubelet gpus=8 fabric=not-supported instances=56 cdi=yes'
+try "the toolkit's own writer of CDI did not run, nor fail" never 'cdi-(refreshed|failed)'
+try "without another reset or reboot" never 'nvidia-smi.*reset'
+try "no GPU was in use when it was to be divided" is "$(awk '$2 == "nvmlDeviceSetMigMode" && $4 > 1' /var/lib/fake-nvml.state)" ""
+
+finish
