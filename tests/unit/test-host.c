@@ -72,6 +72,10 @@ static void count_forks(void) {
         forks = threads_at_fork = 0;
 }
 
+int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
+        return asks_ec2 && !ec2->region ? diag_error(diag, -EINVAL, CAUSE_EC2, "no region") : 0;
+}
+
 int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Diag *diag) {
         ec2_names++;
         for (unsigned ms = 0; waits_for_fork && ms < 1000 && __atomic_load_n(&forks, __ATOMIC_ACQUIRE) == 0; ms++)
