@@ -133,7 +133,7 @@ int query_endpoint(const QueryService *service, const char *region, const char *
 char *query_endpoint_advice(const QueryService *service, const QueryEndpoint *e, const char *region) {
         bool fips = startswith(e->kind, "FIPS"), dual_stack = strstr(e->kind, "dual-stack");
         return xasprintf("%s may have no %s endpoint in %s: unset %s%s%s, or name the endpoint to ask with "
-                         "%s",
+                         "%s. ",
                          service->name, e->kind, region, fips ? "AWS_USE_FIPS_ENDPOINT" : "",
                          fips && dual_stack ? " and " : "", dual_stack ? "AWS_USE_DUALSTACK_ENDPOINT" : "",
                          service->url_variable);

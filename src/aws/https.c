@@ -169,8 +169,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         if (code != CURLE_OK) {
                 text_done(&reply.body);
                 *ret_why = describe_failure(code, error);
-                bool no_host = code == CURLE_COULDNT_RESOLVE_HOST ||
-                               (code == CURLE_RECV_ERROR && strstr(error, "CONNECT"));
+                bool no_host = code == CURLE_COULDNT_RESOLVE_HOST || strstr(error, "CONNECT");
                 return no_host ? -EADDRNOTAVAIL : code == CURLE_SSL_CACERT_BADFILE ? -EKEYREJECTED : -EIO;
         }
         *ret = reply;

@@ -93,13 +93,15 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         if (r >= 0)
                 return QUERY_DONE;
         a->hopeless = r == -EKEYREJECTED;
+        if (r == -EKEYREJECTED)
+                return try_again(a, why, xstrdup("Look at what AWS_CA_BUNDLE names"));
+        _cleanup_(freep) char *kind = r == -EADDRNOTAVAIL && a->endpoint.kind
+                                              ? query_endpoint_advice(q->service, &a->endpoint, q->region)
+                                              : xstrdup("");
         return try_again(a, why,
-                         r == -EKEYREJECTED ? xstrdup("Look at what AWS_CA_BUNDLE names")
-                         : r == -EADDRNOTAVAIL && a->endpoint.kind
-                                 ? query_endpoint_advice(q->service, &a->endpoint, q->region)
-                                 : xasprintf("Check the way to %s: NAT gateway or VPC endpoint, security "
-                                             "groups, HTTPS_PROXY and NO_PROXY",
-                                             q->service->full_name));
+                         xasprintf("%sCheck the way to %s: NAT gateway or VPC endpoint, security groups, "
+                                   "HTTPS_PROXY and NO_PROXY",
+                                   kind, q->service->full_name));
 }
 
 static char *advise_interception(const QueryService *service, const char *more) {

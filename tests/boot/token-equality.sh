@@ -31,6 +31,9 @@ for region in us-west-2 ap-southeast-7 cn-north-1 us-gov-west-1 us-iso-east-1 us
         done
         try_same "FIPS endpoint with IPv6 in $region" "${keys[@]}" AWS_REGION=$region AWS_USE_FIPS_ENDPOINT=true AWS_USE_DUALSTACK_ENDPOINT=True -- --cluster-name demo
 done
+try_same "FIPS endpoint where there is none" "${keys[@]}" AWS_REGION=eu-west-1 AWS_USE_FIPS_ENDPOINT=true -- --cluster-name demo
+try_same "FIPS setting that is no truth value" "${keys[@]}" AWS_REGION=us-west-2 AWS_USE_FIPS_ENDPOINT=1 AWS_USE_DUALSTACK_ENDPOINT=yes -- --cluster-name demo
+try_same "with settings of requests that are not made" "${keys[@]}" AWS_REGION=us-west-2 AWS_CA_BUNDLE=/none AWS_RETRY_MODE=adaptive AWS_MAX_ATTEMPTS=7 -- --cluster-name demo
 try_same "without a session token" "${keys[@]:0:2}" AWS_DEFAULT_REGION=eu-central-1 -- --cluster-name demo
 try_same "for a cluster by its id" "${keys[@]}" AWS_REGION=us-west-2 -- --cluster-id 3f2a1b5c-0000-4000-8000-1234567890ab
 try_same "for a name with blanks" "${keys[@]}" AWS_REGION=us-west-2 -- --cluster-name " a  b "
