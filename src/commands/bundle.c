@@ -31,7 +31,8 @@ static void add_cached_config(Bundle *b) {
         _cleanup_(diag_done) Diag ignored = {};
         int r = config_cache_read(b->root, CACHE_FILE, &spec, &status, &ignored);
         if (r < 0) {
-                bundle_miss(b, "config.json", CACHE_FILE ": %s", r == -EBADMSG ? "no configuration" : strerror(-r));
+                bundle_miss(b, "config.json", CACHE_FILE ": %s",
+                            r == -EBADMSG ? "no configuration" : strerror(-r));
                 return;
         }
         _cleanup_(json_decrefp) json_t *document = json_pack("{sO}", "spec", spec);
@@ -57,9 +58,10 @@ static void note_sources(Bundle *b, json_t *answers) {
                     source_decode(&blobs, &documents, &ignored) < 0)
                         continue;
                 for (size_t k = 0; k < documents.n; k++) {
-                        _cleanup_(json_decrefp) json_t *document = NULL, *masked = NULL;
-                        if (documents.items[k].root && yaml_to_json(documents.items[k].root, &document) >= 0)
-                                masked = mask_config(&b->secrets, document);
+                        const Node *root = documents.items[k].root;
+                        _cleanup_(json_decrefp) json_t *document = NULL;
+                        if (root && yaml_to_json(root, &document) >= 0)
+                                json_decref(mask_config(&b->secrets, document));
                 }
         }
 }
@@ -94,7 +96,7 @@ static void add_facts(Bundle *b) {
         json_object_foreach(answers, path, answer)
                 json_object_set_new(shown, path, answer_shown(path, answer));
         json_object_set(facts, "answers", shown);
-        json_object_set_new(facts, "spec", json_string(HIDDEN));       /* a digest that could be guessed from */
+        json_object_set_new(facts, "spec", json_string(HIDDEN));        /* a digest, to guess from */
         _cleanup_(json_decrefp) json_t *masked = mask_json(&b->secrets, facts);
         add_json(b, "facts.json", masked);
 }
@@ -116,16 +118,17 @@ static void add_about(Bundle *b) {
         Text t = {};
         int r = status_read(b->root, &status);
         (void)uname(&name);
-        text_add(&t, "nodestrap %s, %s\nroot %s, user %u, kernel %s %s\n", VERSION, b->top, root_path(b->root),
-                 geteuid(), name.release, name.machine);
+        text_add(&t, "nodestrap %s, %s\nroot %s, user %u, kernel %s %s\n", VERSION, b->top,
+                 root_path(b->root), geteuid(), name.release, name.machine);
         text_add(&t, "verdict: %s %s %s\n%s\n\n", r < 0 ? "none" : json_get_text(status, "verdict"),
                  json_get_text(status, "code"), json_get_text(status, "step"), verdict_of(b->root, status));
         text_add(&t, "%s\n\n",
                  bundle_has(b, "config.json")
                          ? "Secrets of the NodeConfig were looked for in every file here."
-                         : "There is no NodeConfig to learn secrets from: only what looks like one is hidden.");
-        text_add(&t, "errors.txt says what is missing here, and why. Look at status.json first, then plan*.txt\n"
-                     "(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
+                         : "There is no NodeConfig to learn secrets from: only what looks like one is "
+                           "hidden.");
+        text_add(&t, "errors.txt says what is missing here, and why. Look at status.json first, then "
+                     "plan*.txt\n(what was to be done), journal/nodestrap.txt and systemd/failed.txt.\n");
         size_t size = t.size;
         bundle_add(b, "about.txt", text_take(&t), size);
 }

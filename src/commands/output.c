@@ -91,7 +91,8 @@ int output_file(const char *file, const void *data, size_t size, Diag *diag) {
 int output_bytes(const void *data, size_t size, Diag *diag) {
         if (isatty(STDOUT_FILENO))
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "stdout is a terminal, which cannot show this: redirect it, or name a file");
+                                  "stdout is a terminal, which cannot show this: redirect it, or name a "
+                                  "file");
         output_begin();
         (void)fwrite(data, 1, size, stdout);
         return output_end(diag);

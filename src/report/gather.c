@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What goes into a support bundle, row by row. A new file, program or journal is a row of one of these tables.
- * What is not on this machine becomes a line of errors.txt, as does a program that fails or hangs. */
+ * What goes into a support bundle, row by row. A new file, program or journal is a row of one of these
+ * tables. What is not on this machine becomes a line of errors.txt, as does a program that fails or
+ * hangs. */
 #include "report/bundle.h"
 
 #include "base/json.h"
@@ -18,8 +19,8 @@
 #define OUTPUT_MAX   (8U << 20)
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
 
-/* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is added,
- * and so are formats of what is not a table's: by its name and first byte. optional: its absence is not told. */
+/* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is
+ * added. optional: its absence is not told. */
 static const struct FileRow { const char *path; bool optional; } files[] = {
         { "/etc/kubernetes/kubelet/config.json" },
         { "/etc/kubernetes/kubelet/config.json.d/*", true },
@@ -81,10 +82,10 @@ static const struct FileRow own_files[] = {
 
 /* Names, modes, sizes and times, not contents: all in listing.txt. */
 static const char *const directories[] = {
-        RUN_DIR, RUN_DIR "/started", "/run/eks/nodeadm", "/run/nodeadm", "/var/lib/nodestrap", "/etc/eks",
-        "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider", "/etc/kubernetes/kubelet",
+        RUN_DIR, "/run/nodestrap/started", "/run/eks/nodeadm", "/run/nodeadm", "/var/lib/nodestrap",
+        "/etc/eks", "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider", "/etc/kubernetes/kubelet",
         "/etc/kubernetes/kubelet/config.json.d", "/etc/containerd", "/etc/containerd/certs.d",
-        "/etc/cni/net.d", "/opt/cni/bin", KUBELET_DIR, KUBELET_DIR "/pki", CONTAINERD_DIR, SOCI_DIR,
+        "/etc/cni/net.d", "/opt/cni/bin", KUBELET_DIR, "/var/lib/kubelet/pki", CONTAINERD_DIR, SOCI_DIR,
         "/run/containerd", "/mnt/k8s-disks", "/dev/md", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels",
         "/dev/infiniband", "/sys/class/infiniband",
 };
@@ -92,10 +93,12 @@ static const char *const directories[] = {
 /* A line an entry of the directory: its name, then what these files below it hold. */
 static const struct ListRow { const char *name, *directory, *attributes; } lists[] = {
         { "machine/block.txt", "/sys/block",
-          "size ro removable queue/rotational device/model device/serial device/state md/array_state md/level" },
+          "size ro removable queue/rotational device/model device/serial device/state md/array_state "
+          "md/level" },
         { "machine/net.txt", "/sys/class/net", "address operstate mtu speed device/uevent" },
         { "machine/pci.txt", "/sys/bus/pci/devices", "uevent numa_node" },
-        { "machine/hugepages.txt", "/sys/kernel/mm/hugepages", "nr_hugepages free_hugepages surplus_hugepages" },
+        { "machine/hugepages.txt", "/sys/kernel/mm/hugepages",
+          "nr_hugepages free_hugepages surplus_hugepages" },
         { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
 };
 
@@ -107,13 +110,13 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "systemd/unit-files.txt", "systemctl --no-pager --full list-unit-files" },
         { "systemd/state.txt", "systemctl is-system-running" },
         { "systemd/show.txt",
-          "systemctl --no-pager show -p Id -p LoadState -p ActiveState -p SubState -p Result -p UnitFileState "
-          "-p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
-          "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic -p ActiveEnterTimestampMonotonic "
-          "nodestrap-config nodestrap-run nodestrap-joined nodeadm-config nodeadm-run containerd kubelet "
-          "soci-snapshotter nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup "
-          "nvidia-kmod-load nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks cloud-init "
-          "cloud-init-network cloud-config cloud-final" },
+          "systemctl --no-pager show -p Id -p LoadState -p ActiveState -p SubState -p Result "
+          "-p UnitFileState -p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
+          "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic "
+          "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-run nodestrap-joined nodeadm-config "
+          "nodeadm-run containerd kubelet soci-snapshotter nvidia-persistenced nvidia-fabricmanager "
+          "nvidia-imex nvidia-setup nvidia-kmod-load nvidia-driver-resolve nvidia-cdi-refresh.path "
+          "nvidia-cdi-refresh set-nvidia-clocks cloud-init cloud-init-network cloud-config cloud-final" },
         { "systemd/cat.txt",
           "systemctl --no-pager cat nodestrap-config nodestrap-run nodestrap-joined containerd kubelet" },
         { "machine/df.txt", "df -h -l -T" },
@@ -147,7 +150,8 @@ static const struct JournalRow { const char *name, *matches; unsigned lines; } j
         { "journal/nvidia.txt", "-u nvidia-* -u set-nvidia-clocks", 10000 },
         { "journal/cloud-init.txt", "-u cloud-init* -u cloud-config -u cloud-final", 5000 },
         { "journal/system.txt",
-          "-u systemd-modules-load -u systemd-networkd -u systemd-resolved -u systemd-udevd -u chronyd", 5000 },
+          "-u systemd-modules-load -u systemd-networkd -u systemd-resolved -u systemd-udevd -u chronyd",
+          5000 },
         { "journal/kernel.txt", "-k", 20000 },
 };
 
@@ -323,9 +327,10 @@ static char **words_of(const char *command) {
 
 /* What was cut off in the middle of a line might be half of a secret. */
 static size_t whole_lines(const ChildResult *result) {
-        const char *last = result->cut || result->timed_out
-                                   ? memrchr(result->output, '\n', result->size) : NULL;
-        return last ? (size_t)(last - result->output) + 1 : result->cut || result->timed_out ? 0 : result->size;
+        if (!result->cut && !result->timed_out)
+                return result->size;
+        const char *last = memrchr(result->output, '\n', result->size);
+        return last ? (size_t)(last - result->output) + 1 : 0;
 }
 
 static void add_output(Bundle *b, const char *name, const char *command) {
@@ -338,7 +343,8 @@ static void add_output(Bundle *b, const char *name, const char *command) {
         }
         int r = child_run(argv, MIN(PROGRAM_USEC, b->deadline_usec - now), OUTPUT_MAX, &result);
         if (r < 0) {
-                bundle_miss(b, name, r == -ENOENT ? "%s is not on this machine" : "%s cannot be run", argv[0]);
+                bundle_miss(b, name, "%s %s", argv[0],
+                            r == -ENOENT ? "is not on this machine" : "cannot be run");
                 return;
         }
         if (result.timed_out)

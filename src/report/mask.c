@@ -136,7 +136,8 @@ static void hide_toml(Secrets *s, json_t *containerd) {
         size_t size;
         if (!json_is_string(config))
                 return;
-        int r = mask_file(s, MASK_TOML, json_string_value(config), json_string_length(config), &masked, &size);
+        int r = mask_file(s, MASK_TOML, json_string_value(config), json_string_length(config), &masked,
+                          &size);
         json_object_set_new(containerd, "config", json_string(r < 0 ? HIDDEN : masked));
 }
 
@@ -214,7 +215,7 @@ static char *mask_unit(Secrets *s, const char *text) {
                 const char *value;
                 bool assigns = is_assignment(line, &value);
                 for (char *end = strstr(line, "\\\n"); assigns && end; end = strstr(end, "\\\n"))
-                        memcpy(end, "  ", 2);   /* systemd.syntax(7): a blank */
+                        end[0] = end[1] = ' ';  /* systemd.syntax(7): a blank */
                 if (assigns)
                         hide_variables(s, line, value, &out);
                 else

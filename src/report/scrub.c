@@ -210,14 +210,15 @@ static Span find_url_user(const char *p, size_t room) {
         Span span = { 3, 0 };
         if (!begins(p, room, "://"))
                 return span;
-        for (size_t i = 3; i < MIN(room, (size_t)URL_USER_MAX) && !strchr("/ \t\r\n\"'`<>?#\\", p[i]) && p[i]; i++)
+        room = MIN(room, (size_t)URL_USER_MAX);
+        for (size_t i = 3; i < room && p[i] && !strchr("/ \t\r\n\"'`<>?#\\", p[i]); i++)
                 if (p[i] == '@')
                         span.size = i - 3;
         return span;
 }
 
-/* Ids of access keys, which name the owner (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html);
- * what a kubelet shows to EKS; JSON Web Tokens (RFC 7519). */
+/* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), what a kubelet
+ * shows to EKS, JSON Web Tokens (RFC 7519). */
 static Span find_token(const char *p, size_t room) {
         size_t n = 0;
         if (begins(p, room, "k8s-aws-v1."))
@@ -376,7 +377,8 @@ static bool is_span(Span span, Span *ret) {
 /* "--bootstrap-token abc": the name must be an option, or any sentence would be one. */
 static Span find_option_value(const char *text, size_t at, size_t size) {
         size_t begin = at, n;
-        while (begin > 0 && at - begin < 64 && (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
+        while (begin > 0 && at - begin < 64 &&
+               (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
                 begin--;
         if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 || !name_tells(text + begin, at - begin) ||
             at + 1 >= size || text[at + 1] == '-')

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # status --bundle: all of it is there, none of it is secret, wherever a NodeConfig, a file or a log had one; and it comes whatever is missing.
+# shellcheck disable=SC2154,SC2016,SC2015  # tmp is of lib.sh; what eval gets is expanded there
 [ -n "${OWN_MOUNTS-}" ] || ! unshare -m true 2>/dev/null || OWN_MOUNTS=1 exec unshare -m "$0"
 # shellcheck source=tests/mock/lib.sh
-# shellcheck disable=SC2154,SC2016  # tmp is its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
 fixtures=$(realpath "$(dirname "$0")/../fixtures")
