@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# spec: {instance: {localStorage: {strategy: RAID5}}}
+# tree: al2023 enabled
+# console: NODESTRAP verdict=failed code=
+# Both bootstrappers are enabled, and ours finds a mistake in its configuration: nodeadm does not make a node of it behind its back.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/al2023.sh
+
+check_both_ours_fails
