@@ -27,6 +27,13 @@ gpu_units_2() {                         # its revisions of the second half of 20
         gpu_unit "$1" nvidia-package-install Before=cloud-final.service After=nvidia-setup.service; rm "$1"/usr/lib/systemd/system/nvidia-kmod-load.service
         rm "$1"/etc/systemd/system/multi-user.target.wants/nvidia-kmod-load.service
 }
+gpu_units_3() {                         # those of autumn 2026 (#2795, #2841), and the toolkit's (NVIDIA/nvidia-container-toolkit:deployments/systemd; 1.18.2 has After=multi-user.target)
+        gpu_unit "$1" nvidia-ldcache-update After=nvidia-driver-resolve.service RefuseManualStart=yes
+        for word in bin lib64 share; do gpu_unit "$1" nvidia-usr-copy@$word After=nvidia-driver-resolve.service Before=nvidia-setup.service RefuseManualStart=yes; done
+        gpu_unit "$1" nvidia-cdi-refresh 'ConditionPathExists=|/usr/bin/nvidia-smi' After=multi-user.target
+        printf '[Path]\nPathChanged=/usr/bin/nvidia-ctk\n' >"$1/usr/lib/systemd/system/nvidia-cdi-refresh.path"
+        ln -sf /usr/lib/systemd/system/nvidia-cdi-refresh.path "$1/etc/systemd/system/multi-user.target.wants/"
+}
 prepare() {                             # prepare SUITE ROOTFS -> a copy with everything enabled, mounted at $W/SUITE/m
         local d=$W/$1 m=$W/$1/m s u; mkdir -p "$d"/{u,w,m}; mount -t overlay o -o "lowerdir=$2,upperdir=$d/u,workdir=$d/w" "$m" || return
         cp -a "$W/tree/usr/." "$m/usr/"; cp "$top/tests/boot/lib/tree/usr/bin/kubelet" "$m/usr/bin/"; s=$m/etc/systemd/system
@@ -45,12 +52,14 @@ for suite in bookworm trixie; do
         out=$(verify "$W/$suite/m"); rc=$?
         report $rc "$suite: systemd-analyze verify succeeds" "$out"
         ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say" "$out"
-        for generation in 1 2; do
+        for generation in 1 2 3; do
                 gpu_units_$generation "$W/$suite/m"; out=$(verify "$W/$suite/m")
                 report $? "$suite: with the units of a GPU image, generation $generation" "$out"
                 ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say, generation $generation" "$out"
                 [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service 2>&1)" = "" ]; report $? "$suite: nor has fabric manager's, generation $generation" "$out"
         done
+        out=$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-cdi-refresh.service nvidia-cdi-refresh.path 2>&1)
+        [ "$out" = "" ]; report $? "$suite: nor have those of the toolkit" "$out"
         unit=$W/$suite/m/usr/lib/systemd/system/nvidia-setup.service; cp "$unit" "$W/saved"; sed -i '/^RefuseManualStart/a Before=nodestrap-config.service' "$unit"
         out=$(verify "$W/$suite/m"); grep -q 'ordering cycle' <<<"$out"; report $? "$suite: control: the driver's unit before nodestrap-config is a cycle" "$out"; cp "$W/saved" "$unit"
         for control in config run joined; do    # the same units with default dependencies

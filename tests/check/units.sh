@@ -212,6 +212,11 @@ guest() {
         try "fabric manager that runs and reads nothing of ours" 0 "^unchanged start-unit:$FM.service" <<<"$q"
         holds "is not restarted, whoever has started it" same "$p" "$(pid $FM)"
         systemctl stop $FM; rm /run/fabric
+        ours $FM Type=forking PIDFile=/run/fm.pid Restart=on-failure RestartSec=50ms "ExecStart=/bin/sh -c \"echo >>/run/fabric; [ \$\$(wc -l </run/fabric) -ge 4 ] || exit 1; sleep inf & echo \$\$! >/run/fm.pid\""
+        printf '[Unit]\nStartLimitBurst=3\n' >>$L/$FM.service; systemctl daemon-reload; rm -r /run/nodestrap
+        try "one that systemd restarts until its limit is reached is started again behind it" 0 "^done start-unit:$FM.service" 'start 1 failed, the next one is in 5 s' <<<"$q"
+        holds "and systemd restarted it" test "$(wc -l </run/fabric)" = 4
+        systemctl stop $FM; rm /run/fabric; ours $FM Type=forking PIDFile=/run/fm.pid "ExecStart=/bin/sh -c \"[ -e /run/fabric ] || { touch /run/fabric; echo 'no fabric yet'; exit 1; }; sleep inf & echo \$\$! >/run/fm.pid\""; systemctl daemon-reload
         try "without time for another start" 33 "^failed start-unit:$FM.service: .*status 1.*and /var/log/fabricmanager.log" 'failed \(33 EFABRICMANAGER\)' <<<"start-unit $FM.service retry=yes deadline=4s"
         ours $FM Type=forking "ExecStart=/bin/sh -c \"echo 'warning Nothing to do [NV_WARN_NOTHING_TO_DO]'; exit 0\""; systemctl daemon-reload
         try "fabric manager that finds nothing to do" 33 "$FM.service did not stay up: it found no NVSwitch: .*last said \"warning Nothing to do" <<<"start-unit $FM.service deadline=10s"
