@@ -14,7 +14,7 @@
 #define CHANNELS 2048                   /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
 #define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are
                                                  * not there yet, and is started again */
-#define HELPER_TIMEOUT  (60 * USEC_PER_SEC)
+#define HELPER_TIMEOUT  (60 * USEC_PER_SEC)     /* nvidia-smi, a few times */
 
 typedef struct Stack {
         Plan *plan;
@@ -191,9 +191,9 @@ static void fill_clocks(Stack *s, Action *a) {
         a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
 }
 
-/* So long that nvidia-smi has come to an end, and not so long that one which never does would be noticed late.
- * What the unit did not do, a later step does, or says why not. One that comes behind us all the same has nothing
- * to be waited for. */
+/* So long that nvidia-smi has come to an end, and not so long that one which never does would be noticed
+ * late. What the unit did not do, a later step does, or says why not. One that comes behind this run is not
+ * waited for. */
 static void fill_helper(_unused_ Stack *s, Action *a) {
         a->deadline_usec = HELPER_TIMEOUT;
         a->optional = a->lenient = true;
