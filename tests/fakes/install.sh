@@ -51,7 +51,7 @@ for word; do case $word in
                 mv "$tree"/usr/bin/{nv-fabricmanager,nvidia-fabricmanager-start.sh,nvidia-persistenced,nvidia-imex,nvidia-imex-ctl,nvidia-smi} "$O/usr/bin/"
                 mv "$tree"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 "$O/usr/lib64/"; mv "$tree/usr/share/nvidia" "$O/usr/share/"
                 for unit in nvidia-{driver-resolve,setup,ldcache-update,cdi-refresh}.service nvidia-cdi-refresh.path; do enable_etc $unit $unit; done
-                for word in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$word.service; done;;
+                for copy in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$copy.service; done;;
         prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;
         no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;

@@ -35,7 +35,7 @@ if seen != sorted(seen, key=lambda s: s[1]) or {"nodestrap-config", "containerd"
     sys.exit(f"{seen}")'; }
 
 excused=none
-may_fail() { excused=$(printf '%s.service\n' "$@"); }  # units of the image
+may_fail() { excused=$(printf '%s\n' "$@" | sed '/\./!s/$/.service/'); }  # units of the image
 # All that a GPU machine must be after a boot; EVENT…: its order.
 check_gpu_node() {
         try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
