@@ -41,8 +41,12 @@ const Action *plan_find(const Plan *plan, const char *id);
 _malloc_ char *plan_to_text(const Plan *plan);
 json_t *plan_to_json(const Plan *plan);
 
-/* Does what stands behind such a key of the user's free-form settings hold a secret? */
-_nonnull_ bool key_is_secret(const char *key);
+/* Does such a key of free-form settings have a secret behind it? */
+_nonnull(1) bool key_is_secret(const char *key, const json_t *value);
+/* Do options and variables of such a name (X-Amz-Security-Token, --bootstrap-token)? */
+_nonnull_ bool name_is_secret(const char *name, size_t size);
+/* Is there a URL with a user or a password in it? */
+_nonnull_ bool text_holds_password(const char *text);
 
 /* Names by which what was done is found again. */
 #define RAID_NAME   "kubernetes"                /* as nodeadm has it; also the label of

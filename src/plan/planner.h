@@ -61,6 +61,8 @@ _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char
 bool version_at_least(const char *version, unsigned major, unsigned minor);
 /* Is there a key that usually has a secret behind it? NULL holds none. */
 bool json_holds_secret(const json_t *json);
+/* The same of a command line's options and their values. */
+bool words_hold_secret(char *const *words);
 
 /* ---- kubelet ---- */
 

@@ -1,18 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of the user's that hold a secret: their file is for root alone, and is shown nowhere. */
+/* Settings of the user's that hold a secret: their file is for root alone, and is shown nowhere. Told by keys,
+ * by the ends of names, and by passwords in URLs. */
 #include "plan/planner.h"
 #include <strings.h>
 
 /* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL;
  * process.env of an OCI spec. */
-static const char *const secret_keys[] = {
-        "auth",    "password",      "identitytoken",      "token", "secret", "header",
-        "headers", "authorization", "staticPodURLHeader", "env",
+static const char *const secret_keys[] = { "identitytoken", "header", "headers", "staticPodURLHeader", "env" };
+/* Whatever stands in front: X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data. */
+static const char *const secret_ends[] = {
+        "password",    "passwd",  "passphrase", "token",       "secret",     "secret_access_key",
+        "access_key",  "accesskey", "apikey",   "api_key",     "api-key",    "private_key",
+        "privatekey",  "credential", "signature", "authorization", "cookie", "key-data", "auth",
 };
 
-bool key_is_secret(const char *key) {
+bool name_is_secret(const char *name, size_t size) {
+        for (size_t i = 0; i < ARRAY_SIZE(secret_ends); i++) {
+                size_t n = strlen(secret_ends[i]);
+                if (size >= n && strncasecmp(name + size - n, secret_ends[i], n) == 0)
+                        return true;
+        }
+        return false;
+}
+
+bool key_is_secret(const char *key, const json_t *value) {
+        if (streq(key, "authorization") && json_is_object(value))       /* kubelet's own is no header */
+                return false;
         for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
                 if (strcasecmp(key, secret_keys[i]) == 0)
+                        return true;
+        return name_is_secret(key, strlen(key));
+}
+
+/* "://user:password@host"; an '@' of the path is none (RFC 3986, section 3.2) */
+bool text_holds_password(const char *text) {
+        for (const char *p = strstr(text, "://"); p; p = strstr(p + 3, "://"))
+                if (p[3 + strcspn(p + 3, "@/?# \t\r\n\"'\\")] == '@')
                         return true;
         return false;
 }
@@ -23,11 +46,22 @@ bool json_holds_secret(const json_t *json) {
         json_t *value;
         size_t i;
         json_object_foreach((json_t *)json, key, value)
-                if ((key_is_secret(key) && !(streq(key, "authorization") && json_is_object(value))) ||
-                    json_holds_secret(value))
+                if (key_is_secret(key, value) || json_holds_secret(value))
                         return true;
         json_array_foreach(json, i, value)
                 if (json_holds_secret(value))
                         return true;
+        return json_is_string(json) && text_holds_password(json_string_value(json));
+}
+
+bool words_hold_secret(char *const *words) {
+        for (char *const *w = words; w && *w; w++) {
+                size_t n = strcspn(*w, "=");
+                const char *value = (*w)[n] ? *w + n + 1 : w[1] ?: "-";
+                bool has_value = (*w)[n] || *value != '-';
+                if ((**w == '-' && name_is_secret(*w, n) && has_value && !streq(value, "true") &&
+                     !streq(value, "false")) || text_holds_password(*w))
+                        return true;
+        }
         return false;
 }

@@ -54,10 +54,8 @@ static json_t *mask_object(Secrets *s, const json_t *object, bool hidden) {
         json_t *copy = json_object(), *value;
         const char *key;
         json_object_foreach((json_t *)object, key, value) {
-                /* kubelet's own "authorization" is no header */
-                bool tells = (key_is_secret(key) || name_tells(key, strlen(key))) &&
-                             !(streq(key, "authorization") && json_is_object(value));
-                json_object_set_new_nocheck(copy, key, mask_value(s, value, hidden || tells));
+                json_object_set_new_nocheck(copy, key,
+                                            mask_value(s, value, hidden || key_is_secret(key, value)));
         }
         return copy;
 }
@@ -65,8 +63,7 @@ static json_t *mask_object(Secrets *s, const json_t *object, bool hidden) {
 /* A password in a URL that stands alone: the text as a whole is scrubbed later. */
 static json_t *note_url(Secrets *s, const json_t *text) {
         const char *url = json_string_value(text);
-        const char *at = strstr(url, "://") ? strrchr(url, '@') : NULL;
-        if (at && !strpbrk(url, " \t\r\n"))
+        if (text_holds_password(url) && !strpbrk(url, " \t\r\n"))
                 secrets_add(s, url);
         return json_deep_copy(text);
 }
@@ -114,7 +111,7 @@ static bool note_words(Secrets *s, const char *line, bool tells) {
                 size_t n = strcspn(*w, "=");
                 if (tells && **w != '-')
                         secrets_add(s, *w);
-                tells = name_tells(*w, n);
+                tells = name_is_secret(*w, n);
                 if (tells && (*w)[n])
                         secrets_add(s, *w + n + 1);
                 tells = tells && !(*w)[n];

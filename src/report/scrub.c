@@ -7,6 +7,7 @@
 
 #include "doc/assignment.h"
 #include "doc/doc.h"
+#include "plan/plan.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -262,23 +263,6 @@ static Span find_private_key(const char *p, size_t room) {
         return (Span){ from, stop ? (size_t)(stop - p) - from : MIN(room - from, (size_t)KEY_MAX) };
 }
 
-/* The ends of names that have a secret behind them, whatever stands in front: X-Amz-Security-Token,
- * --bootstrap-token, AWS_SECRET_ACCESS_KEY, registry_password. */
-static const char *const telling[] = {
-        "password",   "passwd",  "passphrase", "token",      "secret",   "secret_access_key",
-        "accesskey",  "apikey",  "api_key",    "api-key",    "private_key", "privatekey",
-        "access_key", "credential", "signature",  "authorization", "cookie", "key-data", "auth",
-};
-
-bool name_tells(const char *name, size_t n) {
-        for (size_t i = 0; i < ARRAY_SIZE(telling); i++) {
-                size_t m = strlen(telling[i]);
-                if (n >= m && strncasecmp(name + n - m, telling[i], m) == 0)
-                        return true;
-        }
-        return false;
-}
-
 /* Does a name that tells end right before text[at], a '=' or ':'? Blanks, quotes and what escapes them may
  * stand between. */
 static bool follows_telling_name(const char *text, size_t at) {
@@ -289,7 +273,7 @@ static bool follows_telling_name(const char *text, size_t at) {
         while (begin > 0 && end - begin < 64 &&
                (isalnum((unsigned char)text[begin - 1]) || strchr("_-.", text[begin - 1])))
                 begin--;
-        return end > begin && name_tells(text + begin, end - begin);
+        return end > begin && name_is_secret(text + begin, end - begin);
 }
 
 /* How long what stands in these quotes is: the mark that opens it, with its backslashes, closes it. */
@@ -380,7 +364,7 @@ static Span find_option_value(const char *text, size_t at, size_t size) {
         while (begin > 0 && at - begin < 64 &&
                (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
                 begin--;
-        if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 || !name_tells(text + begin, at - begin) ||
+        if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 || !name_is_secret(text + begin, at - begin) ||
             at + 1 >= size || text[at + 1] == '-')
                 return (Span){};
         n = bare_length(text + at + 1, size - at - 1, false);

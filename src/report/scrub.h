@@ -13,7 +13,5 @@ typedef struct Secrets { char **items; size_t n; bool sorted; size_t first[257];
 void secrets_done(Secrets *s);
 /* Hides value from now on, also as JSON, systemd, URLs and base64 write it, and each of its lines. */
 _nonnull_ void secrets_add(Secrets *s, const char *value);
-/* Do such names (password, X-Amz-Security-Token) have a secret behind them? */
-_nonnull_ bool name_tells(const char *name, size_t size);
 /* The text with HIDDEN in the place of secrets; the caller's. */
 _malloc_ _nonnull_ char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size);

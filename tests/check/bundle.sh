@@ -197,7 +197,7 @@ assert d['root'] == '/var/lib/containerd', d
 END
 ok 'the runtime spec keeps its limits' tells files/etc/containerd/base-runtime-spec.json RLIMIT_NOFILE
 ok 'digests of files for root alone are not shown' json manifest.json '{f["path"]: f["sha256"] for f in d["files"]}["/etc/systemd/system.conf.d/environment.conf"] == "(hidden)"'
-ok 'those of others are' json manifest.json 'len({f["path"]: f["sha256"] for f in d["files"]}["/etc/eks/kubelet/environment"]) == 64'
+ok 'those of others are' json manifest.json 'len({f["path"]: f["sha256"] for f in d["files"]}["/etc/kubernetes/pki/ca.crt"]) == 64'
 ok 'the rest of a log stays' tells journal/kubelet.txt 'nodestrap[1]: the line that stays'
 ok 'and the rest of a line' tells files/proc/cmdline 'root=/dev/nvme0n1 api_token=(hidden) quiet'
 ok 'the source of configuration is not in it' test ! -e "$tmp/x/files/etc/eks/nodeadm.d/x.yaml"

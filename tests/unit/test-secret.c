@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What of the user's settings makes their file one for root alone: keys, ends of names, passwords in URLs. */
+#include "plan/planner.h"
+#include "test.h"
+
+static bool json_holds(const char *text) {
+        json_auto_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+        ASSERT_TRUE(json);
+        return json_holds_secret(json);
+}
+
+static bool words_hold(const char *a, const char *b) {
+        char *words[] = { (char *)a, (char *)b, NULL };
+        return words_hold_secret(words);
+}
+
+TEST(keys) {
+        ASSERT_TRUE(json_holds("{\"registry\": {\"configs\": {\"r\": {\"auth\": {\"username\": \"u\"}}}}}"));
+        ASSERT_TRUE(json_holds("[{\"a\": [{\"Password\": \"x\"}]}]"));
+        ASSERT_TRUE(json_holds("{\"staticPodURLHeader\": {}}"));
+        ASSERT_TRUE(json_holds("{\"registry_token\": \"x\"}"));
+        ASSERT_TRUE(json_holds("{\"authorization\": \"Basic x\"}"));
+        ASSERT_TRUE(!json_holds("{\"authorization\": {\"mode\": \"Webhook\"}, \"authentication\": {\"x509\": {}}}"));
+        ASSERT_TRUE(!json_holds("{\"tokenFile\": \"/x\", \"maxPods\": 1}"));
+        ASSERT_TRUE(!json_holds_secret(NULL));
+}
+
+TEST(urls) {
+        ASSERT_TRUE(json_holds("{\"endpoint\": [\"https://u:p@mirror.example/v2\"]}"));
+        ASSERT_TRUE(json_holds("\"https://token@mirror.example\""));
+        ASSERT_TRUE(json_holds("\"a://b c://d@e\""));
+        ASSERT_TRUE(!json_holds("{\"endpoint\": [\"https://mirror.example/v2/a@sha256:0\"], \"mail\": \"a@b\"}"));
+        ASSERT_TRUE(!json_holds("\"https://h?x=a@b\""));
+        ASSERT_TRUE(!json_holds("\"://\""));
+}
+
+TEST(options) {
+        ASSERT_TRUE(words_hold("--bootstrap-token=abc", NULL));
+        ASSERT_TRUE(words_hold("--bootstrap-token", "abc"));
+        ASSERT_TRUE(words_hold("--v=2", "--manifest-url=http://u:p@h/x"));
+        ASSERT_TRUE(!words_hold("--bootstrap-token", "--v=2"));
+        ASSERT_TRUE(!words_hold("--bootstrap-token", NULL));
+        ASSERT_TRUE(!words_hold("--token-file=/x", "--authentication-token-webhook=true"));
+        ASSERT_TRUE(!words_hold("--sync-secret=false", "--node-labels=a/b=c,token=x"));
+        ASSERT_TRUE(!words_hold_secret(NULL));
+}
+TEST_MAIN
