@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154  # bad is guest.sh's
 # Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
 # nodestrap, as nodestrap(8) tells them.
 OUR_UNITS="nodestrap-config nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-config nodeadm-run"
@@ -112,6 +112,8 @@ check_both() {
                 try "it did not run" calls 0
                 try "our units stay active" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "active active"
                 try "ours can be started again" systemctl restart nodestrap-config nodestrap-run
+                try "the link is one, and the only one" is "$(find /run -name nodestrap -o -name nodeadm -o -name eks-bootstrapper | sort | xargs ls -dF | tr '\n' ' ')" \
+                        "/run/eks-bootstrapper@ /run/eks/nodeadm/ /run/nodeadm/ /run/nodestrap/ "
                 # shellcheck disable=SC2086
                 try "ours are disabled" systemctl disable $OUR_UNITS
                 next_boot;;
