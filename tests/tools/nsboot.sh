@@ -77,7 +77,8 @@ if [ -n "$IMDS" ]; then
 [Unit]
 DefaultDependencies=no
 After=vmfakes.service
-Before=sysinit.target
+Before=sysinit.target shutdown.target
+Conflicts=shutdown.target
 [Service]
 Type=exec
 ExecStart=/usr/bin/python3 /vmtest/imds.py serve 169.254.169.254 80 /vmtest/imds

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# tree: al2023 kept_results
+# console: NODESTRAP verdict=ok
+# A soft reboot keeps /run, and what nodeadm left there; whose boot it is is decided anew.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/al2023.sh
+
+if [ ! -e out/report ]; then
+        check_theirs "nodeadm"
+        try "our units take over" to_ours
+        [ "$bad" = 0 ] || finish
+        cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
+fi
+try "after a soft reboot: nodestrap-run is active" active nodestrap-run
+try "nodeadm did not run again" calls 2
+try "kubelet has what nodestrap wrote" kubelet_has --config=/etc/kubernetes/kubelet/config.json
+try "no ordering cycle was broken" no_cycle
+
+finish
