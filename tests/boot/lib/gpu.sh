@@ -67,7 +67,7 @@ power_on() {
         local fixture=$1 word; shift
         # shellcheck disable=SC2086 # units are words
         systemctl stop $UNITS 2>/dev/null; systemctl reset-failed
-        rm -rf /run/{nodestrap,eks,nodeadm,recording-kubelet,cdi,nvidia-*} /run/systemd/system/nvidia-* /run/nvidia-* /var/lib/nodestrap /var/lib/fake-nvml.state /etc/fakes/* \
+        rm -rf /run/{nodestrap,eks,nodeadm,recording-kubelet,cdi,nvidia-*} /run/systemd/system/nvidia-* /run/systemd/system.control/nvidia-* /run/nvidia-* /var/lib/nodestrap /var/lib/fake-nvml.state /etc/fakes/* \
                 /etc/modprobe.d/{40-eks,nvidia,zz-nodestrap}* /etc/nvidia-imex/* /etc/eks/nodeadm.d/* /etc/eks/kubelet/environment
         systemctl daemon-reload
         /usr/lib/fakes/machine down

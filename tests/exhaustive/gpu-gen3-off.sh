@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 120
+# imds: imds-m5
+# gpu: p5-48xlarge gen3
+# spec: {accelerator: {nvidia: {mode: off}}}
+# tree: enabled gpu containerd_version
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge with an image of autumn 2026 and mode: off: all of the image's own units do as without nodestrap.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
+try "fabric manager runs" systemctl start nvidia-fabricmanager
+try "as the image has started it" once fm-active
+try "the toolkit may write the file of CDI" systemctl start nvidia-cdi-refresh
+try "and does" happened 'cdi-refreshed devices=8'
+try "nobody else has" never cdi-generated
+
+finish
