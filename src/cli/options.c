@@ -33,7 +33,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_SKIP]               = { "skip", "PHASE",
                                       "leave out a phase: config or run; repeatable", .letter = 's' },
         [FLAG_DAEMON]             = { "daemon", "NAME",
-                                      "only containerd or kubelet; repeatable", .letter = 'd' },
+                                      "only containerd or kubelet, or \"\": none; repeatable",
+                                      .letter = 'd' },
         [FLAG_DRY_RUN]            = { "dry-run", NULL, "the same as plan" },
         [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
@@ -70,23 +71,31 @@ void options_done(Options *o) {
         o->argv = strv_free(o->argv);
 }
 
+/* nodeadm looks for the names that it knows and passes over others without a word; called by its name, so do
+ * we, with one. */
+static int refuse_name(const Options *o, const char *flag, const char *known, const char *name, Diag *diag) {
+        if (o->name == PROGRAM_NODESTRAP)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--%s takes %s, not \"%s\"", flag, known, name);
+        diag_warn(diag, "unknown-name", "--%s takes %s; nothing has the name \"%s\"", flag, known, name);
+        return 0;
+}
+
 static int add_skip(Options *o, const char *phase, Diag *diag) {
         if (streq(phase, "config"))
                 o->skip_config = true;
         else if (streq(phase, "run"))
                 o->skip_run = true;
         else
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--skip takes config or run, not \"%s\"",
-                                  phase);
+                return refuse_name(o, "skip", "config or run", phase, diag);
         return 0;
 }
 
+/* "" is no daemon: everything but them. */
 static int add_daemon(Options *o, const char *name, Diag *diag) {
-        if (!streq(name, "containerd") && !streq(name, "kubelet"))
-                return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "--daemon takes containerd or kubelet, not \"%s\"", name);
+        bool known = !*name || streq(name, "containerd") || streq(name, "kubelet");
+        int r = known ? 0 : refuse_name(o, "daemon", "containerd or kubelet", name, diag);
         strv_add(&o->daemons, name);
-        return 0;
+        return r;
 }
 
 static int set_output(Options *o, const char *format, Diag *diag) {

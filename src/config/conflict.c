@@ -139,6 +139,36 @@ static bool has_key(const json_t *config, const char *key) {
         }
 }
 
+/* kubelet takes it, and nodeadm writes it; EKS serves nothing there, and what kubelet says who it is by could
+ * be read on the way. */
+static void warn_of_endpoint(const Merge *m, Diag *diag) {
+        const char *path = "spec.cluster.apiServerEndpoint";
+        const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
+        if (startswith(json_get_text(cluster, "apiServerEndpoint"), "http://"))
+                diag_warn_at(diag, "plain-http", origins_find(&m->origins, path), path,
+                             "is http: kubelet's token crosses the network in clear text, and an API server "
+                             "of EKS only answers to https");
+}
+
+/* systemd-resolved leaves out what it cannot read as an address or a name, and says so in its own log alone
+ * (resolved.conf(5)). */
+static void warn_of_resolver(const Merge *m, Diag *diag) {
+        static const char *const lists[] = { "nameservers", "domains" };
+        const json_t *network = json_object_get(
+                json_object_get(json_object_get(m->document, "spec"), "instance"), "network");
+        json_t *item;
+        size_t k;
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                json_array_foreach(json_object_get(network, lists[i]), k, item) {
+                        const char *word = json_string_value(item) ?: "";
+                        _cleanup_(freep) char *path = xasprintf("spec.instance.network.%s[%zu]", lists[i], k);
+                        if (!*word || strpbrk(word, ",;'\"\\"))
+                                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
+                                             "is no %s, and systemd-resolved passes over it",
+                                             i == 0 ? "address" : "domain name");
+                }
+}
+
 /* Pages that are listed in a mode that does not look at the list. */
 static void warn_of_pages(const Merge *m, Diag *diag) {
         const json_t *huge = json_object_get(
@@ -149,15 +179,15 @@ static void warn_of_pages(const Merge *m, Diag *diag) {
                              "has no effect without mode: explicit");
 }
 
-void conflicts_warn(const Merge *m, Diag *diag) {
-        warn_of_pages(m, diag);
+static void warn_of_flags(const Merge *m, Diag *diag) {
         const json_t *kubelet = json_object_get(json_object_get(m->document, "spec"), "kubelet"),
                      *config = json_object_get(kubelet, "config");
         json_t *flag;
         size_t i;
 
         json_array_foreach(json_object_get(kubelet, "flags"), i, flag) {
-                _cleanup_(freep) char *name = flag_name(json_string_value(flag) ?: ""),
+                const char *text = json_string_value(flag);
+                _cleanup_(freep) char *name = text ? flag_name(text) : NULL,
                                       *path = xasprintf("spec.kubelet.flags[%zu]", i);
                 for (size_t p = 0; name && p < ARRAY_SIZE(pairs); p++)
                         if (streq(pairs[p].flag, name) && has_key(config, pairs[p].key))
@@ -166,4 +196,11 @@ void conflicts_warn(const Merge *m, Diag *diag) {
                                              "the flag",
                                              name, pairs[p].key);
         }
+}
+
+void conflicts_warn(const Merge *m, Diag *diag) {
+        warn_of_endpoint(m, diag);
+        warn_of_resolver(m, diag);
+        warn_of_pages(m, diag);
+        warn_of_flags(m, diag);
 }

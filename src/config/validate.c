@@ -135,13 +135,15 @@ static bool is_host(const char *host, size_t size) {
                 strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == size;
 }
 
-static bool is_https(const json_t *value, _unused_ const json_t *spec) {
-        const char *url = text_of(value), *host = url + strlen("https://");
+static bool is_endpoint(const json_t *value, _unused_ const json_t *spec) {
+        const char *url = text_of(value);
+        size_t scheme = strlen(startswith(url, "https://") ? "https://" : startswith(url, "http://") ? "http://" : "");
+        const char *host = url + scheme;
         uint64_t port = 443;
 
         if (!*url)
                 return true;
-        if (!startswith(url, "https://") || has_control(url, ""))
+        if (scheme == 0 || has_control(url, ""))
                 return false;
         size_t all = strcspn(host, "/"), size = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
         if (size > all || !is_host(host, size))
@@ -367,8 +369,8 @@ static const Rule rules[] = {
         { "spec.cluster.cidr", is_given, "is missing: the cluster's service range, such as 10.100.0.0/16" },
         { "spec.cluster.id", is_given_on_outposts, "is missing: it is needed where enableOutpost is true" },
         { "spec.cluster.name", is_clean, "holds a line end or another control character" },
-        { "spec.cluster.apiServerEndpoint", is_https,
-          "must be https://, a host, maybe a port and a path, and nothing else" },
+        { "spec.cluster.apiServerEndpoint", is_endpoint,
+          "must be https:// or http://, a host, maybe a port and a path, and nothing else" },
         { "spec.cluster.certificateAuthority", is_base64,
           "must be base64 with its padding, of something that is not empty: take what aws eks "
           "describe-cluster shows" },
@@ -391,8 +393,10 @@ static const Rule rules[] = {
         { "spec.instance.environment.*", has_no_equals, "a variable name holds an equals sign" },
         { "spec.instance.environment.*.*", is_on_one_line,
           "holds a line end: it would start another setting" },
-        { "spec.instance.network.nameservers[]", is_one_word, "must be one address" },
-        { "spec.instance.network.domains[]", is_one_word, "must be one domain name" },
+        { "spec.instance.network.nameservers[]", is_on_one_line,
+          "holds a line end: it would start another setting" },
+        { "spec.instance.network.domains[]", is_on_one_line,
+          "holds a line end: it would start another setting" },
         { "spec.instance.sysctl", has_sysctl_names,
           "a name is not one of a kernel setting, such as vm.max_map_count" },
         { "spec.instance.sysctl.*", is_on_one_line, "holds a line end: it would start another setting" },

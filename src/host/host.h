@@ -216,7 +216,8 @@ typedef struct Host {
         char *kubelet_version;          /* "1.33.4", no v */
         char *containerd_version;       /* "2.1.5" */
         char *driver_version;           /* NVIDIA's, or NULL */
-        bool nvidia_runtime;            /* /usr/bin/nvidia-container-runtime is there */
+        bool nvidia_runtime;            /* /usr/bin/nvidia-container-runtime is there, with GPUs or
+                                         * without */
         bool soci_snapshotter;          /* its binary is there */
         char *image_credential_provider; /* path of ecr-credential-provider, or NULL */
         char **bootstrappers;           /* units of nodeadm that are enabled beside ours; or NULL */

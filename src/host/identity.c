@@ -118,7 +118,8 @@ static void take_cache(const Config *config, const json_t *status, Host *h) {
         }
 }
 
-/* The identity document → those facts it has; all of them must be there. */
+/* The identity document → those facts it has; all of them must be there but the address, which is asked for
+ * where it is needed. */
 static int ask_document(Imds *imds, Host *h, Diag *diag) {
         static const Position at = { .source = "instance identity document" };
         _cleanup_(freep) char *text = NULL;
@@ -143,7 +144,7 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
                         continue;
                 if (s)
                         *slot = xstrdup(s);
-                else
+                else if (slot != &h->instance.ipv4)
                         r = diag_error_at(diag, -EBADMSG, CAUSE_IMDS, &at, facts[k].document,
                                           "it is missing, or not a plain word");
         }
@@ -175,6 +176,14 @@ static int ask_mac(Imds *imds, Host *h, Diag *diag) {
                        : r;
 }
 
+static int ask_ipv4(Imds *imds, Host *h, Diag *diag) {
+        int r = ask_line(imds, "meta-data/local-ipv4", &h->instance.ipv4, diag);
+        return r == -ENOENT ? diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
+                                            "the cluster is IPv4, and the metadata service knows no IPv4 "
+                                            "address of this instance")
+                            : r;
+}
+
 static int ask_domain(Imds *imds, Host *h, Diag *diag) {
         int r = ask_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
         if (r != -ENOENT)
@@ -199,8 +208,10 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         Instance *i = &h->instance;
         int r = 0;
 
-        if (!i->id || !i->type || !i->region || !i->zone || !i->ipv4)
+        if (!i->id || !i->type || !i->region || !i->zone || (!i->ipv4 && !cluster_is_ipv6(config)))
                 r = ask_document(options->imds, h, diag);
+        if (r >= 0 && !i->ipv4 && !cluster_is_ipv6(config))
+                r = ask_ipv4(options->imds, h, diag);
         if (r >= 0 && !i->mac)
                 r = ask_mac(options->imds, h, diag);
         if (r >= 0 && !i->domain)

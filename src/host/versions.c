@@ -119,13 +119,42 @@ static int program_exists(const Root *root, const char *path, Diag *diag) {
         return r < 0 ? fact_error(diag, r, path, "whether this program is there is not known") : r;
 }
 
-static int detect_programs(const Root *root, Host *h, Diag *diag) {
+/* The same of what nodeadm writes settings for as soon as a file has that name (os.Stat in its
+ * internal/containerd/runtime_config_nvidia.go and internal/kubelet/image-credential-provider.go). */
+static int file_exists(const Root *root, const char *path, const char *consequence, Diag *diag) {
+        int runs = program_exists(root, path, diag), there = runs == 0 ? root_exists(root, path) : runs;
+        if (runs == 0 && there > 0)
+                diag_warn_at(diag, "not-executable", NULL, path, "is there and cannot be executed, %s",
+                             consequence);
+        return there;
+}
+
+static int detect_provider(const Root *root, Host *h, Diag *diag) {
         const char *given = getenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
-        const char *provider = given && *given ? given : ECR_PROVIDER;
+        bool named = given && *given;
+        const char *path = named ? given : ECR_PROVIDER, *why = "there is no such program";
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = 0;
+
+        if (root_list(root, path, &names) >= 0)
+                why = "is a directory, and should be the program itself";
+        else
+                r = file_exists(root, path, "so kubelet cannot pull from private ECR registries, and newer "
+                                            "ones do not start at all: chmod 0755", diag);
+        if (r == 0 && named)
+                return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
+                                     "%s, and kubelet cannot pull from ECR without; correct or unset the "
+                                     "variable", why);
+        if (r > 0)
+                h->image_credential_provider = xstrdup(path);
+        return r < 0 ? r : 0;
+}
+
+static int detect_programs(const Root *root, Host *h, Diag *diag) {
         static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc",
                                             "/usr/bin/soci-snapshotter-grpc" };
-        int r = program_exists(root, NVIDIA_RUNTIME, diag);
-
+        int r = file_exists(root, NVIDIA_RUNTIME,
+                            "and containerd runs every container with it: none will start", diag);
         if (r < 0)
                 return r;
         h->nvidia_runtime = r;
@@ -135,14 +164,7 @@ static int detect_programs(const Root *root, Host *h, Diag *diag) {
                         return r;
                 h->soci_snapshotter = r;
         }
-        r = program_exists(root, provider, diag);
-        if (r == 0 && provider == given)
-                return diag_error_at(diag, -ENOENT, CAUSE_FACTS, NULL, "ECR_CREDENTIAL_PROVIDER_BIN_PATH",
-                                     "there is no such program, and kubelet cannot pull from ECR without; "
-                                     "correct or unset the variable");
-        if (r > 0)
-                h->image_credential_provider = xstrdup(provider);
-        return r < 0 ? r : 0;
+        return detect_provider(root, h, diag);
 }
 
 int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag) {
