@@ -134,7 +134,8 @@ typedef struct Layout { unsigned indent, level; bool sorted; } Layout;
 static void add_json(Text *t, const json_t *json, Layout at);
 
 static void add_line(Text *t, Layout at) {
-        text_add(t, "\n%*s", (int)(at.indent * at.level), "");
+        if (at.indent > 0)
+                text_add(t, "\n%*s", (int)(at.indent * at.level), "");
 }
 
 static void add_container(Text *t, const json_t *json, Layout at) {
@@ -147,7 +148,7 @@ static void add_container(Text *t, const json_t *json, Layout at) {
                 add_line(t, inner);
                 if (is_object) {
                         add_string(t, members[i].key, members[i].size);
-                        text_add(t, ": ");
+                        text_add(t, at.indent > 0 ? ": " : ":");
                 }
                 add_json(t, is_object ? members[i].value : json_array_get(json, i), inner);
                 text_add(t, i + 1 < n ? "," : "");

@@ -3,6 +3,7 @@
  * other left behind. */
 #include "config/fields.h"
 
+#include "base/json.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -45,44 +46,98 @@ static json_t *text_without_empty(const Field *f, const char *text) {
         return t.size > 0 ? json_stringn(t.data, t.size) : NULL;
 }
 
+/* Go's maps come out in the order of their keys. */
+static json_t *sorted_copy(const json_t *value) {
+        json_t *copy = json_is_object(value) ? json_object() : json_is_array(value) ? json_array()
+                                                                                  : json_deep_copy(value);
+        _cleanup_(freep) JsonMember *members = json_members(value, true);
+        const json_t *item;
+        size_t i;
+        for (const JsonMember *m = members; m->key; m++)
+                json_object_setn_new_nocheck(copy, m->key, m->size, sorted_copy(m->value));
+        json_array_foreach(value, i, item)
+                json_array_append_new(copy, sorted_copy(item));
+        return copy;
+}
+
+static json_t *without_empty(const Field *f, const json_t *value);
+
+/* In the order of the table; what is not in it behind. */
+static json_t *map_without_empty(const Field *fields, const json_t *map) {
+        json_t *all = json_object(), *member;
+        const char *key;
+        for (const Field *f = fields; f->key; f++) {
+                member = json_object_get(map, f->key);
+                json_t *kept = member ? without_empty(f, member) : NULL;
+                if (kept)
+                        json_object_set_new(all, f->key, kept);
+        }
+        json_object_foreach((json_t *)map, key, member)
+                if (!fields_find(fields, key))
+                        json_object_set(all, key, member);
+        if (json_object_size(all) > 0)
+                return all;
+        json_decref(all);
+        return NULL;
+}
+
 /* A copy without what is empty, as Go's omitempty leaves it out; NULL when nothing remains. Free-form maps,
  * which kubelet or containerd reads, stay whole. */
 static json_t *without_empty(const Field *f, const json_t *value) {
-        const char *key;
-        json_t *member;
-
         if (f->type == FIELD_STRING && json_is_string(value))
                 return text_without_empty(f, json_string_value(value));
-        if (f->type != FIELD_MAP || !json_is_object(value))
-                return (json_is_object(value) && json_object_size(value) == 0) ||
-                                       (json_is_array(value) && json_array_size(value) == 0)
-                               ? NULL
-                               : json_deep_copy(value);
-        _cleanup_(json_decrefp) json_t *all = json_object();
-        json_object_foreach((json_t *)value, key, member) {
-                const Field *row = fields_find(f->fields, key);
-                json_t *kept = row ? without_empty(row, member) : json_incref(member);
-                if (kept)
-                        json_object_set_new(all, key, kept);
+        if (f->type == FIELD_MAP && json_is_object(value))
+                return map_without_empty(f->fields, value);
+        bool empty = (json_is_object(value) && json_object_size(value) == 0) ||
+                (json_is_array(value) && json_array_size(value) == 0);
+        return empty ? NULL : sorted_copy(value);
+}
+
+/* As nodeadm's structs have it: in their order, and a struct is written even where it is empty. Behind them what
+ * is this program's own. */
+static json_t *spec_in_order(const json_t *spec) {
+        static const struct { const char *path; bool is_struct; } order[] = {
+                { "cluster", true },               { "containerd", true },           { "instance", true },
+                { "instance/localStorage", true }, { "instance/environment", false }, { "instance/network", true },
+                { "kubelet", true },               { "featureGates", false },
+        };
+        _cleanup_(json_decrefp) json_t *left = without_empty(fields_find(nodeconfig_fields, "spec"), spec);
+        json_t *all = json_object(), *member;
+        const char *key;
+        for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+                const char *inner = startswith(order[i].path, "instance/") ? strchr(order[i].path, '/') + 1 : NULL;
+                json_t *from = inner ? json_object_get(left, "instance") : left;
+                json_t *value = json_object_get(from, inner ?: order[i].path);
+                if (streq(order[i].path, "instance"))
+                        value = NULL;   /* its members follow */
+                if (value || order[i].is_struct)
+                        json_put(all, order[i].path, value ? json_incref(value) : json_object());
         }
-        return json_object_size(all) > 0 ? TAKE_PTR(all) : NULL;
+        json_object_update_missing(json_object_get(all, "instance"), json_object_get(left, "instance"));
+        json_object_foreach(left, key, member)
+                if (!json_object_get(all, key))
+                        json_object_set(all, key, member);
+        return all;
 }
 
 bool config_cache_matches(const json_t *spec, const json_t *cached) {
         const Field *f = fields_find(nodeconfig_fields, "spec");
         _cleanup_(json_decrefp) json_t *a = without_empty(f, spec), *b = without_empty(f, cached);
-        return a == b || json_equal(a, b);
+        if (!a || !b)
+                return a == b;
+        /* by text: 1.0 comes back as 1 */
+        _cleanup_(freep) char *x = json_text(a, 0, true), *y = json_text(b, 0, true);
+        return streq(x, y);
 }
 
 int config_cache_write(const Root *root, const char *path, const Config *config, json_t *status, Diag *diag) {
         _cleanup_(json_decrefp) json_t *cache = json_object();
-        json_t *spec = json_object_get(config->document, "spec");
 
-        if (spec)
-                json_object_set(cache, "spec", spec);
+        json_object_set_new(cache, "metadata", json_object());
+        json_object_set_new(cache, "spec", spec_in_order(json_object_get(config->document, "spec")));
         if (status)
                 json_object_set(cache, "status", status);
-        _cleanup_(freep) char *text = json_dumps(cache, JSON_COMPACT);
+        _cleanup_(freep) char *compact = json_text(cache, 0, false), *text = xasprintf("%s\n", compact);
         /* The environment in it may hold secrets. The units keep it in /run. */
         int r = startswith(path, "/run/") ? root_replace_volatile(root, path, text, strlen(text), 0600)
                                           : root_replace(root, path, text, strlen(text), 0600);

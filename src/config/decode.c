@@ -166,24 +166,7 @@ static json_t *decode_list(Decoder *d, const Field *f, const Node *node, const P
         return list;
 }
 
-/* Null is absent in a free-form map, too; in its lists it stays, since an item's place may mean something. */
-static void drop_nulls(json_t *value) {
-        const char *key;
-        void *next;
-        json_t *member;
-        size_t i;
-
-        json_object_foreach_safe(value, next, key, member) {
-                if (json_is_null(member))
-                        json_object_del(value, key);
-                else
-                        drop_nulls(member);
-        }
-        json_array_foreach(value, i, member) {
-                drop_nulls(member);
-        }
-}
-
+/* Null stays in it: in a drop-in of kubelet it takes away what config.json says (RFC 7396). */
 static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const Path *path) {
         _cleanup_(json_decrefp) json_t *value = NULL;
         if (node->type != NODE_MAP)
@@ -191,7 +174,6 @@ static json_t *decode_free(Decoder *d, const Field *f, const Node *node, const P
         if (yaml_to_json(node, &value) < 0)
                 return decode_fail(d, node, path,
                                    "holds something that JSON cannot say (a number too large, or no number)");
-        drop_nulls(value);
         /* The one key that is often put one level too deep. */
         const Node *expression = streq(f->key, "config") ? node_get(node, "maxPodsExpression") : NULL;
         if (expression) {

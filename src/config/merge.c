@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Document over document, in their order:
- *   1. maps merge, a later scalar wins, also false, 0 and "" (G1, G4); an empty map changes nothing
+ *   1. maps merge, a later scalar wins, also false, 0 and "" (G1, G4); null and an empty map change nothing
  *   2. kubelet.flags go behind the earlier ones (G2)
  *   3. other lists are replaced, also by an empty one (G3)
  *   4. containerd.config merges as TOML (G5); the text of a single one is kept as it is. */
@@ -31,7 +31,7 @@ static void merge_deep(json_t *into, json_t *from) {
                 json_t *old = json_object_get(into, key);
                 if (json_is_object(old) && json_is_object(value))
                         merge_deep(old, value);
-                else if (!old || !is_empty_map(value))
+                else if (!old || !(is_empty_map(value) || json_is_null(value)))
                         json_object_set(into, key, value);
         }
 }

@@ -32,8 +32,12 @@ static bool from_user(const Config *config, unsigned *ret, const char **ret_sour
         return found;
 }
 
+static bool are_limits_known(const Host *host) {
+        return host->eni_limits_known && host->addresses_per_eni > 0;
+}
+
 static unsigned standard(const Host *host, const char **ret_source, Diag *warnings) {
-        if (!host->eni_limits_known || host->addresses_per_eni == 0) {
+        if (!are_limits_known(host)) {
                 diag_warn(warnings, "unknown-eni-limits",
                           "how many pods fit on a %s is not known (%s); kubelet's default of %d is used. Set "
                           "spec.kubelet.config.maxPods to say otherwise",
@@ -80,7 +84,11 @@ MaxPods max_pods_choose(const Config *config, const Host *host, Diag *warnings) 
                 return pods;
         }
         pods.pods = standard(host, &pods.source, warnings);
-        if (config->kubelet.max_pods_expression)
+        if (config->kubelet.max_pods_expression && are_limits_known(host))
                 apply_expression(&pods, config, host, warnings);
+        else if (config->kubelet.max_pods_expression)
+                diag_warn_at(warnings, "max-pods-expression", &config->kubelet.max_pods_at,
+                             "spec.kubelet.maxPodsExpression",
+                             "is not evaluated: the limits of the interfaces are not known");
         return pods;
 }

@@ -121,7 +121,7 @@ ok "the cache then says what is so" grep -q '"maxPods":42' "$tmp/root/run/eks/no
 ok "for nobody else to read" test "$(stat -c %a "$tmp/root/run/eks/nodeadm/config.json")" = 600
 ok "and is of nodeadm's shape" python3 -c 'import base64, json, sys
 cache = json.load(open(sys.argv[1]))
-assert set(cache) == {"spec", "status"}, set(cache)
+assert list(cache) == ["metadata", "spec", "status"] and list(cache["spec"])[:4] == ["cluster", "containerd", "instance", "kubelet"], cache
 cluster, kubelet, instance = cache["spec"]["cluster"], cache["spec"]["kubelet"], cache["status"]["instance"]
 assert base64.b64decode(cluster["certificateAuthority"]) == b"certificateAuthority", cluster
 assert kubelet["config"]["evictionSoft"] == {"memory.available": "500Mi"} and kubelet["flags"] == ["--node-labels=a=b"], kubelet
