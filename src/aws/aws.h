@@ -90,7 +90,8 @@ typedef struct Ec2 {
 } Ec2;
 /* Before the first request: can there be endpoints as the environment wants them, in this region? Where EC2
  * will be asked, -EINVAL with a diagnostic if it has none; of STS, which is asked for who kubelet is, a
- * warning. */
+ * warning. What carries requests is loaded, too, which changes the environment for a moment: nothing else may
+ * run beside it. */
 _must_check_ _nonnull_ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag);
 /* DescribeInstances → PrivateDnsName of the instance, from where AWS_REGION or AWS_DEFAULT_REGION say, else
  * from its own region. Attempts of 5 s each, full jitter between them, for 10 minutes at most, or as long as

@@ -71,8 +71,10 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
                           "%s: where kubelet's environment has it, too, the cluster may not accept who the "
                           "node says it is; unset it, or name another endpoint with AWS_ENDPOINT_URL_STS",
                           ec2->region);
-        return asks_ec2 ? query_endpoint(&ec2_api, other ?: ec2->region, other ? NULL : ec2->domain, &e, diag)
-                        : 0;
+        if (!asks_ec2)
+                return 0;
+        int r = query_endpoint(&ec2_api, other ?: ec2->region, other ? NULL : ec2->domain, &e, diag);
+        return r < 0 ? r : https_load(ec2_api.cause, ec2_api.other_bundle, diag);
 }
 
 /* Completes the question with what is the same for all of them. */

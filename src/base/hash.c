@@ -4,6 +4,8 @@
  * and by the first who needs them: that takes 0.7 ms, most of it to read openssl.cnf. */
 #include "base/hash.h"
 
+#include "base/library.h"
+
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -14,9 +16,9 @@
 static EVP_MD *sha256;
 static EVP_MAC *hmac;
 
-/* The texts of libcrypto's errors, half a MiB, are left out: no message shows them. */
 static void fetch(void) {
-        (void)!OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS, NULL);
+        library_settle_libcrypto();
+        (void)!OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL);
         sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
         hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
 }

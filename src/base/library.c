@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <openssl/crypto.h>
 
 int library_load(const char *name, const char *functions, void *table, char **ret_why) {
         void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
@@ -23,4 +24,8 @@ int library_load(const char *name, const char *functions, void *table, char **re
                 return 0;
         *ret_why = xstrdup(dlerror() ?: "it lacks a function");
         return -ELIBACC;
+}
+
+void library_settle_libcrypto(void) {
+        (void)!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS | OPENSSL_INIT_NO_ATEXIT, NULL);
 }

@@ -15,3 +15,7 @@
  * filled; or -ELIBACC, *ret_why, the caller's, and a table that is not to be used. The library stays for the
  * life of the process. */
 _must_check_ _nonnull_ int library_load(const char *name, const char *functions, void *table, char **ret_why);
+/* Before the first use of libcrypto: leaves out the texts of its errors, half a MiB that no message shows
+ * (libssl's are loaded, and those about certificates, X509_verify_cert_error_string(3), are no part of
+ * either), and its cleaning up at exit, which only the end of the process comes after. */
+void library_settle_libcrypto(void);
