@@ -3,6 +3,7 @@
  * report. A command is a place to stop on it, which its row in commands/commands.c names, and what it does
  * there. */
 #include "commands/commands.h"
+#include "commands/hide.h"
 #include "commands/run.h"
 #include "report/report.h"
 
@@ -38,6 +39,7 @@ static ExitCode conclude(Run *run, int r) {
         if (r < 0 && !diag_first_error(&run->diag))
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
+        hide_in_run(run);
         Report report = {
                 .command = o->command->words,
                 .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run",

@@ -12,6 +12,7 @@
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 #define TAINT_FILE          RUN_DIR "/kubelet-environment"      /* units/kubelet.service.d reads it
                                                                  * behind KUBELET_ENVIRONMENT */
+#define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
 
 /* ---- systemd's ---- */

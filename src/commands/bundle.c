@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <sys/utsname.h>
 
-#define CACHE_FILE "/run/eks/nodeadm/config.json"       /* units/nodestrap-config.service */
 #define DROP_INS   "/etc/eks/nodeadm.d"
 #define KEPT_MAX   (8U << 20)
 
@@ -29,9 +28,9 @@ static void add_json(Bundle *b, const char *name, const json_t *json) {
 static void add_cached_config(Bundle *b) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         _cleanup_(diag_done) Diag ignored = {};
-        int r = config_cache_read(b->root, CACHE_FILE, &spec, &status, &ignored);
+        int r = config_cache_read(b->root, RUN_CONFIG_CACHE, &spec, &status, &ignored);
         if (r < 0) {
-                bundle_miss(b, "config.json", CACHE_FILE ": %s",
+                bundle_miss(b, "config.json", RUN_CONFIG_CACHE ": %s",
                             r == -EBADMSG ? "no configuration" : strerror(-r));
                 return;
         }

@@ -3,6 +3,7 @@
  * → what the API server says. Here stands who this node is to AWS, for kube/, which knows nothing of it:
  * tokens as kubelet's own, and the ARN that has to be mapped. */
 #include "commands/commands.h"
+#include "commands/hide.h"
 #include "commands/run.h"
 
 #include "aws/aws.h"
@@ -95,6 +96,7 @@ int command_wait(Run *run) {
         stop_catch();
         join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);
         join.end_usec = now_usec();
+        hide_in_join(run->root, &join.outcome);
         run->exit_code = report_join(run->root, &join);
         run->reported = true;
         return 0;

@@ -417,3 +417,14 @@ char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size)
         *ret_size = out.size;
         return text_take(&out);
 }
+
+char *secrets_hide(Secrets *s, const char *message) {
+        _cleanup_(text_done) Text known = {};
+        Text out = {};
+        scrub_known(s, message, strlen(message), &known);
+        const char *text = known.data ?: "";
+        size_t own = strcspn(text, "\"\n");
+        text_add_bytes(&out, text, own);
+        scrub_patterns(text + own, known.size - own, &out);
+        return text_take(&out);
+}

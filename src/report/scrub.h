@@ -15,3 +15,6 @@ void secrets_done(Secrets *s);
 _nonnull_ void secrets_add(Secrets *s, const char *value);
 /* The text with HIDDEN in the place of secrets; the caller's. */
 _malloc_ _nonnull_ char *secrets_scrub(Secrets *s, const char *text, size_t size, size_t *ret_size);
+/* The same of a message of ours: what looks like a secret is hidden in what it quotes, but not in its own
+ * words. The caller's. */
+_malloc_ _nonnull_ char *secrets_hide(Secrets *s, const char *message);

@@ -65,6 +65,11 @@ tree_containerd_fails() {
         mkdir -p "$tree/etc/systemd/system/containerd.service.d"
         printf '[Service]\nExecStart=\nExecStart=/bin/false\nRestart=no\n' >"$tree/etc/systemd/system/containerd.service.d/fails.conf"
 }
+tree_containerd_tells() {               # as above, with last words that nobody else should hear
+        mkdir -p "$tree/etc/systemd/system/containerd.service.d"
+        printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "echo cannot dial http://u:CANARY-url@h proxy $$HTTPS_PROXY db $$DB token=CANARY-other >&2; exit 1"\nRestart=no\n' \
+                >"$tree/etc/systemd/system/containerd.service.d/tells.conf"
+}
 tree_containerd_mount_fails() {         # what /var/lib/containerd should be on never comes
         printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"

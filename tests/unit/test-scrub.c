@@ -163,6 +163,18 @@ TEST(variables_of_units) {
         ASSERT_STAYS("EnvironmentFile=/etc/eks/kubelet/environment\nUnsetEnvironment=A\nEnvironment=\n");
 }
 
+/* "no token: HTTP 403" is a sentence of ours; what others say is quoted, or stands on lines of its own */
+TEST(messages) {
+        _cleanup_(secrets_done) Secrets s = {};
+        secrets_add(&s, "the-secret");
+        _cleanup_(freep) char *own = secrets_hide(&s, "no token: HTTP 403 the-secret"),
+                              *quoted = secrets_hide(&s, "no token: x; last said \"token=abc the-secret\"\npassword: xyz"),
+                              *none = secrets_hide(&s, "");
+        ASSERT_STREQ(own, "no token: HTTP 403 (hidden)");
+        ASSERT_STREQ(quoted, "no token: x; last said \"token=(hidden) (hidden)\"\npassword: (hidden)");
+        ASSERT_STREQ(none, "");
+}
+
 TEST(bytes_that_are_no_text) {
         _cleanup_(secrets_done) Secrets s = {};
         size_t size;

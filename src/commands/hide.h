@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Messages quote the last words of daemons and programs, who may repeat what the NodeConfig keeps secret. */
+#include "commands/run.h"
+#include "kube/kube.h"
+
+/* Of all failures and warnings of this run. */
+_nonnull_ void hide_in_run(Run *run);
+/* Of what became of the join; the NodeConfig is that of this boot's cache, where it can be read. */
+_nonnull_ void hide_in_join(const Root *root, JoinOutcome *outcome);
