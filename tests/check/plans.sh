@@ -94,6 +94,19 @@ ok "the debug log holds no secret" silent plan --development
 sed -i 's/SECRET: \(.*\)}/SECRET: "\1\\n"}/; s/--v=2/"--v=2 '$canary'"/' "$tmp/node.yaml"
 ok "an error holds no secret" silent plan
 cp "$tmp/other.yaml" "$tmp/node.yaml"
+only_in() { rm -rf "$tmp/secret"; silent planned --write-to "$tmp/secret" && [ -s "$tmp/out" ] && grep -qF "$canary" "$tmp/secret/$1" && [ "$(stat -c %a "$tmp/secret/$1")" = 600 ] || { ls -lR "$tmp/secret"; cat "$tmp/err"; false; }; }
+# one at a time: any of them alone makes the file that it is in a secret one
+for words in "--cloud-token=$canary" "--login-password,$canary" "--manifest-url=http://u:$canary@h/x"; do
+        sed "s|--v=2|--v=2,${words//,/\",\"}|; s|\[\(--v=2\),\(.*\)\]$|[\1, \"\2\"]|; s/, staticPodURLHeader.*}}/}/" "$tmp/other.yaml" >"$tmp/node.yaml"
+        ok "kubelet's flags are a secret with ${words%%[=,]*}" only_in etc/eks/kubelet/environment
+done
+sed "s|staticPodURLHeader.*}}|staticPodURL: 'http://u:$canary@h/x'}|" "$tmp/other.yaml" >"$tmp/node.yaml"
+ok "a URL's password is one" only_in etc/kubernetes/kubelet/config.json.d/40-nodeadm.conf
+sed "/registry.configs/,/password/d; s|^    config: .$|&\n      [plugins.'io.containerd.cri.v1.images'.registry.mirrors.'d']\n      endpoint = ['https://u:$canary@m']|" "$tmp/other.yaml" >"$tmp/node.yaml"
+ok "so is a mirror's" only_in etc/containerd/config.toml
+sed "s|apiServerEndpoint: https://|&u:$canary@|" "$tmp/other.yaml" >"$tmp/node.yaml"
+ok "an endpoint with one is refused without it" silent plan
+cp "$tmp/other.yaml" "$tmp/node.yaml"
 
 # ---- a machine that lost something has the plan of a whole one, and a step in it that says what is gone ----
 lose() { # FIXTURE VENDOR:DEVICE: without the last such function
