@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of the user's that hold a secret: their file is for root alone, and is shown nowhere. Told by keys,
- * by the ends of names, and by passwords in URLs. */
+/* Settings of the user's that hold a secret: their file is for root alone, and is shown nowhere. Told by
+ * keys, by the ends of names, and by passwords in URLs. */
 #include "plan/planner.h"
 #include <strings.h>
 
 /* registry.headers and registry.configs.*.auth of containerd; headers of kubelet's static pod URL;
  * process.env of an OCI spec. */
-static const char *const secret_keys[] = { "identitytoken", "header", "headers", "staticPodURLHeader", "env" };
+static const char *const secret_keys[] = { "identitytoken", "header", "headers", "staticPodURLHeader",
+                                           "env" };
 /* Whatever stands in front: X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data. */
 static const char *const secret_ends[] = {
-        "password",    "passwd",  "passphrase", "token",       "secret",     "secret_access_key",
-        "access_key",  "accesskey", "apikey",   "api_key",     "api-key",    "private_key",
-        "privatekey",  "credential", "signature", "authorization", "cookie", "key-data", "auth",
+        "password",   "passwd",    "passphrase", "token",      "secret",    "secret_access_key", "access_key",
+        "accesskey",  "apikey",    "api_key",    "api-key",    "private_key", "privatekey",
+        "credential", "signature", "authorization", "cookie",  "key-data",  "auth",
 };
 
 bool name_is_secret(const char *name, size_t size) {
@@ -59,8 +60,9 @@ bool words_hold_secret(char *const *words) {
                 size_t n = strcspn(*w, "=");
                 const char *value = (*w)[n] ? *w + n + 1 : w[1] ?: "-";
                 bool has_value = (*w)[n] || *value != '-';
-                if ((**w == '-' && name_is_secret(*w, n) && has_value && !streq(value, "true") &&
-                     !streq(value, "false")) || text_holds_password(*w))
+                bool is_switch = streq(value, "true") || streq(value, "false");
+                if (text_holds_password(*w) ||
+                    (**w == '-' && name_is_secret(*w, n) && has_value && !is_switch))
                         return true;
         }
         return false;

@@ -364,8 +364,8 @@ static Span find_option_value(const char *text, size_t at, size_t size) {
         while (begin > 0 && at - begin < 64 &&
                (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
                 begin--;
-        if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 || !name_is_secret(text + begin, at - begin) ||
-            at + 1 >= size || text[at + 1] == '-')
+        if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 ||
+            !name_is_secret(text + begin, at - begin) || at + 1 >= size || text[at + 1] == '-')
                 return (Span){};
         n = bare_length(text + at + 1, size - at - 1, false);
         return is_harmless(text + at + 1, n) ? (Span){} : (Span){ 1, n };
