@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Links in /etc/systemd/system → the units of nodeadm that are enabled although ours are, as EKS's image has
- * them (awslabs/amazon-eks-ami: provisioners/install-nodeadm.sh). units/nodeadm-*.service.d keeps such a
- * unit from running; that it is there is somebody's mistake. */
+ * Links in /etc/systemd/system → the units of nodeadm that are enabled although ours are: EKS's image has
+ * them so (awslabs/amazon-eks-ami: templates/al2023/provisioners/install-nodeadm.sh). The drop-ins in
+ * units/nodeadm-*.service.d keep them from running; that they are enabled is somebody's mistake. */
 #include "host/detect.h"
 
 #include "base/paths.h"

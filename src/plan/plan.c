@@ -222,8 +222,8 @@ void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemo
 static void warn_of_bootstrappers(Plan *plan, char *const *units) {
         _cleanup_(freep) char *names = strv_join(units, " and "), *words = strv_join(units, " ");
         diag_warn(&plan->warnings, "two-bootstrappers",
-                  "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl disable %s makes "
-                  "that plain, nodestrap(8) says how nodeadm gets the node back",
+                  "%s %s enabled, too: nodestrap boots this node and leaves %s out; systemctl disable %s "
+                  "makes that plain, nodestrap(8) says how nodeadm gets the node back",
                   names, units[1] ? "are" : "is", units[1] ? "them" : "it", words);
 }
 
