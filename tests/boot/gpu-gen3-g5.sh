@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0 -t 120
 # imds: imds-m5
-# gpu: g5 gen3
+# gpu: g5 gen3 highest-clocks=6251,2040
+# spec: {accelerator: {nvidia: {clocks: default}}}
 # tree: enabled gpu containerd_version
 # console: NODESTRAP verdict=ok
 # A g5.12xlarge with an image of autumn 2026, on the systemd that Amazon Linux 2023 has (252): the driver's programs, libraries and
@@ -11,7 +12,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=4' containerd \
+check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started 'nvidia-smi --applications-clocks' clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=4' containerd \
         'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
 try "libraries were known before CDI" in_order ldcache cdi-generated
 try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed
@@ -20,6 +21,7 @@ try "its unit lies where it hides a mask" test -f /etc/systemd/system/nvidia-fab
 try "it is masked all the same, until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
 try "nobody can start it" no systemctl start nvidia-fabricmanager
 try "no word that it might" no grep -q unit-not-masked /run/nodestrap/status.json
+try "clocks are those of the configuration, not the image's" is "$(awk '$1 == "clocks" { print $3, $4 }' /var/lib/fake-nvml.state | sort -u)" "6251 1740"
 try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
 
 depmod_runs; depmod_runs

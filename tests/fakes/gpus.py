@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: gpus.py [mode 0|1 | create NAME,NAME… | reset]
+"""usage: gpus.py [mode 0|1 | create NAME,NAME… | clocks MEMORY,GRAPHICS | reset]
 What the management library says of each GPU, in the order of PCI addresses, one line each: ADDRESS FABRIC MIG INSTANCES, as
 "0000:53:00.0 completed off 0". Ends with 1 and the library's error where it does not answer. By its public functions alone, as a device
-plugin asks (https://docs.nvidia.com/deploy/nvml-api). Or does to all GPUs what nvidia-smi's -mig, mig -cgi -C and --gpu-reset do."""
+plugin asks (https://docs.nvidia.com/deploy/nvml-api). Or does to all GPUs what nvidia-smi's -mig, mig -cgi -C, --applications-clocks and --gpu-reset do."""
 import ctypes
 import sys
 
@@ -74,6 +74,9 @@ def change(index, what, value):
     must('nvmlDeviceGetHandleByIndex_v2', UINT(index), ctypes.byref(device))
     if what == 'mode':
         must('nvmlDeviceSetMigMode', device, UINT(int(value)), ctypes.byref(activation))
+        return
+    if what == 'clocks':
+        must('nvmlDeviceSetApplicationsClocks', device, *(UINT(int(clock)) for clock in value.split(',')))
         return
     known = dict(profiles(device))
     for name in value.split(','):
