@@ -4,6 +4,7 @@
 #include "host/tables.h"
 
 #include "test.h"
+#include "base/paths.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -300,6 +301,56 @@ TEST(g6) {
         ASSERT_EQ(h->addresses_per_eni, 15);
 }
 
+static void put_file(Run *r, const char *path, mode_t mode) {
+        _cleanup_(freep) char *full = xasprintf("%s%s", r->dir, path);
+        run_write(r, path, "");
+        if (S_ISDIR(mode))
+                ASSERT_TRUE(unlink(full) == 0 && mkdir(full, 0755) == 0);
+        else
+                ASSERT_OK(chmod(full, mode));
+}
+
+static bool warned_of(const Run *r, const char *path) {
+        for (size_t i = 0; i < r->diag.n; i++) {
+                _cleanup_(freep) char *text = diagnostic_format(&r->diag.items[i]);
+                if (r->diag.items[i].warning && strstr(text, path) && strstr(text, "cannot be executed"))
+                        return true;
+        }
+        return false;
+}
+
+/* As os.Stat in nodeadm sees it. */
+TEST(programs_that_cannot_be_executed) {
+        RUN(r, "m5-large");
+        put_file(&r, NVIDIA_RUNTIME, 0644);
+        put_file(&r, ECR_PROVIDER, 0644);
+        run_ok(&r);
+        ASSERT_TRUE(r.host->nvidia_runtime && warned_of(&r, NVIDIA_RUNTIME));
+        ASSERT_STREQ(r.host->image_credential_provider, ECR_PROVIDER);
+        ASSERT_TRUE(warned_of(&r, ECR_PROVIDER));
+}
+
+TEST(runtime_without_a_gpu) {
+        RUN(r, "m5-large");
+        put_file(&r, NVIDIA_RUNTIME, 0755);
+        run_ok(&r);
+        ASSERT_TRUE(r.host->nvidia_runtime && !warned_of(&r, NVIDIA_RUNTIME));
+        ASSERT_EQ(r.host->gpus.count, 0);
+}
+
+TEST(provider_that_is_a_directory) {
+        RUN(r, "m5-large");
+        put_file(&r, ECR_PROVIDER, S_IFDIR);
+        run_ok(&r);
+        ASSERT_TRUE(!r.host->image_credential_provider);
+        host_free(r.host);
+        r.host = NULL;
+        diag_done(&r.diag);
+        setenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH", ECR_PROVIDER, 1);
+        run_fails(&r, CAUSE_FACTS, "is a directory", "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+        unsetenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
+}
+
 static bool has_pool(const Host *h, uint64_t size, int node, uint64_t count) {
         for (size_t i = 0; i < h->n_pools; i++)
                 if (h->pools[i].size == size && h->pools[i].node == node)
@@ -542,6 +593,32 @@ TEST(ipv6_cluster) {
         ASSERT_EQ(imds.requests, 4);
 }
 
+#define NO_ADDRESS "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"availabilityZone\": \"z\"}"
+
+TEST(ipv6_cluster_needs_no_ipv4_address) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, NO_ADDRESS }, ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        r.config.cluster.cidr = (char *)"fd30:1c53:5f8a::/108";
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.ipv6, "2001:db8::5");
+        ASSERT_TRUE(!r.host->instance.ipv4);
+        ASSERT_EQ(imds.requests, 4);
+}
+
+TEST(ipv4_address_that_the_document_lacks) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, NO_ADDRESS }, { "meta-data/local-ipv4", "10.9.8.7" }, ANSWERS("m5.large"), {} } };
+        Imds none = { .answers = (const Answer[]){ { DOCUMENT_PATH, NO_ADDRESS }, ANSWERS("m5.large"), {} } };
+        r.options.imds = &imds;
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.ipv4, "10.9.8.7");
+        r.options.imds = &none;
+        host_free(r.host);
+        r.host = NULL;
+        run_fails(&r, CAUSE_FACTS, "no IPv4 address", "spec.cluster.cidr");
+}
+
 TEST(ipv6_cluster_on_an_ipv4_instance) {
         RUN(r, "m5-large");
         Imds imds = { .answers = (const Answer[]){ { DOCUMENT_PATH, DOCUMENT("m5.large") }, { "meta-data/mac", "0a:00:00:00:00:09" }, {} } };
@@ -565,7 +642,7 @@ TEST(damaged_documents) {
         static const char *const damaged[] = {
                 "", "{", "[]", "{}", "null", "<html>", "{\"instanceId\": 7}", "{\"instanceId\": \"\"}",
                 "{\"instanceId\": \"i-1\", \"instanceType\": \"m5\\nx\", \"region\": \"r\", \"availabilityZone\": \"z\", \"privateIp\": \"1\"}",
-                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"availabilityZone\": \"z\"}",
+                "{\"instanceId\": \"i-1\", \"instanceType\": \"m5.large\", \"region\": \"r\", \"privateIp\": \"1\"}",
         };
         RUN(r, "m5-large");
         for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
