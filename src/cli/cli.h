@@ -64,6 +64,8 @@ struct Command {
         const char *done;               /* said at the end where all went well; or NULL */
         Stage last;
         bool draws;                     /* --output svg is for it, too */
+        bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is
+                                         * only warned of */
 };
 typedef struct CommandTable {
         const Command *items; size_t n;

@@ -41,8 +41,8 @@ static const Command commands[_COMMAND_MAX] = {
         [CONFIG_DUMP] = {
                 .words = "config dump",
                 .help = "print the merged NodeConfig as JSON",
-                .names = BOTH, .flags = LOADS | BIT(CONFIG_OUTPUT),
-                .last = STAGE_CONFIG, .run = command_config_dump,
+                .names = BOTH, .flags = LOADS | BIT(CONFIG_CACHE) | BIT(CONFIG_OUTPUT),
+                .last = STAGE_CONFIG, .run = command_config_dump, .unchecked = true,
         },
         [CONFIG_SCHEMA] = {
                 .words = "config schema",

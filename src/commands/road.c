@@ -117,12 +117,18 @@ static int promote_warnings(Diag *diag) {
         return n > 0 ? -EINVAL : 0;
 }
 
+/* Called as nodeadm without --config-cache, it asks anew, as nodeadm does: then somebody tries something. Its
+ * units name a cache. */
+static bool remembers(const Run *run) {
+        return run_changes_machine(run) && (run->cache || run->options.name == PROGRAM_NODESTRAP);
+}
+
 /* A file says what is wanted; what this instance is, only the metadata service knows. */
 static void open_imds(Run *run) {
         if (!asks_imds(&run->options) && run->options.command->last < STAGE_APPLY)
                 return;
         run->imds = imds_new(0);
-        if (run_changes_machine(run) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
+        if (remembers(run) && kept_read(run->root, &run->kept) >= 0 && run->kept.answers)
                 imds_recall(run->imds, run->kept.answers);
 }
 
@@ -142,7 +148,9 @@ int run_load_config(Run *run) {
         int r = read_documents(run);
         if (r < 0)
                 return r;
-        r = config_load(&run->documents, &run->config, &found);
+        const Options *o = &run->options;
+        bool unchecked = o->command->unchecked && o->name != PROGRAM_NODESTRAP;
+        r = (unchecked ? config_load_unchecked : config_load)(&run->documents, &run->config, &found);
         if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);

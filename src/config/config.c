@@ -45,20 +45,44 @@ static int fail_without(const Documents *documents, Diag *diag) {
                              other ? ", the first one is of kind " : "", other ?: "");
 }
 
-int config_load(const Documents *documents, Config **ret, Diag *diag) {
-        _cleanup_(merge_done) Merge m = {};
-        size_t ours = 0, errors = diag_count(diag, false);
+static int merge_documents(const Documents *documents, Merge *m, Diag *diag) {
+        size_t ours = 0;
 
         for (size_t i = 0; i < documents->n; i++) {
                 const Document *d = &documents->items[i];
                 if (document_is_ours(d->root)) {
                         ours++;
-                        add_document(&m, d->root, d->at, diag);
+                        add_document(m, d->root, d->at, diag);
                 }
         }
-        if (ours == 0)
-                return fail_without(documents, diag);
-        return config_finish(&m, errors, ret, diag);
+        return ours > 0 ? 0 : fail_without(documents, diag);
+}
+
+int config_load(const Documents *documents, Config **ret, Diag *diag) {
+        _cleanup_(merge_done) Merge m = {};
+        size_t errors = diag_count(diag, false);
+        int r = merge_documents(documents, &m, diag);
+        return r < 0 ? r : config_finish(&m, errors, ret, diag);
+}
+
+int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag) {
+        _cleanup_(merge_done) Merge m = {};
+        Diag faults = {};
+        size_t errors = diag_count(diag, false);
+        int r = merge_documents(documents, &m, diag);
+        if (r < 0)
+                return r;
+        merge_finish(&m, diag);
+        if (diag_count(diag, false) > errors)
+                return -EINVAL;
+        if (config_validate(&m, &faults) < 0)
+                for (size_t i = 0; i < faults.n; i++)
+                        faults.items[i].warning = true;
+        diag_move(diag, &faults);
+        Config *c = xcalloc(1, sizeof *c);
+        c->document = json_incref(m.document);
+        *ret = c;
+        return 0;
 }
 
 /* ---- a cached document: JSON → nodes, so that it is decoded and checked like any other ---- */

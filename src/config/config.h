@@ -158,6 +158,9 @@ DEFINE_CLEANUP(Config *, config_free)
 /* Documents → the one merged, valid Config. All errors are reported, not only the first. -ENODATA with
  * CAUSE_NO_CONFIG when no document is meant for us. */
 _must_check_ _nonnull_ int config_load(const Documents *documents, Config **ret, Diag *diag);
+/* The same for who only looks at the document: what of it no node can be made of is a warning, and of *ret
+ * nothing but the document may be used then. */
+_must_check_ _nonnull_ int config_load_unchecked(const Documents *documents, Config **ret, Diag *diag);
 /* The same from a document that config_load() made once (the cache's .spec). */
 _must_check_ _nonnull_ int config_from_json(json_t *document, const char *source, Config **ret, Diag *diag);
 /* A name for a block device in the form that two names of one device have in common: without /dev/, "xvdb"

@@ -77,8 +77,15 @@ ok "a switch takes no other value" called nodeadm 2 config check -c file://node.
 ok "a word too many is refused" called nodeadm 2 config check -c file://node.yaml now
 ok "an unknown option is" called nodeadm 2 config check -c file://node.yaml --no-such
 ok "a source of another kind is" called nodeadm 2 config check -c https://example.com/
-ok "an unknown phase is" eval 'called nodeadm 2 init --skip network && says "config or run"'
-ok "an unknown daemon is" eval 'called nodeadm 2 init --daemon docker && says "containerd or kubelet"'
+cat >"$tmp/part.yaml" <<'END'
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec: {kubelet: {flags: ["--v=2"]}}
+END
+ok "a part of a configuration is dumped, as nodeadm does" eval 'called nodeadm 0 config dump -c file://part.yaml && grep -q -- "--v=2" "$tmp/out" && says "warning: part.yaml, line 3: spec.cluster.name: is missing"'
+ok "not by nodestrap" called nodestrap 11 config dump -c file://part.yaml
+ok "nor is what cannot be read" eval 'sed "s/spec:.*/spec: {kubelet: 7}/" "$tmp/part.yaml" >"$tmp/bad.yaml"; called nodeadm 11 config dump -c file://bad.yaml'
+ok "it is not valid, though" called nodeadm 11 config check -c file://part.yaml
 
 # ---- the cache ----
 # What nodeadm writes: every struct, empty or not; the authority in one line; no kind; the facts of the instance.
@@ -110,6 +117,16 @@ ok "and cannot name anything else" eval 'called nodeadm 2 init --root "$tmp/root
 ok "nodestrap's own can, and does" eval 'called nodestrap 0 init --skip run --root "$tmp/root" && grep -qx "        command: /usr/bin/nodestrap" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "but aws where it is told" eval 'called nodestrap 0 init --skip run --root "$tmp/root" --credential-plugin aws && grep -qx "        command: aws" "$tmp/root/var/lib/kubelet/kubeconfig"'
 ok "of other plugins it has not heard" eval 'called nodestrap 2 plan --credential-plugin gcp && says "takes nodestrap or aws, not \"gcp\""'
+fresh
+ok "a daemon that is none" init --skip run --daemon ""
+ok "writes nothing of the daemons'" eval '! written && [ ! -e "$tmp/root/etc/containerd/config.toml" ]'
+ok "nor does one that nobody knows, with a warning" eval 'init --skip run --daemon docker && ! written && says "nothing has the name \"docker\""'
+ok "nodestrap refuses it" eval 'called nodestrap 2 init --daemon docker && says "containerd or kubelet"'
+ok "a phase that nobody knows is skipped, with a warning" eval 'init --skip run --skip network && written && says "nothing has the name \"network\""'
+ok "nodestrap refuses that, too" eval 'called nodestrap 2 init --skip network && says "config or run"'
+fresh
+mkdir "$tmp/root/empty.d"
+ok "the cache is dumped where no source has a configuration" eval 'called nodeadm 0 config dump -c file:///empty.d --root "$tmp/root" --config-cache /run/eks/nodeadm/config.json && grep -q node-labels=a=b "$tmp/out"'
 fresh
 ok "with it the config phase can be skipped" init --skip config --skip run
 ok "and is" eval '! written'
