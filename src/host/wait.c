@@ -174,9 +174,8 @@ static int wait_on(const Root *root, int fd, const Wanted *w, const HostOptions 
                                                         : options->disks_timeout_usec);
                 if (r != 0 || now >= deadline)
                         return r;
-                log_debug("instance stores: %zu of %zu; volumes that are missing: %zu%s",
-                          strv_length(l->stores), l->wanted, strv_length(l->missing),
-                          l->udev_busy ? ", udev is at work" : "");
+                log_debug("instance stores: %zu of %zu%s%s", strv_length(l->stores), l->wanted,
+                          l->missing ? ", volumes are missing" : "", l->udev_busy ? ", udev is at work" : "");
                 if (now >= next) {
                         tell(l, deadline - now);
                         next += TELL_AGAIN_USEC;

@@ -435,6 +435,46 @@ TEST(on_and_off_survive_yaml_tools) {
         expect_error("  accelerator: {nvidia: {mode: true}}\n", "\"true\" is not one of auto, off");
 }
 
+#define VOLUMES(list) "  instance: {storage: {volumes: [" list "]}}\n"
+TEST(volumes) {
+        _cleanup_(loaded_done) Loaded l = load_with(VOLUMES("{device: /dev/sdb, mountTarget: /var/lib/containerd/}, {device: vol-0123, mountTargets: [/data, /opt//models], fsType: ext4}"));
+        ASSERT_EQ(l.r, 0);
+        ASSERT_EQ(l.config->instance.n_volumes, 2);
+        const Volume *a = &l.config->instance.volumes[0], *b = &l.config->instance.volumes[1];
+        ASSERT_STREQ(a->device, "/dev/sdb");
+        ASSERT_STREQ(a->key, "xvdb");
+        ASSERT_STREQ(a->targets[0], "/var/lib/containerd");
+        ASSERT_STREQ(a->folders[0], "");
+        ASSERT_TRUE(a->whole && !b->whole && a->filesystem == FILESYSTEM_XFS && b->filesystem == FILESYSTEM_EXT4);
+        ASSERT_STREQ(b->key, "vol-0123");
+        ASSERT_STREQ(b->targets[1], "/opt/models");
+        ASSERT_STREQ(b->folders[1], "opt-models");
+}
+
+TEST(volumes_that_contradict) {
+        expect_error(VOLUMES("{mountTarget: /data}"), "volumes[0].device: is missing");
+        expect_error(VOLUMES("{device: /dev/xvdb}"), "volumes[0].mountTarget: is missing");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: stands beside mountTarget");
+        expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is no device");
+        expect_error(VOLUMES("{device: /dev/disk/../sda, mountTarget: /a}"), "is no device");
+        expect_error(VOLUMES("{device: disk/by-id/x, mountTarget: /a}"), "is no device");
+        expect_error(VOLUMES("{device: UUID=1, mountTarget: /a}"), "is no device");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: /dev/xvdb, mountTarget: /b}"), "volumes[1].device: \"/dev/xvdb\" is the device of spec.instance.storage.volumes[0]");
+        expect_error(VOLUMES("{device: vol0a, mountTarget: /a}, {device: vol-0a, mountTarget: /b}"), "volumes[1].device: ");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/}"), "volumes[1].mountTarget: /a is a target of spec.instance.storage.volumes[0], too");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a, /a]}"), "volumes[0].mountTargets[1]: /a is a target of");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /a/b}"), "volumes[1].mountTarget: /a/b and /a, a target of spec.instance.storage.volumes[0], lie one in the other");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a/b}, {device: sdc, mountTargets: [/a]}"), "volumes[1].mountTargets[0]: /a and /a/b");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/a-b/c, /a/b-c]}"), "would be one folder of the volume, a-b-c");
+        expect_error(VOLUMES("{device: sdb, mountTarget: data}"), "\"data\" is no absolute path");
+        expect_error(VOLUMES("{device: sdb, mountTarget: //.}"), "is the root directory");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/}"), "\"/var/lib/\" is in use by the whole system");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /etc/x}"), "folder of the system");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a/../b}"), "folder of the system");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /a, fsType: btrfs}"), "volumes[0].fsType: \"btrfs\" is not one of xfs, ext4");
+        expect_accepted(VOLUMES("{device: sdb, mountTarget: /a}, {device: sdc, mountTarget: /ab}, {device: /dev/disk/by-id/nvme-x_y, mountTarget: /b}"), NULL);
+}
+
 TEST(contradictions) {
         expect_error("  accelerator: {nvidia: {imex: {mode: host}}}\n", "spec.accelerator.nvidia.imex.nodes: ");
         expect_error("  accelerator: {nvidia: {mig: '19,19', memoryMode: driver}}\n", "spec.accelerator.nvidia.mig: contradicts");

@@ -65,7 +65,7 @@ start 3 100s
 sees "it waits for a third" "instance stores: 2 of 3"
 kill -TERM $tool
 ends "SIGTERM ends the wait" -4
-try "and it says so" said "stopped by SIGTERM while it waited for instance stores; nothing was changed"
+try "and it says so" said "stopped by SIGTERM while it waited for disks; nothing was changed"
 start 3 100s
 sees "it waits for a third again" "instance stores: 2 of 3"
 kill -INT $tool
@@ -107,7 +107,7 @@ udevadm control --reload; udevadm trigger --action=change /dev/null
 try "udev is at work" timeout 60 cat begin
 start 2 100s
 sees "both are there, but udev is not done" "instance stores: 2 of 2, udev is at work"
-sees "which it says after a second" "Waiting for udev, which is not done with the instance stores yet (nvme"
+sees "which it says after a second" "Waiting for udev, which is not done with the disks yet (nvme"
 try "udev is let go" timeout 60 sh -c 'echo >end'
 ends "it ends when udev's queue does" 1
 

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is decided for every situation that EBS volumes can be found in. */
+#include "disk/disk.h"
+#include "sample.h"
+
+#define XVDB "/mnt/k8s-volumes/xvdb"
+#define GB   1000000000ULL
+
+typedef struct Machine {
+        Sample s;
+        Disk disks[3];
+        Volume volumes[2];
+        Mount mounts[8];
+        Directory directories[12];
+        char **programs, **names[3], **lists[4];
+        size_t n_lists;
+} Machine;
+
+static char **keep(Machine *m, char **list) {
+        return m->lists[m->n_lists++] = list;
+}
+
+static void machine_done(Machine *m) {
+        sample_done(&m->s);
+        strv_free(m->programs);
+        for (size_t i = 0; i < 3; i++)
+                strv_free(m->names[i]);
+        for (size_t i = 0; i < m->n_lists; i++)
+                strv_free(m->lists[i]);
+        for (size_t i = 0; i < 2; i++) {
+                strv_free(m->volumes[i].targets);
+                strv_free(m->volumes[i].folders);
+        }
+        free(m);
+}
+DEFINE_CLEANUP(Machine *, machine_done)
+
+static void add_directory(Machine *m, const char *path, Directory d) {
+        d.path = (char *)path;
+        m->directories[m->s.host.storage.n_directories++] = d;
+}
+
+static Directory *directory(Machine *m, const char *path) {
+        for (size_t i = 0; i < m->s.host.storage.n_directories; i++)
+                if (streq(m->directories[i].path, path))
+                        return &m->directories[i];
+        FAIL("%s was not looked at", path);
+}
+
+static void add_mount(Machine *m, const char *target, const char *number, const char *root) {
+        m->mounts[m->s.host.storage.n_mounts++] = (Mount){ .target = (char *)target, .source = (char *)"/dev/x", .number = (char *)number,
+                                                           .root = (char *)root, .type = (char *)"xfs" };
+}
+
+static void set_content(Disk *d, const char *type, const char *label) {
+        d->content = (Content){ .kind = CONTENT_FILESYSTEM, .type = (char *)type, .label = (char *)label,
+                                .uuid = (char *)"0f0e0d0c-1111-4222-8333-444455556666" };
+}
+
+/* The root disk, a blank volume that is /dev/xvdb, and a blank one that is /dev/xvdc. */
+static Machine *machine_new(void) {
+        Machine *m = xcalloc(1, sizeof *m);
+        m->s = sample_new();
+        Host *h = &m->s.host;
+        h->type = NULL;
+        h->disks = m->disks;
+        h->n_disks = 3;
+        m->names[0] = LIST("nvme0n1", "vol-0a", "xvda");
+        m->names[1] = LIST("nvme1n1", "vol-0b", "xvdb");
+        m->names[2] = LIST("nvme2n1", "vol-0c", "xvdc");
+        m->disks[0] = (Disk){ .name = (char *)"nvme0n1", .serial = (char *)"vol0a", .number = (char *)"259:0", .root = true };
+        m->disks[1] = (Disk){ .name = (char *)"nvme1n1", .serial = (char *)"vol0b", .number = (char *)"259:1" };
+        m->disks[2] = (Disk){ .name = (char *)"nvme2n1", .serial = (char *)"vol0c", .number = (char *)"259:2" };
+        for (size_t i = 0; i < 3; i++) {
+                m->disks[i].kind = DISK_EBS;
+                m->disks[i].model = (char *)"Amazon Elastic Block Store";
+                m->disks[i].names = m->names[i];
+                m->disks[i].bytes = 100 * GB;
+                m->disks[i].content.kind = CONTENT_BLANK;
+        }
+        m->disks[0].content = (Content){ .kind = CONTENT_OTHER, .type = (char *)"gpt" };
+        m->disks[0].partitions = keep(m, LIST("nvme0n1p1"));
+        m->programs = LIST("cp", "mkfs.ext4", "mkfs.xfs");
+        h->storage = (Storage){ .looked = true, .mounts = m->mounts, .directories = m->directories, .programs = m->programs };
+        m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-disks";
+        m->s.config.instance.volumes = m->volumes;
+        static const char *const places[] = { XVDB, "/mnt/k8s-volumes/xvdc", "/data", "/opt/models", "/mnt/k8s-disks", "/mnt/k8s-disks/0" };
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                add_directory(m, places[i], (Directory){ .empty = true });
+        for (size_t i = 0; i < ARRAY_SIZE(storage_binds); i++)
+                add_directory(m, storage_binds[i].path, (Directory){ .kind = DIRECTORY_THERE, .empty = i >= 2 });
+        return m;
+}
+
+static void want(Machine *m, const char *device, const char *key, const char *target, const char *folder) {
+        Volume *v = &m->volumes[m->s.config.instance.n_volumes++];
+        *v = (Volume){ .device = (char *)device, .key = (char *)key, .targets = LIST(target), .folders = LIST(folder), .whole = !*folder };
+}
+
+static int machine_plan(Machine *m) {
+        m->s.plan = plan_free(m->s.plan);
+        diag_done(&m->s.diag);
+        return plan_make(&m->s.config, &m->s.host, &m->s.options, &m->s.plan, &m->s.diag);
+}
+
+static char *texts(const Diag *diag) {
+        Text t = {};
+        for (size_t i = 0; i < diag->n; i++)
+                text_add(&t, "%s: %s: %s\n", diag->items[i].warning ? diag->items[i].code : cause_word(diag->items[i].cause), diag->items[i].path ?: "", diag->items[i].text);
+        return text_take(&t);
+}
+
+static const Action *planned(Machine *m, const char *id) {
+        const Action *a = m->s.plan ? plan_find(m->s.plan, id) : NULL;
+        if (!a)
+                FAIL("the plan has no %s", id);
+        return a;
+}
+
+#define ASSERT_PLANNED(m) ({ if (machine_plan(m) < 0) { _cleanup_(freep) char *_all = texts(&(m)->s.diag); FAIL("refused: %s", _all); } })
+#define ASSERT_STATE(m, id, wanted) ASSERT_STREQ(step_state_to_string(planned(m, id)->storage.state), wanted)
+#define ASSERT_REFUSED(m, text) ({ \
+        ASSERT_ERROR(machine_plan(m), EINVAL); \
+        _cleanup_(freep) char *_all = texts(&(m)->s.diag); \
+        ASSERT_CONTAINS(_all, text); })
+#define MACHINE(m) _cleanup_(machine_donep) Machine *m = machine_new()
+#define WANTED(m, target) MACHINE(m); want(m, "/dev/sdb", "xvdb", target, "")
+
+TEST(a_blank_volume) {
+        WANTED(m, "/var/lib/containerd");
+        ASSERT_PLANNED(m);
+        ASSERT_STATE(m, "make-filesystem:" XVDB, "make");
+        ASSERT_STATE(m, "mount:" XVDB, "make");
+        ASSERT_STATE(m, "grow-filesystem:" XVDB, "make");
+        ASSERT_STATE(m, "stop-unit:containerd.service", "make");
+        ASSERT_STATE(m, "bind:/var/lib/containerd", "make");
+        ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, XVDB);
+        const Action *move = planned(m, "move-files:" XVDB);
+        ASSERT_EQ(move->storage.n_moves, 1);
+        ASSERT_STREQ(move->storage.moves[0].from, "/var/lib/containerd");
+        ASSERT_STREQ(move->storage.moves[0].name, "");
+        ASSERT_TRUE(move->storage.volume && strv_contains(move->after, "stop-unit:containerd.service"));
+        ASSERT_STREQ(planned(m, "make-filesystem:" XVDB)->storage.disks[0], "nvme1n1");
+        ASSERT_TRUE(strv_contains(planned(m, "write-file:" MOUNTS_READY)->after, "bind:/var/lib/containerd"));
+        ASSERT_TRUE(!plan_find(m->s.plan, "stop-unit:kubelet.service"));
+}
+
+TEST(the_name_of_the_plan_says_nothing_of_the_disk) {
+        WANTED(m, "/var/lib/kubelet");
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *first = xstrdup(m->s.plan->id);
+        set_content(&m->disks[1], "xfs", "kubernetes");
+        m->disks[1].serial = (char *)"vol0d";
+        m->disks[1].name = (char *)"nvme7n1";
+        add_mount(m, XVDB, "259:1", "/");
+        add_mount(m, "/var/lib/kubelet", "259:1", "/");
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(m->s.plan->id, first);
+        ASSERT_STATE(m, "make-filesystem:" XVDB, "keep");
+        ASSERT_STATE(m, "mount:" XVDB, "keep");
+        ASSERT_STATE(m, "move-files:" XVDB, "keep");
+        ASSERT_STATE(m, "bind:/var/lib/kubelet", "keep");
+        ASSERT_STATE(m, "stop-unit:kubelet.service", "keep");
+        m->s.host.storage.looked = false;
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(m->s.plan->id, first);
+        ASSERT_STATE(m, "mount:" XVDB, "unknown");
+}
+
+TEST(what_is_there_is_kept) {
+        WANTED(m, "/data");
+        set_content(&m->disks[1], "ext4", "theirs");
+        ASSERT_PLANNED(m);
+        ASSERT_STATE(m, "make-filesystem:" XVDB, "keep");
+        ASSERT_STATE(m, "mount:" XVDB, "make");
+        ASSERT_STREQ(planned(m, "mount:" XVDB)->storage.filesystem, "ext4");
+        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        ASSERT_CONTAINS(all, "filesystem-kept: spec.instance.storage.volumes[0]: nvme1n1 carries ext4 and is not made anew as xfs");
+        set_content(&m->disks[1], "xfs", LABEL_UNFINISHED);
+        ASSERT_PLANNED(m);
+        ASSERT_STATE(m, "make-filesystem:" XVDB, "remake");
+}
+
+TEST(several_targets_of_one) {
+        MACHINE(m);
+        want(m, "vol-0b", "vol-0b", "/data", "data");
+        strv_add(&m->volumes[0].targets, "/var/lib/kubelet");
+        strv_add(&m->volumes[0].folders, "var-lib-kubelet");
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(planned(m, "bind:/data")->storage.source, "/mnt/k8s-volumes/vol-0b/data");
+        ASSERT_STREQ(planned(m, "bind:/var/lib/kubelet")->storage.source, "/mnt/k8s-volumes/vol-0b/var-lib-kubelet");
+        ASSERT_TRUE(strv_contains(planned(m, "move-files:/mnt/k8s-volumes/vol-0b")->storage.files, KUBECONFIG));
+}
+
+TEST(mounted_at_its_target_by_somebody_else) {
+        WANTED(m, "/data");
+        set_content(&m->disks[1], "xfs", NULL);
+        add_mount(m, "/data", "259:1", "/");
+        ASSERT_PLANNED(m);
+        ASSERT_STATE(m, "mount:" XVDB, "keep");
+        ASSERT_STATE(m, "bind:/data", "keep");
+        ASSERT_STATE(m, "move-files:" XVDB, "keep");
+        ASSERT_STREQ(planned(m, "grow-filesystem:" XVDB)->storage.source, "/data");
+}
+
+TEST(a_volume_wins_over_instance_stores) {
+        WANTED(m, "/var/lib/containerd");
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->disks[2] = (Disk){ .name = (char *)"nvme2n1", .serial = (char *)"AWS1", .number = (char *)"259:2", .kind = DISK_INSTANCE_STORE,
+                              .names = m->names[2], .bytes = 100 * GB, .content.kind = CONTENT_BLANK };
+        ASSERT_PLANNED(m);
+        ASSERT_STREQ(planned(m, "bind:/var/lib/containerd")->storage.source, XVDB);
+        ASSERT_STREQ(planned(m, "bind:/var/lib/kubelet")->storage.source, "/mnt/k8s-disks/0/kubelet");
+        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        ASSERT_CONTAINS(all, "volume-wins: spec.instance.localStorage.disabledMounts: /var/lib/containerd goes to the volume /dev/sdb, which wins over instance stores for the same path");
+        m->s.config.instance.storage.no_containerd = true;
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *none = texts(&m->s.plan->warnings);
+        ASSERT_TRUE(!strstr(none, "volume-wins"));
+        want(m, "/dev/xvdc", "xvdc", "/data", "");
+        ASSERT_REFUSED(m, "/dev/xvdc is nvme2n1 (AWS1, 100 GB), an instance store");
+}
+
+TEST(who_is_stopped_for_both) {
+        WANTED(m, "/var/log/pods");
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->disks[2].kind = DISK_INSTANCE_STORE;
+        ASSERT_PLANNED(m);
+        const Action *stop = planned(m, "stop-unit:kubelet.service");
+        ASSERT_TRUE(strv_contains(stop->after, "mount:" XVDB) && strv_contains(stop->after, "mount:/mnt/k8s-disks/0"));
+}
+
+TEST(not_there) {
+        MACHINE(m);
+        want(m, "/dev/xvdf", "xvdf", "/data", "");
+        ASSERT_REFUSED(m, "EDISKS: spec.instance.storage.volumes[0]: the volume /dev/xvdf is not attached, or goes by another name; the EBS volumes that are here: "
+                          "nvme0n1 (vol0a, 100 GB) called xvda with the root file system, nvme1n1 (vol0b, 100 GB) called xvdb, nvme2n1");
+}
+
+TEST(two_of_a_name) {
+        WANTED(m, "/data");
+        m->disks[2].names = m->names[1];
+        ASSERT_REFUSED(m, "/dev/sdb can be two disks, nvme1n1 (vol0b, 100 GB) and nvme2n1 (vol0c, 100 GB)");
+}
+
+TEST(two_entries_for_one) {
+        WANTED(m, "/data");
+        want(m, "vol-0b", "vol-0b", "/opt/models", "");
+        ASSERT_REFUSED(m, "volumes[1]: /dev/sdb and vol-0b are the same volume, nvme1n1");
+}
+
+TEST(the_root_disk) {
+        MACHINE(m);
+        want(m, "/dev/xvda", "xvda", "/data", "");
+        ASSERT_REFUSED(m, "EDISKUSED: spec.instance.storage.volumes[0]: the volume /dev/xvda, nvme0n1 (vol0a, 100 GB), is the root disk");
+}
+
+TEST(what_is_somebody_elses) {
+        WANTED(m, "/data");
+        m->disks[1].content = (Content){ .kind = CONTENT_OTHER, .type = (char *)"LVM2_member" };
+        ASSERT_REFUSED(m, "holds LVM physical volume, and only xfs, ext4 or a blank volume can be mounted. It is left alone");
+        m->disks[1].holders = keep(m, LIST("dm-0"));
+        ASSERT_REFUSED(m, "is in use by dm-0");
+        m->disks[1].holders = NULL;
+        m->disks[1].content = (Content){ .kind = CONTENT_RAID_MEMBER, .type = (char *)"linux_raid_member" };
+        ASSERT_REFUSED(m, "holds member of an array");
+        set_content(&m->disks[1], "btrfs", NULL);
+        ASSERT_REFUSED(m, "holds btrfs file system");
+        m->disks[1].content = (Content){ .kind = CONTENT_UNREADABLE, .error = (char *)"Input/output error" };
+        ASSERT_REFUSED(m, "Input/output error");
+        m->disks[1].content = (Content){ .kind = CONTENT_BLANK };
+        m->disks[1].read_only = true;
+        ASSERT_REFUSED(m, "as read-only");
+        m->disks[1].read_only = false;
+        m->disks[1].partitions = keep(m, LIST("nvme1n1p1"));
+        ASSERT_REFUSED(m, "has partitions (nvme1n1p1), and a volume is mounted as a whole");
+}
+
+TEST(mounted_elsewhere) {
+        WANTED(m, "/data");
+        set_content(&m->disks[1], "xfs", NULL);
+        add_mount(m, "/home/x", "259:1", "/");
+        ASSERT_REFUSED(m, "is mounted at /home/x");
+}
+
+TEST(places_that_are_taken) {
+        WANTED(m, "/data");
+        add_mount(m, "/data", "0:99", "/");
+        ASSERT_REFUSED(m, "/data is a mount already (xfs of /dev/x), and is to show the volume /dev/sdb");
+        m->s.host.storage.n_mounts = 0;
+        add_mount(m, "/data/pods/x", "0:99", "/");
+        ASSERT_REFUSED(m, "/data is to move to the volume, but is in use: 1 mount is below it");
+        m->s.host.storage.n_mounts = 0;
+        directory(m, "/data")->kind = DIRECTORY_NO_DIRECTORY;
+        ASSERT_REFUSED(m, "/data is no directory, and is to show the volume");
+        directory(m, "/data")->kind = DIRECTORY_MISSING;
+        directory(m, XVDB)->empty = false;
+        ASSERT_REFUSED(m, XVDB " is not empty");
+}
+
+TEST(targets_among_the_instance_stores) {
+        WANTED(m, "/var/lib/kubelet/pods");
+        add_directory(m, "/var/lib/kubelet/pods", (Directory){ .empty = true });
+        ASSERT_PLANNED(m);
+        ASSERT_STATE(m, "stop-unit:kubelet.service", "make");
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->disks[2].kind = DISK_INSTANCE_STORE;
+        ASSERT_REFUSED(m, "/var/lib/kubelet/pods and /var/lib/kubelet, which goes to the instance stores, lie one in the other");
+        m->s.config.instance.storage.no_kubelet = true;
+        ASSERT_PLANNED(m);
+        strv_free(m->volumes[0].targets);
+        m->volumes[0].targets = LIST("/mnt/k8s-disks/9");
+        ASSERT_REFUSED(m, "/mnt/k8s-disks/9 and /mnt/k8s-disks, where instance stores are mounted, lie one in the other");
+        strv_free(m->volumes[0].targets);
+        m->volumes[0].targets = LIST("/mnt/k8s-volumes/x");
+        ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
+}
+
+TEST(too_small) {
+        WANTED(m, "/data");
+        *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
+        ASSERT_REFUSED(m, "200 GB are to move to the volume (/data 200 GB), which holds 95 GB: remove what is not needed, or attach a larger one");
+        set_content(&m->disks[1], "xfs", NULL);
+        ASSERT_PLANNED(m);              /* it has something of its own, and takes nothing in */
+}
+
+TEST(programs_that_are_missing) {
+        WANTED(m, "/data");
+        m->s.host.storage.programs = NULL;
+        ASSERT_REFUSED(m, "mkfs.xfs is not in this image");
+        set_content(&m->disks[1], "xfs", NULL);
+        ASSERT_REFUSED(m, "cp is not in this image, and what the directory holds has to be copied to the volume");
+        add_mount(m, XVDB, "259:1", "/");
+        add_mount(m, "/data", "259:1", "/");
+        ASSERT_PLANNED(m);
+}
+
+TEST_MAIN
