@@ -368,10 +368,16 @@ static void check_room(Stores *s, const Device *d, const BindStep *binds, size_t
                               *each = moves_text(binds, n);
         if (bytes <= room(s, d) || (d->volume && d->filled == STEP_KEEP))
                 return;
-        stores_refuse(s, CAUSE_MOVE,
-                      "%s are to move to the %s (%s), which hold%s %s: remove what is not needed, %s", need,
-                      d->volume ? "volume" : "instance stores", each, d->volume ? "s" : "", have,
-                      d->volume ? "or attach a larger one" : "or name what shall stay in disabledMounts");
+        if (d->volume)
+                stores_refuse(s, CAUSE_MOVE,
+                              "%s are to move to the volume %s (%s), which holds %s: remove what is not "
+                              "needed, or attach a larger one",
+                              need, d->volume->device, each, have);
+        else
+                stores_refuse(s, CAUSE_MOVE,
+                              "%s are to move to the instance stores (%s), which hold %s: remove what is not "
+                              "needed, or name what shall stay in disabledMounts",
+                              need, each, have);
 }
 
 static void add_moves(Plan *plan, Stores *s, const Device *d, const BindStep *binds, size_t n,

@@ -319,7 +319,7 @@ TEST(targets_among_the_instance_stores) {
 TEST(too_small) {
         WANTED(m, "/data");
         *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
-        ASSERT_REFUSED(m, "200 GB are to move to the volume (/data 200 GB), which holds 95 GB: remove what is not needed, or attach a larger one");
+        ASSERT_REFUSED(m, "200 GB are to move to the volume /dev/sdb (/data 200 GB), which holds 95 GB: remove what is not needed, or attach a larger one");
         set_content(&m->disks[1], "xfs", NULL);
         ASSERT_PLANNED(m);              /* it has something of its own, and takes nothing in */
 }
