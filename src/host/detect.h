@@ -44,7 +44,7 @@ _nonnull_ void detect_volume_names(const Root *root, const Config *config, Host 
 /* What the vendor's part of the page that an NVMe controller identifies itself with says: a name as it stands
  * in the launch template, "/dev/sdf", "xvdf"; NULL where it says none. */
 #define NVME_IDENTIFY_SIZE 4096
-_malloc_ _nonnull_ char *volume_name_parse(const void *page);
+_must_check_ _nonnull_ char *volume_name_parse(const void *page);
 /* The same from the controller behind a block device that is open; a negative errno where it is no NVMe. */
 _must_check_ _nonnull_ int volume_name_read(int fd, char **ret);
 /* h->storage and the contents of h->disks; waits for the expected disks first, where the options say so (and

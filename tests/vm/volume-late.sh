@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -s -d 0 -t 600
+# tree: storage storage_stubs
+# EBS volumes that are attached late, that are refused before the first write, and that somebody else has made or mounted already.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+export PATH=/vmtest/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+. /vmtest/volumes.sh
+
+mkdir -p under; target; for n in 3 4 5; do volume $n 400M; done
+
+# ---- attached late, and never
+wants "{device: vol-$(id 3), mountTarget: /data}"; : >err
+init >late.out 2>&1 & job=$!
+for _ in $(seq 600); do grep -q "Waiting for EBS volumes" err && break; read -rt 0.2 <> <(:); done
+try "a volume that is not attached is waited for" grep -q "not attached yet: vol-$(id 3); giving up in" err
+try "it is attached" attach 3
+wait $job; try "that ends the wait" is $? 0
+try "and it is mounted" seen /data 3
+try "a boot forgets the mounts" power_cycle /data $P/vol-"$(id 3)"
+
+# ---- what is refused, before the first write
+was=$(for n in 3; do writes $n; done)
+attach 4
+# the label of a physical volume, as libblkid looks for it
+python3 -c "
+import struct,sys
+d=bytearray(1024); d[512:520]=b'LABELONE'; d[520:528]=struct.pack('<Q',1); d[532:536]=struct.pack('<I',32); d[536:544]=b'LVM2 001'; d[544:576]=b'A'*32
+c=0xf597a6cf
+for b in d[532:1024]:
+    c^=b
+    for _ in range(8): c=(c>>1)^(0xedb88320 if c&1 else 0)
+d[528:532]=struct.pack('<I',c); open(sys.argv[1],'r+b').write(d)" "/dev/$(name_of 4)"; sync; udevadm settle
+wants "{device: vol-$(id 4), mountTarget: /data}"
+try "LVM is left alone" refuses "volume vol-$(id 4), nvme.*LVM physical volume.*left alone"
+wants "{device: /dev/$(name_of 3), mountTarget: /data}" "{device: vol-$(id 3), mountTarget: /opt/models}"
+try "one volume by two names is refused" refuses "/dev/$(name_of 3) and vol-$(id 3) are the same volume"
+mkdir -p /elsewhere; mount "/dev/$(name_of 3)" /elsewhere
+wants "{device: vol-$(id 3), mountTarget: /data}"
+try "one that is mounted elsewhere is refused" refuses "is mounted at /elsewhere"
+umount /elsewhere
+mount -t tmpfs tmpfs /data
+try "a target that is a mount is refused" refuses "/data is a mount already \(tmpfs of tmpfs\)"
+umount /data
+wants "{device: /dev/vda, mountTarget: /data}"
+try "what is no volume is refused" refuses "no EBS volume|not attached"
+attach 5                                # one partition, from 1 MiB on
+printf '\0\0\0\0\203\0\0\0\0\10\0\0\0\0\10\0' | dd of="/dev/$(name_of 5)" bs=1 seek=446 conv=notrunc status=none
+printf '\125\252' | dd of="/dev/$(name_of 5)" bs=1 seek=510 conv=notrunc,fsync status=none
+blockdev --rereadpt "/dev/$(name_of 5)"; udevadm settle
+wants "{device: vol-$(id 5), mountTarget: /data}"
+try "partitions are left alone" refuses 'has partitions \(nvme.*p1\)'
+mkfs.ext4 -q "/dev/$(name_of 5)p1"; mkdir -p /newroot; mount "/dev/$(name_of 5)p1" /newroot
+try "one whose partition is mounted, too" refuses 'has partitions'
+umount /newroot
+try "nothing was written meanwhile" is "$(for n in 3; do writes $n; done)" "$was"
+
+# ---- mounted by somebody else at its target already
+mkfs.xfs -qf "/dev/$(name_of 3)"; mount "/dev/$(name_of 3)" /data; echo theirs >/data/x
+wants "{device: vol-$(id 3), mountTarget: /data}"
+try "a volume that fstab mounted is left as it is" init
+try "it is mounted once" is "$(findmnt -no TARGET "/dev/$(name_of 3)" | xargs)" /data
+try "with what it holds" grep -q theirs /data/x
+umount /data
+
+# ---- an empty file system that somebody else has made takes in the directory; another type is kept
+mkfs.ext4 -qF "/dev/$(name_of 3)"; mkdir -p /data; echo fill >/data/f
+try "an empty ext4 is used in the place of xfs" init
+try "with a warning" warns filesystem-kept
+try "and takes in what the directory held" is "$(cat /data/f) $(findmnt -no FSTYPE /data)" "fill ext4"
+finish
