@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts and lists of them ⇄ json_t; values set by path; json_t → the text that Go's encoding/json makes of it
- * (https://pkg.go.dev/encoding/json#Marshal), as the files of nodeadm are written. */
+ * Texts and lists of them ⇄ json_t; values set by path; json_t → the text that Go's encoding/json makes
+ * of it (https://pkg.go.dev/encoding/json#Marshal), as the files of nodeadm are written. */
 #include "base/json.h"
 
 #include "base/str.h"
@@ -120,7 +120,7 @@ static void add_string(Text *t, const char *s, size_t size) {
                         text_add(t, "\\%c", names[value - values]);
                 else if ((unsigned char)s[i] < 0x20 || strchr("<>&", s[i]))
                         text_add(t, "\\u%04x", (unsigned)s[i]);
-                else if (size - i > 2 && (memcmp(s + i, "\u2028", 3) == 0 || memcmp(s + i, "\u2029", 3) == 0)) {
+                else if (startswith(s + i, "\u2028") || startswith(s + i, "\u2029")) {
                         text_add(t, "\\u202%c", s[i + 2] == '\xa8' ? '8' : '9');
                         i += 2;
                 } else

@@ -39,6 +39,7 @@
                                                                  * pin it (#2729, #2730 there) */
 #define SANDBOX_ARCHIVE     "/etc/eks/pause.tar"                /* and the same, exported */
 #define SOCI_DIR            "/var/lib/soci-snapshotter-grpc"
+#define SOCI_SOCKET         "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
 #define SOCI_CONFIG         "/etc/soci-snapshotter-grpc/config.toml"
 
 /* ---- NVIDIA's ---- */

@@ -93,21 +93,22 @@ static json_t *without_empty(const Field *f, const json_t *value) {
         return empty ? NULL : sorted_copy(value);
 }
 
-/* As nodeadm's structs have it: in their order, and a struct is written even where it is empty. Behind them what
- * is this program's own. */
+/* As nodeadm's structs have it: in their order, and a struct is written even where it is empty. Behind them
+ * what is this program's own. */
 static json_t *spec_in_order(const json_t *spec) {
         static const struct { const char *path; bool is_struct; } order[] = {
                 { "cluster", true },               { "containerd", true },           { "instance", true },
-                { "instance/localStorage", true }, { "instance/environment", false }, { "instance/network", true },
-                { "kubelet", true },               { "featureGates", false },
+                { "instance/localStorage", true }, { "instance/environment", false },
+                { "instance/network", true },      { "kubelet", true },
+                { "featureGates", false },
         };
         _cleanup_(json_decrefp) json_t *left = without_empty(fields_find(nodeconfig_fields, "spec"), spec);
         json_t *all = json_object(), *member;
         const char *key;
         for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-                const char *inner = startswith(order[i].path, "instance/") ? strchr(order[i].path, '/') + 1 : NULL;
-                json_t *from = inner ? json_object_get(left, "instance") : left;
-                json_t *value = json_object_get(from, inner ?: order[i].path);
+                const char *slash = strchr(order[i].path, '/');
+                json_t *from = slash ? json_object_get(left, "instance") : left;
+                json_t *value = json_object_get(from, slash ? slash + 1 : order[i].path);
                 if (streq(order[i].path, "instance"))
                         value = NULL;   /* its members follow */
                 if (value || order[i].is_struct)

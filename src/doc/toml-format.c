@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON → TOML 1.0 (https://toml.io/en/v1.0.0) that parses to the same value, in the very bytes of
  * github.com/pelletier/go-toml/v2's Marshal of a map, which nodeadm writes containerd's configuration with:
- * keys in the order of their bytes; literal strings wherever they can be; every table has its header, those that
- * only hold tables too. In each table what fits on a line comes first and tables come last: a header ends the
- * table above it, so a key written behind it would land in the wrong one. */
+ * keys in the order of their bytes; literal strings wherever they can be; every table has its header, those
+ * that only hold tables too. In each table what fits on a line comes first and tables come last: a header
+ * ends the table above it, so a key written behind it would land in the wrong one. */
 #include "doc/doc.h"
 
 #include "base/json.h"

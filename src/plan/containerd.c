@@ -21,8 +21,8 @@
 
 /* When it is written: with SOCI, and from which version of containerd on, or up to which. */
 typedef enum Need { NEED_NOTHING, NEED_SOCI = 1, NEED_2_1 = 2, NEED_UP_TO_2_0 = 4 } Need;
-/* In the order and with the quotes of nodeadm's own file, which people compare, grep and patch. value is TOML and
- * JSON alike, or one of the $words below; '%' in a path is the runtime's name. */
+/* In the order and with the quotes of nodeadm's own file, which people compare, grep and patch. value is
+ * TOML and JSON alike, or one of the $words below; '%' in a path is the runtime's name. */
 typedef struct Row { const char *path, *value; Need need; } Row;
 static const Row top[] = {      /* in schema 2 and 3 alike, as is the bottom */
         { "version",                                         "$version" },
@@ -67,7 +67,7 @@ static const Row schema_3[] = {
 };
 static const Row bottom[] = {
         { "proxy_plugins/soci/type",                         "\"snapshot\"", NEED_SOCI },
-        { "proxy_plugins/soci/address",   "\"/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock\"", NEED_SOCI },
+        { "proxy_plugins/soci/address",                      "\"" SOCI_SOCKET "\"", NEED_SOCI },
         { "proxy_plugins/soci/exports/root",                 "\"" SOCI_DIR "\"", NEED_SOCI },
         { NULL }
 };
@@ -157,10 +157,10 @@ static json_t *find_plugin(const json_t *settings, const char *name) {
         return json_object_get(json_object_get(settings, "plugins"), name);
 }
 
-/* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so that
- * is then what the whole file is written in; nodeadm has `containerd config migrate` convert it once, which fixes
- * all of that build's defaults in the file. containerd 1 knows no schema 3 and would ignore those tables without a
- * word. */
+/* The user may have written TOML for the other schema. containerd 2 converts schema 2 as it reads it, so
+ * that is then what the whole file is written in; nodeadm has `containerd config migrate` convert it once,
+ * which fixes all of that build's defaults in the file. containerd 1 knows no schema 3 and would ignore
+ * those tables without a word. */
 static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Diag *warnings, Diag *diag) {
         bool two = find_plugin(user, CRI_2),
              three = find_plugin(user, RUNTIME_3) || find_plugin(user, IMAGES_3);
@@ -170,8 +170,8 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
         if (!version_at_least(host->containerd_version, 2, 0))
                 return !three && said <= 2 ? 0
                         : diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
-                                        "is written for containerd 2 (schema 3), and containerd %s ignores %s; "
-                                        "write it for schema 2 (%s)",
+                                        "is written for containerd 2 (schema 3), and containerd %s ignores "
+                                        "%s; write it for schema 2 (%s)",
                                         host->containerd_version ?: "1",
                                         three ? "its io.containerd.cri.v1 tables" : "settings of that schema",
                                         CRI_2);
@@ -281,9 +281,9 @@ static int merged_text(const json_t *user, const Choice *c, char **ret, Diag *di
 }
 
 static int plan_config(Plan *plan, const Config *config, const Host *host, const Choice *c, Diag *diag) {
-        const json_t *user = json_object_size(config->containerd.config) > 0 ? config->containerd.config : NULL;
+        const json_t *user = config->containerd.config;
         _cleanup_(freep) char *text = NULL;
-        if (!user)
+        if (json_object_size(user) == 0)
                 text = own_text(c);
         else {
                 int r = merged_text(user, c, &text, diag);
@@ -292,7 +292,8 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
         }
         _cleanup_(freep) char *why = xasprintf(
                 "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
-                c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "", user ? "; the user's TOML merged in" : "");
+                c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
+                json_object_size(user) > 0 ? "; the user's TOML merged in" : "");
         plan_file(plan, PHASE_CONFIG, "containerd", CONFIG_FILE, why, text,
                   json_holds_secret(user) ? 0600 : 0644);
         return 0;

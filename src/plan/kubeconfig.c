@@ -26,8 +26,8 @@ static const struct { const char *command, *id_flag; } plugins[] = {
         },
 };
 
-/* A plain scalar as in nodeadm's file where YAML takes it for the text that it is; blanks, which begin comments,
- * are in no address. */
+/* A plain scalar as in nodeadm's file where YAML takes it for the text that it is; blanks, which begin
+ * comments, are in no address. */
 static char *plain_or_quoted(const char *address) {
         return *address && !endswith(address, ":") && !strpbrk(address, " \t\"'{}") ? xstrdup(address)
                                                                                 : quoted(address);
@@ -114,7 +114,8 @@ static void plan_provider(Plan *plan, const Host *host, char ***flags) {
         }
         const char *slash = strrchr(path, '/');
         json_t *all = provider_config(host->kubelet_version, slash + 1);
-        _cleanup_(freep) char *text = json_text(all, 2, false), *why = xasprintf("ECR's registries, by %s", path);
+        _cleanup_(freep) char *text = json_text(all, 2, false),
+                              *why = xasprintf("ECR's registries, by %s", path);
         json_decref(all);
         plan_file(plan, PHASE_CONFIG, "kubelet", PROVIDER_CONFIG, why, text, 0644);
         strv_push(flags, xasprintf("--image-credential-provider-bin-dir=%.*s",

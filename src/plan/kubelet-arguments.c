@@ -56,8 +56,8 @@ char **kubelet_words(char *const *flags) {
         return words;
 }
 
-/* The line as nodeadm writes it, flags and the user's text joined with blanks, where systemd makes the words of it
- * that are meant; people know, grep and patch that one. NULL where it does not. */
+/* The line as nodeadm writes it, flags and the user's text joined with blanks, where systemd makes the words
+ * of it that are meant; people know, grep and patch that one. NULL where it does not. */
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
         _cleanup_(strv_freep) char **all = strv_copy(flags);
         for (char *const *f = user; f && *f; f++)

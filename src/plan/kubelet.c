@@ -11,11 +11,10 @@
 #define CONFIG_FILE  "/etc/kubernetes/kubelet/config.json"
 #define CONFIG_DIR   "/etc/kubernetes/kubelet/config.json.d"
 #define CONFIG_USER  CONFIG_DIR "/40-nodeadm.conf"
-#define SOCI_SOCKET  "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
 #define DROP_IN_FROM 28         /* --config-dir is new in 1.28 (kubernetes KEP-3983) */
 
-/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON, or NULL: what the
- * machine decides. In the order of nodeadm's file, which people compare and patch. */
+/* One setting for kubelets 1.from up to, not including, 1.until (0: no end). The value is JSON, or NULL:
+ * what the machine decides. In the order of nodeadm's file, which people compare and patch. */
 typedef struct Setting { const char *path; unsigned from, until; const char *value; } Setting;
 #define KIND        "\"KubeletConfiguration\""
 #define API_VERSION "\"kubelet.config.k8s.io/v1beta1\""
@@ -245,7 +244,8 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);
         plan_settings(plan, config, host, &pods, dns);
         add_flag(&flags, "config", CONFIG_FILE);
-        if (version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && json_object_size(config->kubelet.config) > 0) {
+        if (version_at_least(host->kubelet_version, 1, DROP_IN_FROM) &&
+            json_object_size(config->kubelet.config) > 0) {
                 plan_user_settings(plan, config->kubelet.config);
                 add_flag(&flags, "config-dir", CONFIG_DIR);
         }

@@ -89,9 +89,9 @@ static void allow_memlock(json_t *spec) {
                                                 "hard", UNLIMITED));
 }
 
-/* As nodeadm does: its own is a file, with two blanks a level; with the user's it is written anew. But the number
- * that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold, and no
- * container would start. */
+/* As nodeadm does: its own is a file, with two blanks a level; with the user's it is written anew. But the
+ * number that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold,
+ * and no container would start. */
 static char *spec_text(const json_t *spec, bool merged) {
         static const char *const words[] = { "\"" UNLIMITED "\"", "18446744073709552000" };
         _cleanup_(freep) char *text = json_text(spec, merged ? 4 : 2, merged);
