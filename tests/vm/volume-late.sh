@@ -9,7 +9,7 @@ export PATH=/vmtest/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 . /vmtest/volumes.sh
 
-mkdir -p under; target; for n in 3 4 5; do volume $n 400M; done
+mkdir -p under; (target); for n in 3 4 5; do (volume $n 400M); done
 
 # ---- attached late, and never
 wants "{device: vol-$(id 3), mountTarget: /data}"; : >err
