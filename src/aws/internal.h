@@ -102,7 +102,8 @@ typedef struct QueryEndpoint {
 _must_check_ _nonnull(1, 2, 4, 5) int query_endpoint(const QueryService *service, const char *region,
                                                      const char *domain, QueryEndpoint *ret, Diag *diag);
 void query_endpoint_done(QueryEndpoint *e);
-/* A sentence, with a blank behind it, for where the host of this endpoint does not exist: which settings made it. */
+/* A sentence, with a blank behind it, for where the host of this endpoint does not exist: which settings made
+ * it. */
 _malloc_ _nonnull_ char *query_endpoint_advice(const QueryService *service, const QueryEndpoint *e,
                                                const char *region);
 /* Is FIPS wanted of a service that has no such endpoint in this region, as far as is known? */

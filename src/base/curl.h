@@ -16,7 +16,8 @@
         X(free_all, curl_slist_free_all)
 typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
-/* Fills the table, and changes the environment for a moment; returns and *ret_why are those of library_load(). */
+/* Fills the table, and changes the environment for a moment; returns and *ret_why are those of
+ * library_load(). */
 _must_check_ _nonnull_ int curl_load(Curl *ret, char **ret_why);
 /* Might this error text of libcurl quote the address of a proxy, as it does where it cannot read one? There
  * is a password in many: then it must not be shown. */
