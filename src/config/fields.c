@@ -144,8 +144,7 @@ static const Field environment_item[] = {
 
 static const Field target_item[] = { { .type = FIELD_STRING }, {} };
 static const Field volume_fields[] = {
-        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or device node."),
-          .flags = FIELD_NO_NUMBER },
+        { FIELD("device", STRING, "Name in the launch template (/dev/xvdb), id (vol-0123), or node.") },
         { FIELD("mountTarget", STRING, "Directory that it becomes."),
           .flags = FIELD_NO_NUMBER, .pattern = "^/|^$" },
         { FIELD("mountTargets", LIST, "Directories that share it, in place of mountTarget."),

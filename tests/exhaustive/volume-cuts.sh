@@ -7,4 +7,4 @@
 . /vmtest/guest.sh
 export PATH=/vmtest/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /vmtest/volumes.sh
-. /vmtest/volume-cuts.sh 60 0.01
+. /vmtest/volume-cuts.sh 60 0.01 xfs ext4

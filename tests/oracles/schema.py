@@ -112,6 +112,9 @@ DECODER_ONLY = {
     "spec.kubelet.maxPodsExpression": "CEL",
     "spec.cluster.enableOutpost": "needs an id", "spec.containerd.config": "TOML",
     "spec.instance.localStorage.mountPath": "folders of the system",
+    "spec.instance.storage.volumes": "items are whole", "spec.instance.storage.volumes[]": "items are whole", "spec.instance.storage.volumes[].device": "needed, a device",
+    "spec.instance.storage.volumes[].mountTarget": "not beside mountTargets", "spec.instance.storage.volumes[].mountTargets": "needed here, and paths",
+    "spec.instance.storage.volumes[].mountTargets[]": "paths",
     "spec.instance.network.nameservers[]": "one word", "spec.instance.network.domains[]": "one word",
     "spec.instance.network.nameservers": "one word each", "spec.instance.network.domains": "one word each",
     "spec.instance.hugePages.mode": "needs pages", "spec.instance.hugePages.pages": "items are whole", "spec.instance.hugePages.pages[]": "items are whole",
@@ -124,6 +127,7 @@ DECODER_ONLY = {
 }
 SIBLINGS = {    # what an item needs beside the probe to be judged alone
     "spec.instance.hugePages.pages[]": {"size": "2Mi", "count": 1},
+    "spec.instance.storage.volumes[]": {"device": "sdb", "mountTargets": ["/data"]},
     "spec.accelerator.nvidia.mig[]": {"profiles": {"1g.5gb": 1}},
 }
 

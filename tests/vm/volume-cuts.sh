@@ -7,4 +7,4 @@
 . /vmtest/guest.sh
 export PATH=/vmtest/bin:/usr/sbin:/usr/bin:/sbin:/bin
 . /vmtest/volumes.sh
-. /vmtest/volume-cuts.sh 2 0.1
+. /vmtest/volume-cuts.sh 1 0.1 xfs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash source=tests/vm/lib/volumes.sh disable=SC2154 # what guest.sh and volumes.sh define
-# Sourced: volume-cuts.sh TIMES SECONDS.
+# Sourced: volume-cuts.sh TIMES SECONDS TYPE...
 # A volume that is torn away, with all that was not on it yet, while nodestrap makes it, fills it or removes the originals: the next
 # boot brings the directory whole to it, whatever the moment was: at each program, and at so many moments behind the copy, so far
 # apart. The root disk keeps what was done to it, which is the worse half of a power cut: an original that is gone must be on the volume.
@@ -53,7 +53,8 @@ recovers() {
 }
 
 try "the target is set up" target; try "a volume is made" volume 1 400M; attach 1; mkdir -p under
-for type in xfs ext4; do
+times=$1 apart=$2; shift 2
+for type; do
         wants "{device: vol-$(id 1), mountTarget: /data, fsType: $type}"
         for step in "mkfs.$type before" "mkfs.$type half" "mkfs.$type after" "cp before" "cp half" "cp after"; do
                 read -r name when <<<"$step"; begin; hook "$name" "$when"
@@ -62,11 +63,11 @@ for type in xfs ext4; do
                 pid=$(pgrep -P $job -x nodestrap || pgrep -x nodestrap); tear_away "$pid" 1; wait $job; unhook "$name"
                 recovers "$type, cut at $step"
         done
-        for i in $(seq "$1"); do    # behind the copy: files are taken over, originals removed
+        for i in $(seq "$times"); do    # behind the copy: files are taken over, originals removed
                 begin; hook cp after
                 init >init.out 2>&1 & job=$!
                 read -rt 60 _ <reached; pid=$(pgrep -x nodestrap); echo >go
-                python3 -c "import time; time.sleep($2 * $i)"
+                python3 -c "import time; time.sleep($apart * $i)"
                 tear_away "$pid" 1; wait $job; unhook cp
                 recovers "$type, cut $i behind the copy"
         done
