@@ -149,7 +149,7 @@ static int set_bundle(Options *o, const char *file, Diag *diag) {
 static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         switch (flag) {
         case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
-        case FLAG_CONFIG_CACHE:       o->cache = argument; return 0;
+        case FLAG_CONFIG_CACHE:       o->cache = *argument ? argument : NULL; return 0;
         case FLAG_SKIP:               return add_skip(o, argument, diag);
         case FLAG_DAEMON:             return add_daemon(o, argument, diag);
         case FLAG_DRY_RUN:            o->dry_run = true; return 0;
@@ -161,7 +161,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
         case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
         case FLAG_DRIVER_VERSION:     o->driver_version = argument; return 0;
-        case FLAG_CONFIG_OUTPUT:      o->output_file = argument; return 0;
+        case FLAG_CONFIG_OUTPUT:      o->output_file = *argument ? argument : NULL; return 0;
         case FLAG_CLUSTER_NAME:       o->cluster_name = argument; return 0;
         case FLAG_CLUSTER_ID:         o->cluster_id = argument; return 0;
         case FLAG_REGION:             o->region = argument; return 0;
@@ -314,9 +314,9 @@ static ProgramName called_by(const char *path) {
 }
 
 /* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash
- * or two, a switch may be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d before the command
- * is --development. NULL: says nothing. */
-static char *respell(const char *word, bool before_command) {
+ * or two, a switch may be followed by "=true" or "=false" (Go's strconv.ParseBool), and -d is --development
+ * for all but init, which has --daemon. NULL: says nothing. */
+static char *respell(const char *word, bool daemons) {
         size_t dashes = strspn(word, "-"), n = strcspn(word + dashes, "=");
         const char *name = word + dashes, *value = name[n] ? name + n + 1 : NULL;
         static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True", NULL };
@@ -325,7 +325,7 @@ static char *respell(const char *word, bool before_command) {
         if (dashes == 0 || dashes > 2 || n == 0)
                 return xstrdup(word);
         if (n == 1)
-                return before_command && streq(name, "d") ? xstrdup("--development") : xasprintf("-%s", name);
+                return !daemons && streq(name, "d") ? xstrdup("--development") : xasprintf("-%s", name);
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 if (strlen(flags[i].name) != n || strncmp(flags[i].name, name, n) != 0)
                         continue;
@@ -350,15 +350,15 @@ static bool takes_next(const char *word) {
 }
 
 static char **respell_all(int argc, char **argv) {
-        bool value = false, command = false, end = false;
+        bool value = false, daemons = false, end = false;
         char **all = NULL;
 
         for (int i = 0; i < argc; i++) {
-                char *word = i == 0 || value || end ? xstrdup(argv[i]) : respell(argv[i], !command);
+                char *word = i == 0 || value || end ? xstrdup(argv[i]) : respell(argv[i], daemons);
                 if (!word)
                         continue;
                 end = end || (!value && streq(word, "--"));
-                command = command || (i > 0 && !value && word[0] != '-');
+                daemons = daemons || (i > 0 && !value && streq(word, "init"));
                 value = i > 0 && !value && takes_next(word);
                 strv_push(&all, word);
         }

@@ -144,10 +144,26 @@ static bool has_key(const json_t *config, const char *key) {
 static void warn_of_endpoint(const Merge *m, Diag *diag) {
         const char *path = "spec.cluster.apiServerEndpoint";
         const json_t *cluster = json_object_get(json_object_get(m->document, "spec"), "cluster");
-        if (startswith(json_get_text(cluster, "apiServerEndpoint"), "http://"))
+        if (strncasecmp(json_get_text(cluster, "apiServerEndpoint"), "http://", strlen("http://")) == 0)
                 diag_warn_at(diag, "plain-http", origins_find(&m->origins, path), path,
                              "is http: kubelet's token crosses the network in clear text, and an API server "
                              "of EKS only answers to https");
+}
+
+/* As nodeadm, which writes NAME=VALUE whatever the name is. */
+static void warn_of_variables(const Merge *m, Diag *diag) {
+        const json_t *environment = json_object_get(
+                json_object_get(json_object_get(m->document, "spec"), "instance"), "environment");
+        const char *service, *name;
+        json_t *variables, *unused;
+        json_object_foreach((json_t *)environment, service, variables) {
+                _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s", service);
+                json_object_foreach(variables, name, unused) {
+                        if (strchr(name, '='))
+                                diag_warn_at(diag, "no-effect", origins_find(&m->origins, path), path,
+                                             "a variable's name holds an equals sign, and ends there");
+                }
+        }
 }
 
 /* systemd-resolved leaves out what it cannot read as an address or a name, and says so in its own log alone
@@ -200,6 +216,7 @@ static void warn_of_flags(const Merge *m, Diag *diag) {
 
 void conflicts_warn(const Merge *m, Diag *diag) {
         warn_of_endpoint(m, diag);
+        warn_of_variables(m, diag);
         warn_of_resolver(m, diag);
         warn_of_pages(m, diag);
         warn_of_flags(m, diag);

@@ -41,8 +41,10 @@ int storage_strategy_from_string(const char *text) {
 #define FIELD(name, what, text) .key = name, .type = FIELD_##what, .doc = text
 #define AT(member)              .offset = offsetof(Config, member)
 #define NAMES(table)            .names = table, .n_names = ARRAY_SIZE(table)
+#define CHECK_SCHEME            "[Hh][Tt][Tt][Pp][Ss]?://"
 #define CHECK_PLAIN_HOST                                                                                     \
-        "^https?://[A-Za-z0-9._-]+(:[0-9]+)?(/.*)?$|^https?://\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
+        "^" CHECK_SCHEME "[A-Za-z0-9._-]+(:[0-9]+)?(/.*)?$|"                                                 \
+        "^" CHECK_SCHEME "\\[[0-9A-Fa-f:.]+\\](:[0-9]+)?(/.*)?$|^$"
 
 static const Field string_item[] = { { .type = FIELD_STRING }, {} };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Source URIs → the bytes behind them, undecoded: imds://user-data, file://PATH for a file, or for a
- * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are. */
+ * directory, whose *.yaml, *.yml and *.json are taken in the order of their names, as drop-ins are. A URI is
+ * read as Go's net/url reads it for nodeadm (internal/configprovider/factory.go): the scheme in any case, the
+ * path with its escapes, without a query or a fragment. */
 #include "source/source.h"
 
 #include "base/str.h"
@@ -14,8 +16,39 @@
 /* Before unpacking: base64 adds a third to what may be 1 MiB, and a message has other parts beside ours. */
 #define SOURCE_MAX_BYTES (4u << 20)
 
+/* What stands behind a scheme and its colon; NULL where the URI has another one. */
+static const char *after_scheme(const char *uri, const char *scheme) {
+        size_t n = strlen(scheme);
+        return strncasecmp(uri, scheme, n) == 0 && uri[n] == ':' ? uri + n + 1 : NULL;
+}
+
 bool source_is_imds(const char *uri) {
-        return startswith(uri, "imds://");
+        return after_scheme(uri, "imds");
+}
+
+static int hex_value(char c) {
+        const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
+        return at ? (int)(at - digits) : -1;
+}
+
+/* file://a/b%20c?x#y → "a/b c"; NULL where it is no file or has no path. What looks like an escape and is
+ * none stays. */
+static char *file_path(const char *uri) {
+        const char *rest = after_scheme(uri, "file");
+        if (!rest || rest[0] != '/')
+                return NULL;
+        rest += startswith(rest, "//") ? 2 : 0;
+        char *path = xstrndup(rest, strcspn(rest, "?#")), *out = path;
+        for (const char *p = path; *p; p++) {
+                int high = *p == '%' ? hex_value(p[1]) : -1, low = high >= 0 ? hex_value(p[2]) : -1;
+                *out++ = low >= 0 && (high | low) > 0 ? (char)(high << 4 | low) : *p;
+                p += low >= 0 && (high | low) > 0 ? 2 : 0;
+        }
+        *out = 0;
+        if (*path)
+                return path;
+        free(path);
+        return NULL;
 }
 
 /* Messages name a source long after the list of URIs was walked; names made here are kept as long as the
@@ -58,9 +91,11 @@ static int read_file(const Root *root, const char *path, const char *name, Blobs
         return 0;
 }
 
-static bool is_drop_in(const char *name) {
-        return name[0] != '.' &&
-               (endswith(name, ".yaml") || endswith(name, ".yml") || endswith(name, ".json"));
+static bool is_drop_in(const Root *root, const char *path, const char *name) {
+        _cleanup_(freep) char *lower = str_lower(name);
+        _cleanup_(strv_freep) char **names = NULL;
+        return (endswith(lower, ".yaml") || endswith(lower, ".yml") || endswith(lower, ".json")) &&
+               root_list(root, path, &names) < 0;       /* a directory of such a name is none */
 }
 
 static int read_directory(const Root *root, const char *path, const char *name, Blobs *ret, Diag *diag) {
@@ -73,7 +108,7 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                 const char *slash = endswith(name, "/") ? "" : "/";
                 _cleanup_(freep) char *file = xasprintf("%s/%s", path, *entry),
                                       *shown = xasprintf("%s%s%s", name, slash, *entry);
-                if (!is_drop_in(*entry))
+                if (!is_drop_in(root, file, *entry))
                         continue;
                 r = read_file(root, file, shown, ret, diag);
                 if (r < 0)
@@ -98,13 +133,14 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
 }
 
 static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, Diag *diag) {
-        if (streq(uri, "imds://user-data"))
+        _cleanup_(freep) char *path = file_path(uri);
+        if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,
                                          "%s: the metadata service is not asked in this mode", uri);
-        if (startswith(uri, "file://") && uri[strlen("file://")])
-                return read_path(root, uri + strlen("file://"), ret, diag);
-        bool bare = !strstr(uri, "://") && *uri != '-' && *uri;
+        if (path)
+                return read_path(root, keep_name(path), ret, diag);
+        bool bare = !strchr(uri, ':') && *uri != '-' && *uri;
         return diag_error(diag, -EINVAL, CAUSE_USAGE,
                           "configuration source \"%s\" is neither imds://user-data nor file://PATH%s%s", uri,
                           bare ? ": did you mean file://" : "", bare ? uri : "");

@@ -50,7 +50,7 @@ set_to() { good | sed "s|$1|$2|"; }
 cluster='user-data, line 4: spec.cluster'
 bad 'a CA that is no base64' 11 EINVALID validate "$cluster.certificateAuthority: must be base64" < <(set_to "$CA" '"CANARY*"')
 bad 'no CA' 11 EINVALID validate "$cluster.certificateAuthority: is missing" < <(set_to "$CA" '""')
-bad 'an http endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: http:)
+bad 'an ftp endpoint' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to https: ftp:)
 bad 'a line end in the name of the cluster' 11 EINVALID validate "$cluster.name: holds a line end" < <(set_to 'name: demo' 'name: "de\\nmo"')
 bad 'a wrong range' 11 EINVALID validate "$cluster.cidr: must be an IPv4 or IPv6 address and a prefix length" < <(set_to 10.100.0.0/16 10.100.0.0/33)
 bad 'a strategy that there is not' 11 EINVALID validate \
@@ -66,7 +66,7 @@ bad 'a line end in a variable' 11 EINVALID validate 'user-data, line 9: spec.ins
 bad 'a map for a variable' 11 EINVALID validate 'user-data, line 9: spec.instance.environment.kubelet.TOKEN: ' < <(set_to 'TOKEN: CANARYkubelet' 'TOKEN: {a: CANARY}')
 bad 'no TOML' 11 EINVALID validate 'spec.containerd.config: ' < <(set_to 'password = ' 'password CANARY')
 bad 'a line end in a flag' 11 EINVALID validate 'user-data, line 14: spec.kubelet.flags[0]: holds a line end' < <({ good; echo '  kubelet: {flags: ["--x=CANARY\n--y"]}'; })
-bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/http:/')
+bad 'two mistakes' 11 EINVALID validate "$cluster.apiServerEndpoint: must be https://" < <(set_to 'cidr: .*}' 'cidr: x}' | sed 's/https:/ftp:/')
 ok 'two mistakes: both are told' says "error: $cluster.cidr: must be"
 ok 'two mistakes: and counted' says_last '(the first of 2 errors)'
 
@@ -156,7 +156,7 @@ for form in text json; do
 done
 
 # The same words come from config check.
-good | sed 's/https:/http:/' >"$root/bad.yaml"
+good | sed 's/https:/ftp:/' >"$root/bad.yaml"
 "$nodestrap" config check --root "$root" -c file:///bad.yaml 2>"$tmp/err" >"$tmp/out"; code=$?
 ok 'config check exits alike' same_word $code 11
 ok 'config check has one line' same_word "$(wc -l <"$tmp/err")" 1

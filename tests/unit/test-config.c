@@ -352,7 +352,7 @@ TEST(cluster_values) {
                 { "cidr", "::ffff:10.0.0.0/104", true }, { "cidr", "fe80::1%eth0/64", false },
                 { "apiServerEndpoint", "https://e:443/p/q", true }, { "apiServerEndpoint", "https://[fd00::1]:6443", true },
                 { "apiServerEndpoint", "https://10.0.0.1", true }, { "apiServerEndpoint", "https://ABC.gr7.us-west-2.eks.amazonaws.com", true },
-                { "apiServerEndpoint", "HTTPS://e", false }, { "apiServerEndpoint", "https://", false }, { "apiServerEndpoint", "https:///x", false },
+                { "apiServerEndpoint", "HTTPS://e", true }, { "apiServerEndpoint", "https://", false }, { "apiServerEndpoint", "https:///x", false },
                 { "apiServerEndpoint", "https://:443", false }, { "apiServerEndpoint", "https://e:0", false }, { "apiServerEndpoint", "https://e:65536", false },
                 { "apiServerEndpoint", "https://e:44x", false }, { "apiServerEndpoint", "https://u:p@e", false }, { "apiServerEndpoint", "https://e\\tx", false },
                 { "apiServerEndpoint", "https://e/\\u0085x", false }, { "apiServerEndpoint", "https://[fd00::1", false }, { "apiServerEndpoint", "https://e?q", false },
@@ -407,7 +407,7 @@ TEST(names_of_services_and_variables) {
         expect_error("  instance: {environment: {\"\": {A: b}}}\n", "spec.instance.environment: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\\"B\": b}}}\n", "spec.instance.environment.kubelet: ");
         expect_error("  instance: {environment: {kubelet: {\"A\\tB\": b}}}\n", "spec.instance.environment.kubelet: ");
-        expect_error("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "spec.instance.environment.kubelet: ");
+        expect_accepted("  instance: {environment: {kubelet: {\"A=B\": b}}}\n", "an equals sign, and ends there");
         expect_error("  instance: {environment: {kubelet: {A: \"b\\nc\"}}}\n", "spec.instance.environment.kubelet.A: holds a line end");
         expect_accepted("  instance: {environment: {a.b-c@d: {A.B: \"%h \\\\ ' \\\"\"}}}\n", NULL);
         expect_error("  instance: {sysctl: {../x: 1}}\n", "spec.instance.sysctl: ");

@@ -73,7 +73,7 @@ TEST(several_in_the_order_given) {
 }
 
 TEST(directory_in_name_order) {
-        static const char *const others[] = { "/d/README", "/d/a.yaml.bak", "/d/.hidden.yaml", "/d/c.toml", "/d/Z.YAML" };
+        static const char *const others[] = { "/d/README", "/d/a.yaml.bak", "/d/c.toml", "/d/yaml" };
         _cleanup_(fixture_done) Fixture f = fixture_new();
         write_file(&f, "/d/20.yaml", "second");
         write_file(&f, "/d/10.json", "first");
@@ -118,12 +118,36 @@ TEST(what_cannot_be_read) {
         write_file(&f, "/d/a.yaml", "good");
         ASSERT_OK(root_make_dirs(f.root, "/d/b.yaml", 0755));
         ASSERT_FAILED(&f, "file:///none", ENOENT, CAUSE_SOURCE, "/none: ");
-        ASSERT_FAILED(&f, "file:///d", EISDIR, CAUSE_SOURCE, "/d/b.yaml: ");
         ASSERT_FAILED(&f, "imds://user-data", ENOTCONN, CAUSE_SOURCE, "imds://user-data");
-        ASSERT_FAILED(&f, "imds://else", EINVAL, CAUSE_USAGE, "imds://else");
+        ASSERT_FAILED(&f, "imds://else", ENOTCONN, CAUSE_SOURCE, "imds://else");
+        ASSERT_FAILED(&f, "file:d/a.yaml", EINVAL, CAUSE_USAGE, "file://PATH");
+        ASSERT_FAILED(&f, "file://?x", EINVAL, CAUSE_USAGE, "file://PATH");
         ASSERT_FAILED(&f, "/etc/passwd", EINVAL, CAUSE_USAGE, "file://PATH");
         ASSERT_FAILED(&f, "file://", EINVAL, CAUSE_USAGE, "file://PATH");
         ASSERT_EQ(cause_exit_code(CAUSE_SOURCE), 12);
+}
+
+/* As Go's net/url and os.ReadDir see it. */
+TEST(uris_as_nodeadm_reads_them) {
+        _cleanup_(fixture_done) Fixture f = fixture_new();
+        static const char *const same[] = {
+                "file:///d/a%20b.yaml", "file:/d/a b.yaml", "FILE:///d/a%20b.yaml?x#y", "file:///d/a b.yaml#x", "file:///d", "file:///d/",
+        };
+        write_file(&f, "/d/a b.yaml", "good");
+        ASSERT_OK(root_make_dirs(f.root, "/d/b.yaml", 0755));
+        for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
+                ASSERT_OK(read_one(&f, same[i]));
+                ASSERT_EQ(f.blobs.n, 1);
+                ASSERT_STREQ(f.blobs.items[0].data, "good");
+                blobs_done(&f.blobs);
+        }
+        write_file(&f, "/d/B.YML", "more");
+        ASSERT_OK(read_one(&f, "file:///d"));
+        ASSERT_EQ(f.blobs.n, 2);
+        blobs_done(&f.blobs);
+        write_file(&f, "/e/100%.yaml", "good");
+        ASSERT_OK(read_one(&f, "file:///e/100%.yaml"));
+        blobs_done(&f.blobs);
 }
 
 TEST(limit) {
