@@ -137,7 +137,8 @@ static bool is_host(const char *host, size_t size) {
 
 static bool is_endpoint(const json_t *value, _unused_ const json_t *spec) {
         const char *url = text_of(value);
-        size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8 : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
+        size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8
+                        : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
         const char *host = url + scheme;
         uint64_t port = 443;
 
