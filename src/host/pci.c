@@ -93,10 +93,11 @@ static int read_device(const Root *root, const char *address, PciDevice *d, Diag
 }
 
 /* Volumes and interfaces are detached on nodes that have pods, and a function that left the bus while it was
- * listed is simply not there: if it should be, the census says so. */
-static bool is_gone(const Root *root, const char *address) {
+ * listed is simply not there: if it should be, the census says so. r: what its files could not be read for;
+ * ENODEV: they are being taken away right now (linux, fs/kernfs/file.c, kernfs_seq_start). */
+static bool is_gone(const Root *root, const char *address, int r) {
         _cleanup_(freep) char *path = xasprintf(PCI_DEVICES "/%s", address);
-        return root_exists(root, path) == 0;
+        return r == -ENODEV || root_exists(root, path) == 0;
 }
 
 static void device_clear(PciDevice *d) {
@@ -117,7 +118,7 @@ int detect_pci(const Root *root, Host *h, Diag *diag) {
         for (char **name = names; name && *name; name++) {
                 _cleanup_(diag_done) Diag found = {};
                 r = read_device(root, *name, &h->pci[h->n_pci], &found);
-                if (r < 0 && is_gone(root, *name)) {
+                if (r < 0 && is_gone(root, *name, r)) {
                         device_clear(&h->pci[h->n_pci]);
                         continue;
                 }
