@@ -53,6 +53,13 @@ tree_containerd17() {                   # Debian 13's in a guest of another suit
         root=$("$here/tools/vmboot.sh" --build -S trixie) || return
         mkdir -p "$tree/usr/bin"; cp "$root"/usr/bin/containerd* "$root/usr/bin/ctr" "$tree/usr/bin/"
 }
+tree_ec2_utils() {                      # AWS's udev rules; they ask for the vendor of its drives, which QEMU's have not
+        local cache
+        cache=$("$here/tools/peers.sh" --cached amazon-ec2-utils trixie amazon-ec2-utils) || return
+        mkdir -p "$tree"/usr/{sbin,lib/udev/rules.d}
+        cp "$cache"/usr/lib/udev/rules.d/* "$tree/usr/lib/udev/rules.d/" && cp "$cache/usr/lib/udev/ec2nvme-nsid" "$tree/usr/lib/udev/" &&
+                sed 's/0x1D0F/0x1B36/' "$cache/usr/sbin/ebsnvme-id" >"$tree/usr/sbin/ebsnvme-id" && chmod 755 "$tree/usr/sbin/ebsnvme-id"
+}
 tree_kubelet_enabled() { mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../kubelet.service "$tree/etc/systemd/system/multi-user.target.wants/"; }
 tree_kubelet_environment() { mkdir -p "$tree/etc/eks/kubelet"; echo NODEADM_KUBELET_ARGS=--v=1 >"$tree/etc/eks/kubelet/environment"; }
 tree_kubelet_exits() { mkdir -p "$tree/etc/recording-kubelet"; echo 3 >"$tree/etc/recording-kubelet/exit"; }
@@ -75,8 +82,9 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"
 }
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
-tree_containerd_version() {             # of bookworm, as an EKS image says it: asking the program can take longer than it may here
-        mkdir -p "$tree/etc/eks"; echo 1.6.20 >"$tree/etc/eks/containerd-version.txt"
+tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
+        local version=1.6.20; [[ $(head_of run) != *trixie* ]] || version=1.7.24
+        mkdir -p "$tree/etc/eks"; echo $version >"$tree/etc/eks/containerd-version.txt"
 }
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
 tree_stores_if_any() {                  # the run phase says that the disks are ready, though there are none

@@ -18,6 +18,7 @@ while read -r suite packages; do
         $tools/vmboot.sh --build -S "$suite" ${packages:+-a "$packages"} </dev/null >/dev/null || bad=1
 done < <(images | awk '{ sub(/ $/, "") } !seen[$0]++')
 $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
+$tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
 $tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
 exit $bad

@@ -6,6 +6,8 @@
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
 #   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
 #   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" if nobody wrote to it
+#   -v NAME[:SIZE][:late]  one more EBS volume, which keeps what it holds: NAME from the launch template (/dev/sdb) in its identify
+#               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
@@ -20,7 +22,8 @@
 #   --deps      install what is needed on this machine      --build  only make the image, print the path of its root directory
 #   --clean     remove what tests keep in the cache: images, snapshots, packages of other suites, kept failures        --help
 # SCRIPT finds its boot number in $VMTEST_BOOT and may say "systemctl reboot": it then runs again with the next number. After
-# "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does).
+# "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does). Said the same way,
+# attach N and detach N have the Nth volume come and go, and "grow N SIZE" has it larger when it comes the next time.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
 # Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
 # NODESTRAP_TEST_NO_BUILD=1 (skip where the image is not made yet),
@@ -28,7 +31,7 @@
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 EBS= IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P=
+TREE= ND=2 EBS= VOLUMES=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P=
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
@@ -37,8 +40,8 @@ case ${1-} in
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
-while getopts p:d:ei:sS:a:n:c:m:k:K:o:t:q o; do case $o in
-        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+while getopts p:d:ev:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
@@ -202,23 +205,49 @@ if [ -n "$IMDS" ]; then
 fi
 tar -C "$W/t" -cf "$W/payload" .; truncate -s %1M "$W/payload"; truncate -s 64M "$W/results"; rm -rf "$W/t"
 model() { [ -n "$STOCK" ] || printf '%s' "$1"; }
-drives() {      # BOOT: -> $W/drives, lines "device|file"; instance stores keep their serial until they are blanked
+volume() {      # INDEX: the line of a volume
+        local n=$(($1 + 1)) name=${VOLUMES[$1]%%:*}
+        printf 'nvme,id=volume%d,serial=vol%017d%-40s%-32s|%s\n' $n $n "$(model 'Amazon Elastic Block Store')" "$(model "$name")" "$W/v$n.raw"
+}
+drives() {      # lines "device|file"; instance stores keep their serial until they are blanked
         for ((i = 1; i <= ND; i++)); do truncate -s 1G "$W/d$i.raw"
-                printf 'nvme,serial=AWS%05X%012X%s|%s\n' "$1" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
+                printf 'nvme,serial=AWS%05X%012X%s|%s\n' "$BLANKED" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
         if [ -n "$EBS" ]; then truncate -s 1G "$W/ebs.raw"; echo "nvme,serial=vol0123456789abcdef0$(model 'Amazon Elastic Block Store')|$W/ebs.raw"; fi
+        for i in "${!ATTACHED[@]}"; do volume "$i"; done
         for i in RESULTS PAYLOAD; do echo "virtio-blk-pci,serial=$i,disable-legacy=on|$W/${i,,}"; done
 }
-drives 1 > "$W/drives"; [ -z "$EBS" ] || cksum < "$W/ebs.raw" > "$W/ebs.before"
+# What the guest said to the world on the console of this boot, and was not done yet (ASKED lines are). A drive that comes while the
+# guest runs comes through the monitor.
+obey() {
+        local what n size all; mapfile -t all < <(tr -d '\r' <"$C" | grep -aoE 'VMTEST (attach [0-9]|detach [0-9]|grow [0-9] [0-9]+[MG]|blank-drives)')
+        for ((; ASKED < ${#all[@]}; ASKED++)); do
+                read -r _ what n size <<<"${all[ASKED]}"; say "the guest says: ${all[ASKED]#VMTEST }"
+                case $what in
+                attach) ATTACHED[n - 1]=1; [ -z "$P" ] || volume $((n - 1)) | plug "a$BOOT.$ASKED" | hmp;;
+                detach) unset "ATTACHED[n - 1]"; [ -z "$P" ] || echo "device_del volume$n" | hmp;;
+                grow)   truncate -s "$size" "$W/v$n.raw";;
+                blank-drives) BLANK=1;;
+                esac
+        done
+}
+plug() {        # ID: the monitor's commands for these lines
+        local dev file n=0
+        while IFS='|' read -r dev file; do n=$((n + 1))
+                printf 'drive_add 0 "if=none,id=%s,format=raw,cache=%s,file=%s"\ndevice_add "%s,drive=%s"\n' "$1.$n" "$CACHING" "$file" "$dev" "$1.$n"; done
+}
+ATTACHED=() BLANKED=1; for i in "${!VOLUMES[@]}"; do
+        IFS=: read -r _ size late <<<"${VOLUMES[i]}"; [ "$size" != late ] || { size=; late=late; }
+        truncate -s "${size:-1G}" "$W/v$((i + 1)).raw"; [ -n "$late" ] || ATTACHED[i]=1; done
+drives > /dev/null; [ -z "$EBS" ] || cksum < "$W/ebs.raw" > "$W/ebs.before"
 if [ -n "$SNAP" ]; then cp --reflink=auto "$SNAPFILE" "$W/root"; else qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/root"; fi
 
 # ---- one or more boots -----------------------------------------------------------------------------------------------------------
 T=$EPOCHREALTIME; DONE= CUTS=0
 for ((BOOT = 1; BOOT <= 20; BOOT++)); do
-        C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME; : > "$C"; rm -f "$W/mon"
+        C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME ASKED=0 BLANK=; : > "$C"; rm -f "$W/mon"; drives > "$W/drives"
         while IFS='|' read -r dev file; do n=$((n + 1))
-                d="if=none,id=x$n,format=raw,cache=$CACHING,file=$file"; A+=(-drive "$d" -device "$dev,drive=x$n")
-                printf 'drive_add 0 "%s"\ndevice_add "%s"\n' "$d" "$dev,drive=x$n"; done < "$W/drives" > "$W/plug"
-        if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { cat "$W/plug"; sleep 0.5; } | hmp
+                A+=(-drive "if=none,id=x$n,format=raw,cache=$CACHING,file=$file" -device "$dev,drive=x$n"); done < "$W/drives"
+        if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { plug x <"$W/drives"; sleep 0.5; } | hmp
         else qemu "$C" "$W/root" 0 "${A[@]}" & P=$!; fi
         cut=
         while kill -0 $P 2>/dev/null; do
@@ -226,12 +255,13 @@ for ((BOOT = 1; BOOT <= 20; BOOT++)); do
                 if [ $BOOT = 1 -a -n "$CUT" -a "$up" -ge "$(awk -v s="${CUT:-0}" 'BEGIN { print int(s * 1000) }')" ] ||
                                 { [ -n "$CUTTEXT" ] && grep -aqF -- "$CUTTEXT" "$C"; }; then cut=1 CUTS=$((CUTS + 1)); kill -KILL $P; say "power cut after $(elapsed $t) s"; break; fi
                 [ $up -lt $((LIMIT * 1000)) ] || { say "boot $BOOT passed $LIMIT s; end of its console:"; tail -5 "$C" >&2; DONE=98; kill -KILL $P; break; }
+                [ ${#VOLUMES[@]} = 0 ] || obey
                 sleep 0.05
         done
         wait $P 2>/dev/null; q=$?; P=
         [ -z "$DONE" ] || break
         say "boot $BOOT: multi-user at $(uptime_of "$C" booted), script at $(uptime_of "$C" start), $(elapsed $t) s in all"
-        [ -z "$cut" ] || continue
+        obey; [ -z "$cut" ] || continue
         [ $q = 0 ] || { say "QEMU ended with $q"; DONE=98; break; }
         ! grep -aq 'Kernel panic' "$C" || { grep -a -A8 'Kernel panic' "$C" >&2; DONE=98; break; }
         if [ -n "$(head -c 1 "$W/results" | tr -d '\0')" ]; then
@@ -239,7 +269,7 @@ for ((BOOT = 1; BOOT <= 20; BOOT++)); do
                 tar -C "$OUT" -xf "$W/results" || DONE=97
                 break
         fi
-        ! grep -aq 'VMTEST blank-drives' "$C" || { rm -f "$W"/d*.raw; drives $((BOOT + 1)) > "$W/drives"; say "instance stores blanked"; }
+        [ -z "$BLANK" ] || { rm -f "$W"/d*.raw; BLANKED=$((BOOT + 1)); say "instance stores blanked"; }
 done
 if [ -n "$EBS" ]; then          # as it was, and not one block of the sparse file was ever needed
         if cksum < "$W/ebs.raw" | cmp -s - "$W/ebs.before" && [ "$(stat -c %b "$W/ebs.raw")" = 0 ]; then echo untouched
