@@ -87,8 +87,8 @@ static StepState filesystem_state(Stores *s, const Device *d) {
                 return STEP_REMAKE;
         if (is_mountable(d->content))
                 return STEP_KEEP;
-        /* of a disk's other contents stores_check_disk() told, and of a volume's volumes.c */
-        if (d->array || (d->content->kind == CONTENT_FILESYSTEM && !d->volume))
+        /* of a disk's other contents stores_check_disk() told */
+        if (d->array || d->content->kind == CONTENT_FILESYSTEM)
                 refuse_content(s, d);
         return STEP_UNKNOWN;
 }

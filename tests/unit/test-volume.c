@@ -34,7 +34,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
                 errno = -ioctl_result;
                 return -1;
         }
-        memcpy((void *)(uintptr_t)command->addr, page, sizeof page);   /* NOLINT(performance-no-int-to-ptr): an address in a number is what the kernel takes */
+        memcpy((void *)(uintptr_t)command->addr, page, sizeof page);
         return ioctl_result;
 }
 

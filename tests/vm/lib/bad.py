@@ -15,11 +15,11 @@ MDADM = '/usr/sbin/mdadm'
 
 
 class Target:
-    """One more instance store, made of a device mapper table over a file; it comes over NVMe/TCP on the loopback interface, because
-    that is where a model and a serial can be given at run time."""
+    """One more instance store, or EBS volume, made of a device mapper table over a file; it comes over NVMe/TCP on the loopback
+    interface, because that is where a model and a serial can be given at run time."""
     PORT = '/sys/kernel/config/nvmet/ports/1'
 
-    def __init__(self, serial, size_mib, table='0 {sectors} linear {loop} 0'):
+    def __init__(self, serial, size_mib, table='0 {sectors} linear {loop} 0', model=storage.STORE):
         self.name = serial.lower()
         sh('modprobe', '-a', 'nvmet-tcp', 'nvme-tcp', 'dm_mod', 'loop')
         path = f'{storage.HERE}/{serial}'
@@ -30,7 +30,7 @@ class Target:
         sh('dmsetup', 'create', self.name, '--table', self.table(table))
         base = f'/sys/kernel/config/nvmet/subsystems/{self.name}'
         os.makedirs(base + '/namespaces/1')
-        for attribute, value in (('attr_allow_any_host', '1'), ('attr_model', storage.STORE), ('attr_serial', serial),
+        for attribute, value in (('attr_allow_any_host', '1'), ('attr_model', model), ('attr_serial', serial),
                                  ('namespaces/1/device_path', f'/dev/mapper/{self.name}'), ('namespaces/1/enable', '1')):
             write(f'{base}/{attribute}', value)
         if not os.path.exists(self.PORT):
@@ -40,9 +40,9 @@ class Target:
         os.symlink(base, f'{self.PORT}/subsystems/{self.name}')
         self.base = base
         sh('nvme', 'connect', '-t', 'tcp', '-a', '127.0.0.1', '-s', '4420', '-n', self.name)
-        sh('udevadm', 'wait', '--timeout=30', f'/dev/disk/by-id/nvme-{storage.STORE.replace(" ", "_")}_{serial}')
+        sh('udevadm', 'wait', '--timeout=30', f'/dev/disk/by-id/nvme-{model.replace(" ", "_")}_{serial}')
         settle()
-        self.disk = next(d for d in disks() if d.serial == serial)
+        self.disk = next(d for d in disks(model) if d.serial == serial)
 
     def table(self, text):
         return '\n'.join(text.format(sectors=self.sectors, loop=self.loop).split(';'))

@@ -55,6 +55,7 @@ def look():
     except ValueError:
         plan = {'failed': '?', 'actions': [], 'text': out}
     save(BEFORE, {'boot': read('/proc/sys/kernel/random/boot_id'), 'plan': plan, 'want': {path: storage.tree(path) for path in BINDS},
+                  'tops': {path: storage.entry(path, '', {}) for path in BINDS if os.path.isdir(path)},
                   'etc': storage.Node.look_at_etc(), 'mounts': storage.mounts()})
 
 

@@ -99,8 +99,8 @@ class Report:
             write(f'{HERE}/out/tap-{n}', str(getattr(self, n)))
         return not complaints
 
-    def finish(self):
-        for d in disks(EBS):
+    def finish(self, volumes_used=False):
+        for d in [] if volumes_used else disks(EBS):
             self.line('the EBS volume has seen no write and no discard', [f'{d.name}: {counters(d.name)}'] if counters(d.name) != (0, 0) else [])
         print(f'1..{self.count}')
         sys.stdout.flush()

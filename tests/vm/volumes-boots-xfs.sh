@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -S bookworm -d 3 -v /dev/sdb -t 600
+# imds: imds-m5 storage-raid0
+# spec: {instance: {storage: {volumes: [{device: /dev/xvdb, mountTarget: /var/lib/containerd}]}}}
+# tree: storage storage_units enabled containerd_enabled kubelet_enabled containerd_version
+# console: NODESTRAP verdict=ok
+# From power-on, with real reboots and a real containerd, whose directory is on a volume and the rest of the node on instance stores:
+# first boot, stop and start (tests/vm/lib/volumes_boots.py).
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+exec python3 /vmtest/volumes_boots.py stores
