@@ -63,9 +63,12 @@ done
 
 
 def arm(cut):
-    """-> the command line in front of nodestrap or, for a tool, a wrapper early in the path and nothing in front."""
     by_serial = {FIRST: disks()[0].name, SECOND: disks()[1].name, THIRD: disks()[2].name}
-    path = '/dev/' + by_serial[cut.path] if cut.path in by_serial else cut.path
+    return arm_at(cut, '/dev/' + by_serial[cut.path] if cut.path in by_serial else cut.path)
+
+
+def arm_at(cut, path):
+    """-> the command line in front of nodestrap or, for a tool, a wrapper early in the path and nothing in front."""
     words = ['strace', '-f', '-q', '-e', f'trace={cut.call}', '-e', f'inject={cut.call}:{"retval=0:" if cut.before else ""}signal=SIGSTOP:when={cut.count}',
              *(['-P', path] if path else []), '-o', '|' + announcer(cut)]
     if not cut.tool:
@@ -82,13 +85,17 @@ def arm(cut):
     return []
 
 
-def run_into(node, cut, number):
-    """Does not come back, unless the place is never reached."""
+def disarm():
     for tool in ('mdadm', 'mkfs.xfs', 'mkfs.ext4', 'cp'):
         wrapper = f'{HERE}/bin/{tool}'
         if os.path.lexists(wrapper):
             os.unlink(wrapper)
         os.symlink('../tool', wrapper)
+
+
+def run_into(node, cut, number):
+    """Does not come back, unless the place is never reached."""
+    disarm()
     node.configure(fs=cut.fs)
     write('/etc/eks/nodeadm.d/fs.yaml', f'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {{instance: {{localStorage: {{filesystem: {cut.fs}}}}}}}\n')
     node.clear()
