@@ -22,7 +22,7 @@ try "and it is mounted" seen /data 3
 try "a boot forgets the mounts" power_cycle /data $P/vol-"$(id 3)"
 
 # ---- what is refused, before the first write
-was=$(for n in 3; do writes $n; done)
+was=$(writes 3)
 attach 4
 # the label of a physical volume, as libblkid looks for it
 python3 -c "
@@ -55,7 +55,7 @@ try "partitions are left alone" refuses 'has partitions \(nvme.*p1\)'
 mkfs.ext4 -q "/dev/$(name_of 5)p1"; mkdir -p /newroot; mount "/dev/$(name_of 5)p1" /newroot
 try "one whose partition is mounted, too" refuses 'has partitions'
 umount /newroot
-try "nothing was written meanwhile" is "$(for n in 3; do writes $n; done)" "$was"
+try "nothing was written meanwhile" is "$(writes 3)" "$was"
 
 # ---- mounted by somebody else at its target already
 mkfs.xfs -qf "/dev/$(name_of 3)"; mount "/dev/$(name_of 3)" /data; echo theirs >/data/x

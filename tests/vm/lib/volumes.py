@@ -20,6 +20,7 @@ from storage import BINDS, CACHE, CONTAINERD, EBS, HERE, KUBELET, MOUNT_PATH, PC
 PLACES = '/mnt/k8s-volumes'
 SDB, SDC, SDD, SDE = (f'vol{n:017}' for n in (1, 2, 3, 4))      # serial numbers, as vmboot.sh counts them
 TTY = '/dev/ttyS0'
+BELOW = 'lies on the root disk below the mount'        # right only for what the image brought, where the volume had something already
 
 # device: as the configuration calls it; targets: a path or a list; serial: the volume that is meant
 Entry = collections.namedtuple('Entry', 'device targets fs serial')
@@ -204,7 +205,7 @@ class VolumeNode(Node):
             hidden = {k: v for k, v in tree(UNDER + target).items() if v[5]}
             for k, v in hidden.items():
                 if target not in self.kept or tree(target).get(k, [None] * 6)[5] != v[5]:
-                    yield f'{target}/{k} lies on the root disk below the mount'
+                    yield f'{target}/{k} {BELOW}'
             left = [n for n in os.listdir(target) if n.startswith('.nodestrap')]
             if left:
                 yield f'{target} holds {left}'

@@ -10,9 +10,8 @@ import os
 import bad
 import storage
 from storage import BINDS, CONTAINERD, KUBELET, PODS, Problem, Report, disks, sh, write
-from volumes import MBR, SDB, SDC, Entry, VolumeNode, by_id, finish, put, volume
+from volumes import BELOW, MBR, SDB, SDC, Entry, VolumeNode, by_id, finish, put, volume
 
-BELOW = 'lies on the root disk below the mount'        # what the image brought, where the volume had something already
 PLAIN = Entry('/dev/sdb', CONTAINERD, 'xfs', SDB)
 
 

@@ -13,7 +13,7 @@ import cuts
 import natural
 import storage
 from storage import BINDS, CONTAINERD, HERE, KUBELET, Problem, Report, sh, write
-from volumes import SDB, Entry, after_boot, finish, top, volume
+from volumes import BELOW, SDB, Entry, after_boot, finish, top, volume
 
 # entry: whole or shared. used: it was filled by an earlier boot. The rest is as in cuts.py.
 Cut = collections.namedtuple('Cut', 'what tool call count path before flush entry used other', defaults=(None, False, False, 'whole', False, False))
@@ -95,7 +95,7 @@ def judge(node, cut, saved):
         node.want[path] = {k: node.on_root[path][k] if not cut.used and now.get(k) == node.on_root[path].get(k) else v for k, v in before.items()}
         node.want_top[path] = saved['kept'][1].get(path) or saved['tops'][path]
         node.kept.setdefault(path, {})          # what is left on the root disk may be there if the volume has it, too
-    return node.complaints_up()
+    return [w for w in node.complaints_up() if not (cut.used and BELOW in w)]
 
 
 def main(extent=None):
