@@ -6,8 +6,9 @@
 #include "base/json.h"
 #include "base/str.h"
 
-#define UNLIMITED "RLIM_INFINITY"       /* stands for 2^64 - 1 (RLIM_INFINITY),
-                                         * which is no JSON integer of jansson's */
+/* 2^64 - 1 (RLIM_INFINITY) is no JSON integer of jansson's: a real stands for it, which is that plus one. */
+#define UNLIMITED       18446744073709551616.0
+#define UNLIMITED_WORDS "18446744073709552000"  /* what that real becomes in Go's JSON and ours */
 
 static const char *const capabilities[] = {
         "AUDIT_WRITE", "CHOWN",   "DAC_OVERRIDE",     "FOWNER",     "FSETID",
@@ -85,27 +86,32 @@ static void allow_memlock(json_t *spec) {
         json_array_foreach(limits, i, limit)
                 if (streq(json_get_text(limit, "type"), "RLIMIT_MEMLOCK"))
                         return;
-        json_array_append_new(limits, json_pack("{ss ss ss}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED,
+        json_array_append_new(limits, json_pack("{ss sf sf}", "type", "RLIMIT_MEMLOCK", "soft", UNLIMITED,
                                                 "hard", UNLIMITED));
+}
+
+/* Of a string, a number, or one byte of anything else. */
+static size_t token_size(const char *json) {
+        size_t n = 1;
+        if (*json != '"')
+                return MAX(n, strspn(json, "0123456789+-.eE"));
+        while (json[n] != '"')
+                n += json[n] == '\\' ? 2 : 1;
+        return n + 1;
 }
 
 /* As nodeadm does: its own is a file, with two blanks a level; with the user's it is written anew. But the
  * number that means "no limit" stays what it is: YAML's reader has made a real of it, which no 64 bits hold,
  * and no container would start. */
 static char *spec_text(const json_t *spec, bool merged) {
-        static const char *const words[] = { "\"" UNLIMITED "\"", "18446744073709552000" };
         _cleanup_(freep) char *text = json_text(spec, merged ? 4 : 2, merged);
         Text t = {};
-        const char *p = text;
-        while (*p) {
-                size_t n = 0;
-                for (size_t i = 0; i < ARRAY_SIZE(words) && n == 0; i++)
-                        n = startswith(p, words[i]) ? strlen(words[i]) : 0;
-                if (n > 0)
+        for (size_t i = 0, n; text[i]; i += n) {
+                n = token_size(text + i);
+                if (n == strlen(UNLIMITED_WORDS) && startswith(text + i, UNLIMITED_WORDS))
                         text_add(&t, "%llu", (unsigned long long)UINT64_MAX);
                 else
-                        text_add_bytes(&t, p, 1);
-                p += MAX(n, (size_t)1);
+                        text_add_bytes(&t, text + i, n);
         }
         text_add(&t, "%s", merged ? "" : "\n");
         return text_take(&t);

@@ -146,4 +146,23 @@ TEST(runtime_spec) {
         ASSERT_SETTING(&s, SPEC, "hostname", "\"h\"");
 }
 
+/* RLIM_INFINITY, which only a real can be until it is written. */
+TEST(runtime_spec_without_a_limit) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.config.containerd.base_runtime_spec = sample_json(
+                &s, "{'process': {'rlimits': [{'type': 'RLIMIT_MEMLOCK', 'soft': 1.8446744073709552e19, 'hard': 1.8446744073709555e19},"
+                    " {'type': 'RLIMIT_CORE', 'soft': -1.8446744073709552e19, 'hard': 1.8446744073709552e19}],"
+                    " 'env': ['A=18446744073709552000x', '18446744073709552000', '\\\\\\'18446744073709552000', 'RLIM_INFINITY']}}");
+        sample_plan(&s);
+        const char *text = sample_file(&s, SPEC)->file.content;
+        ASSERT_CONTAINS(text, "\"soft\": 18446744073709551615,");
+        ASSERT_CONTAINS(text, "\"hard\": 18446744073709551615,");
+        ASSERT_CONTAINS(text, "\"hard\": 18446744073709556000,");
+        ASSERT_CONTAINS(text, "\"soft\": -18446744073709552000,");
+        ASSERT_CONTAINS(text, "\"A=18446744073709552000x\"");
+        ASSERT_CONTAINS(text, "\"18446744073709552000\"");
+        ASSERT_CONTAINS(text, "\"\\\\\\\"18446744073709552000\"");
+        ASSERT_CONTAINS(text, "\"RLIM_INFINITY\"");
+}
+
 TEST_MAIN
