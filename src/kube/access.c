@@ -91,6 +91,26 @@ static int take_authority(const Root *root, const json_t *cluster, const char *p
                           a->ca_path, r < 0 ? strerror(-r) : "holds no certificate in PEM form");
 }
 
+/* kubelet also speaks http to a server, and validation lets that pass; schemes are in any case. */
+static int take_server(const json_t *cluster, const char *path, KubeAccess *a, Diag *diag) {
+        a->server = json_copy_text(cluster, "server");
+        const char *server = a->server ?: "";
+        if (strncasecmp(server, "http://", strlen("http://")) == 0)
+                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
+                                  "the server that %s names is http: kubelet uses it, but nodestrap sends no "
+                                  "token in clear text, so it cannot watch this node; where the server "
+                                  "answers to https, too, correct spec.cluster.apiServerEndpoint and run "
+                                  "nodestrap init",
+                                  path);
+        if (strncasecmp(server, "https://", strlen("https://")) != 0)
+                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
+                                  "%s names no server that begins with https://; look at "
+                                  "spec.cluster.apiServerEndpoint and run nodestrap init",
+                                  path);
+        a->server[strlen(a->server) - endswith(a->server, "/")] = 0;
+        return 0;
+}
+
 static json_t *parse_file(const char *path, char *text, size_t size) {
         Diag ignored = {};
         Documents documents = {};
@@ -123,13 +143,9 @@ static int try_kubeconfig(const Root *root, const char *path, KubeAccess *a, Dia
                 find_named(config, "users", "user", json_string_value(json_object_get(context, "user")));
         if (!take_plugin(json_object_get(json_object_get(user, "exec"), "args"), a))
                 return 0;
-        a->server = json_copy_text(cluster, "server");
-        if (!a->server || !startswith(a->server, "https://"))
-                return diag_error(diag, -EBADMSG, CAUSE_NO_KUBECONFIG,
-                                  "%s names no server that begins with https://; look at "
-                                  "spec.cluster.apiServerEndpoint and run nodestrap init",
-                                  path);
-        a->server[strlen(a->server) - endswith(a->server, "/")] = 0;
+        r = take_server(cluster, path, a, diag);
+        if (r < 0)
+                return r;
         a->host = url_host(a->server);
         r = take_authority(root, cluster, path, a, diag);
         return r < 0 ? r : 1;

@@ -255,7 +255,9 @@ ok "our own plugin in the kubeconfig" exits 0
 variant data ready "s|certificate-authority: .*|certificate-authority-data: $(base64 -w0 "$tmp/pki/ca.crt")|"
 ok "the CA inside of the kubeconfig" exits 0
 variant http ready 's/https:/http:/'
-ok "a server without TLS is none" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig names no server that begins with https://"
+ok "a server without TLS is not asked" fails ENOKUBECONFIG "the server that /var/lib/kubelet/kubeconfig names is http: kubelet uses it, but nodestrap sends no token"
+variant scheme ready 's/https:/HTTPS:/'
+ok "a scheme in capitals is the same" exits 0
 variant yaml ready 's/^users:/users: [/'
 ok "a kubeconfig that is no YAML" fails ENOKUBECONFIG "/var/lib/kubelet/kubeconfig cannot be read as YAML"
 variant plugin ready '/exec:/,/args:/d'

@@ -177,6 +177,43 @@ TEST(names_that_no_node_can_have) {
         remove_files(dir);
 }
 
+/* As spec.cluster.apiServerEndpoint may have it. */
+TEST(servers) {
+        static const struct { const char *server, *words; } cases[] = {
+                { "https://kube.example", NULL },
+                { "HTTPS://kube.example/", NULL },
+                { "http://kube.example", "/var/lib/kubelet/kubeconfig names is http: kubelet uses it, but nodestrap sends no token in clear text" },
+                { "Http://kube.example", "names is http" },
+                { "kube.example", "/var/lib/kubelet/kubeconfig names no server that begins with https://" },
+                { "", "names no server" },
+        };
+        char dir[] = "/tmp/test-kube-XXXXXX";
+        const char *args = "NODEADM_KUBELET_ARGS=--hostname-override=my.node\n", *at = strstr(kubeconfig, "https://kube.example");
+        _cleanup_(root_freep) Root *root = NULL;
+        ASSERT_TRUE(mkdtemp(dir));
+        ASSERT_OK(root_new(dir, &root));
+        ASSERT_OK(root_replace_volatile(root, "/etc/eks/kubelet/environment", args, strlen(args), 0600));
+        ASSERT_OK(root_replace_volatile(root, "/proc/sys/kernel/hostname", "host\n", 5, 0600));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = xasprintf("%.*s%s%s", (int)(at - kubeconfig), kubeconfig, cases[i].server, strchr(at, '"'));
+                _cleanup_(kube_access_done) KubeAccess a = {};
+                Diag diag = {};
+                ASSERT_OK(root_replace_volatile(root, "/var/lib/kubelet/kubeconfig", text, strlen(text), 0600));
+                int r = kube_access_read(root, &a, &diag);
+                if (cases[i].words) {
+                        ASSERT_ERROR(r, EBADMSG);
+                        ASSERT_EQ(diag.items[0].cause, CAUSE_NO_KUBECONFIG);
+                        ASSERT_CONTAINS(diag.items[0].text, cases[i].words);
+                } else {
+                        ASSERT_OK(r);
+                        ASSERT_STREQ(a.host, "kube.example");
+                        ASSERT_TRUE(!endswith(a.server, "/"));
+                }
+                diag_done(&diag);
+        }
+        remove_files(dir);
+}
+
 /* ---- failures ---- */
 
 static char *nobody(_unused_ void *user) {
