@@ -26,11 +26,6 @@ bool source_is_imds(const char *uri) {
         return after_scheme(uri, "imds");
 }
 
-static int hex_value(char c) {
-        const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-        return at ? (int)(at - digits) : -1;
-}
-
 /* file://a/b%20c?x#y → "a/b c"; NULL where it is no file or has no path. What looks like an escape and is
  * none stays. */
 static char *file_path(const char *uri) {
@@ -40,7 +35,7 @@ static char *file_path(const char *uri) {
         rest += startswith(rest, "//") ? 2 : 0;
         char *path = xstrndup(rest, strcspn(rest, "?#")), *out = path;
         for (const char *p = path; *p; p++) {
-                int high = *p == '%' ? hex_value(p[1]) : -1, low = high >= 0 ? hex_value(p[2]) : -1;
+                int high = *p == '%' ? hex_digit(p[1]) : -1, low = high >= 0 ? hex_digit(p[2]) : -1;
                 *out++ = low >= 0 && (high | low) > 0 ? (char)(high << 4 | low) : *p;
                 p += low >= 0 && (high | low) > 0 ? 2 : 0;
         }

@@ -148,6 +148,10 @@ TEST(uris_as_nodeadm_reads_them) {
         write_file(&f, "/e/100%.yaml", "good");
         ASSERT_OK(read_one(&f, "file:///e/100%.yaml"));
         blobs_done(&f.blobs);
+        /* 0x14 and 0x10 are "4" and "0" but for one bit */
+        write_file(&f, "/e/%\x14\x10.yaml", "good");
+        ASSERT_OK(read_one(&f, "file:///e/%\x14\x10.yaml"));
+        blobs_done(&f.blobs);
 }
 
 TEST(limit) {
