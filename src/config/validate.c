@@ -39,11 +39,10 @@ static bool has_control(const char *s, const char *except) {
         return false;
 }
 
-/* Also the line ends that only Unicode knows: a text editor shows a new line there, so a reader would take it
- * for one. */
+/* Those at which systemd ends a line (systemd src/basic/fileio.c: read_line_full()); to it those that only
+ * Unicode knows, such as U+2028, are parts of a text. */
 static bool has_line_end(const char *s) {
-        return strpbrk(s, "\n\r") || strstr(s, "\xc2\x85") || strstr(s, "\xe2\x80\xa8") ||
-               strstr(s, "\xe2\x80\xa9");
+        return strpbrk(s, "\n\r");
 }
 
 static bool has_component(const char *path, const char *component) {

@@ -214,6 +214,8 @@ TEST(text_keeps_its_source) {
                 ASSERT_STREQ(l.config->instance.environment[0].variables[0].value, plain[i]);
         }
         expect_accepted("  instance: {environment: {default: {A: ~, B: null, C: }}}\n", NULL);
+        /* ends of lines to Unicode, and to systemd parts of a text */
+        expect_accepted("  instance: {environment: {default: {A: \"a\\Nb\\Lc\\Pd\"}}}\n", NULL);
         expect_error("  instance: {environment: {default: {A: [a]}}}\n", "spec.instance.environment.default.A: must be text, and is a list");
         expect_error("  kubelet: {flags: [a, {b: c}]}\n", "spec.kubelet.flags[1]: must be text, and is a map");
         expect_error("  kubelet: {maxPodsExpression: \"a\\0b\"}\n", "spec.kubelet.maxPodsExpression: holds a NUL byte");
