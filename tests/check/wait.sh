@@ -10,7 +10,6 @@ pids=() secret=notavaluethatanybodymaysee
 trap 'mock_stop; [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null; rm -r "$tmp"' EXIT
 python3 "$here/kube.py" pki "$tmp/pki" || { echo "Bail out! no certificates"; exit 1; }
 export AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=$secret AWS_SESSION_TOKEN=session//$secret==
-unset NO_PROXY no_proxy ALL_PROXY all_proxy AWS_REGION
 
 # kube OPTION...: an API server; afterwards $kube and perhaps $proxy (ADDRESS:PORT), its log is $d/log
 kube() {

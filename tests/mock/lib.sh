@@ -8,7 +8,8 @@
 set -u
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 tmp=$(mktemp -d) mock_pid='' count=0
-unset "${!AWS_@}" HTTP_PROXY HTTPS_PROXY http_proxy https_proxy
+# What somebody has set for programs of their own would count here.
+unset "${!AWS_@}" {HTTP,HTTPS,NO,ALL}_PROXY {http,https,no,all}_proxy SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
 mock_stop() { [ -z "$mock_pid" ] || { kill "$mock_pid"; wait "$mock_pid"; } 2>/dev/null; mock_pid=''; }
 trap 'mock_stop; rm -r "$tmp"' EXIT
 mock() {
