@@ -44,7 +44,6 @@ const RetryPolicy ec2_retry_policy = {
 /* The number of pods has a fallback: it is not worth a long wait. */
 static const RetryPolicy limits_retry_policy = {
         .attempts = 4,
-        .elastic = true,
         .total_usec = 20 * USEC_PER_SEC,
         .base_usec = BACKOFF_USEC,
         .cap_usec = BACKOFF_CAP,

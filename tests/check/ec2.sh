@@ -105,7 +105,11 @@ mock2 --eni p9.large=7,30 --fault ec2:throttle
 ok 'limits are not worth a long wait' fails limits p9.large
 ok 'but a few attempts' sent 4 ec2
 mock2 --eni p9.large=7,30 --fault 'ec2:throttle*5'
-AWS_MAX_ATTEMPTS=6 ok 'unless AWS_MAX_ATTEMPTS gives them more' run limits p9.large
+AWS_MAX_ATTEMPTS=6 ok 'also where AWS_MAX_ATTEMPTS has more for the name' fails limits p9.large
+ok 'and no more than those' sent 4 ec2
+mock2 --eni p9.large=7,30 --fault ec2:throttle
+AWS_MAX_ATTEMPTS=2 ok 'fewer hold for the limits, too' fails limits p9.large
+ok 'but the first ones' sent 2 ec2
 mock2 --eni p9.large=7,30
 AWS_REGION=eu-west-1 ok 'they are those of the region where the instance is' run limits p9.large
 
