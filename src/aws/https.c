@@ -91,11 +91,11 @@ static int look_for_stop(_unused_ void *user, _unused_ curl_off_t to_get, _unuse
  * the other one from its caller (https://curl.se/docs/manpage.html#HTTPPROXY). What runs on this machine is
  * not asked through a proxy, as by the AWS SDK for Go (https://pkg.go.dev/net/http#ProxyFromEnvironment). */
 static void set_proxy(const Url *url) {
-        const char *proxy = environment_value("HTTP_PROXY");
-        if (streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1"))
-                curl.setopt(easy, CURLOPT_NOPROXY, "*");
-        else if (!url->https && proxy && !getenv("http_proxy"))
-                curl.setopt(easy, CURLOPT_PROXY, proxy);
+        bool here = streq(url->host, "localhost") || startswith(url->host, "127.") || streq(url->host, "::1");
+        const char *proxy = url->https || getenv("http_proxy") ? NULL : environment_value("HTTP_PROXY");
+        /* NULL: what the environment says, and not what the question before this one was sent with */
+        curl.setopt(easy, CURLOPT_NOPROXY, here ? "*" : NULL);
+        curl.setopt(easy, CURLOPT_PROXY, proxy);
 }
 
 static void set_options(const Url *url, const char *form, uint64_t limit_usec, char *error,

@@ -155,6 +155,15 @@ AWS_ENDPOINT_URL=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2
 AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2.us-west-2.amazonaws.com
 END
 
+# One handle asks STS here, without a proxy, and then EC2, through one.
+mock --sts-listen 127.0.0.1:0 --role-arn arn:aws:iam::123456789012:role/web:AKIDWEB:web/secret:web-token
+echo identity >"$tmp/identity"
+ok 'EC2 is asked through a proxy' fails_at ec2.invalid AWS_ENDPOINT_URL_EC2=https://ec2.invalid AWS_ROLE_ARN=arn:aws:iam::123456789012:role/web \
+        AWS_WEB_IDENTITY_TOKEN_FILE="$tmp/identity"
+ok 'also behind STS on this machine, which is asked without: its name is left to the proxy' lacks resolve
+ok 'and was' sent 1 AssumeRoleWithWebIdentity
+unset AWS_ENDPOINT_URL_STS
+
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$tmp/key" -out "$tmp/cert" -days 2 \
         -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null; then
         mock2 --tls "$tmp/cert:$tmp/key"
