@@ -161,15 +161,19 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
 
         set_options(url, form, limit_usec, error, &reply);
         curl.setopt(easy, CURLOPT_HTTPHEADER, list);
+        long proxy_status = 0;          /* of the answer to CONNECT */
         CURLcode code = curl.perform(easy);
         curl.getinfo(easy, CURLINFO_RESPONSE_CODE, &reply.status);
+        curl.getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
         curl.setopt(easy, CURLOPT_ERRORBUFFER, NULL);
         curl.setopt(easy, CURLOPT_HTTPHEADER, NULL);
         curl.free_all(list);
         if (code != CURLE_OK) {
                 text_done(&reply.body);
                 *ret_why = describe_failure(code, error);
-                bool no_host = code == CURLE_COULDNT_RESOLVE_HOST || strstr(error, "CONNECT");
+                /* a proxy that finds no way to the host; with 403 and 407 it does not look for one */
+                bool no_way = proxy_status >= 502 && proxy_status <= 504,
+                     no_host = code == CURLE_COULDNT_RESOLVE_HOST || no_way;
                 return no_host ? -EADDRNOTAVAIL : code == CURLE_SSL_CACERT_BADFILE ? -EKEYREJECTED : -EIO;
         }
         *ret = reply;

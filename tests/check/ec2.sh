@@ -155,6 +155,36 @@ AWS_ENDPOINT_URL=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2
 AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9,AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true ec2.us-west-2.amazonaws.com
 END
 
+# What answers CONNECT with this status. Only a proxy that found no way says something of the name it was to find.
+proxy_says() {
+        exec 8< <(exec python3 -c "
+import socket
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+conn = listener.accept()[0]
+request = b''
+while not request.endswith(b'\r\n\r\n'):
+    request += conn.recv(4096)
+conn.sendall(b'HTTP/1.1 $1 X\r\nContent-Length: 0\r\n\r\n')
+conn.close()")
+        proxy_pid=$!
+        read -r proxy <&8
+        exec 8<&-
+        fails_at ec2-fips.us-west-2.amazonaws.com AWS_USE_FIPS_ENDPOINT=true "HTTPS_PROXY=http://127.0.0.1:$proxy" && says "$1"
+        local r=$?
+        kill "$proxy_pid" 2>/dev/null
+        return $r
+}
+for status in 502 503 504; do
+        ok "a proxy that finds no way, $status" proxy_says $status
+        ok 'may look for an endpoint that there is not' says 'EC2 may have no FIPS endpoint in us-west-2'
+done
+for status in 403 407; do
+        ok "a proxy that refuses, $status" proxy_says $status
+        ok 'has not looked for it' lacks 'no FIPS endpoint'
+        ok 'and is named' says HTTPS_PROXY
+done
+
 # One handle asks STS here, without a proxy, and then EC2, through one.
 mock --sts-listen 127.0.0.1:0 --role-arn arn:aws:iam::123456789012:role/web:AKIDWEB:web/secret:web-token
 echo identity >"$tmp/identity"
