@@ -72,6 +72,14 @@ back_from_ours() { systemctl disable $OUR_UNITS && systemctl enable $THEIR_UNITS
 swap() { mv /usr/bin/nodeadm /usr/bin/nodeadm.aws && update-alternatives --install /usr/bin/nodeadm nodeadm /usr/bin/nodeadm.aws 10; }
 back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws; }
 
+# It leaves its directory in /run, which says nothing about whose boot this is.
+called_by_hand() { nodestrap wait --timeout 1s; test -d /run/nodestrap; }
+restarts_kubelet() { local before; before=$(property kubelet MainPID); systemctl restart kubelet && active kubelet && no is "$(property kubelet MainPID)" "$before"; }
+
+waits_for_its_turn() { # : kubelet, where nodestrap has this boot
+        mv /run/nodestrap/kubelet-may-start /run/its-turn && systemctl restart kubelet && is "$(property kubelet ActiveState)" inactive && mv /run/its-turn /run/nodestrap/kubelet-may-start && systemctl start kubelet
+}
+
 # From the image as it is to our units, back, to our program under nodeadm's units, and back by removing the package: five boots.
 check_ways() {
         local step="boot $VMTEST_BOOT"
@@ -83,10 +91,13 @@ check_ways() {
         2)      check_ours "$step, our units"
                 try "the way back" back_from_ours;;
         3)      check_theirs "$step, back"
+                try "nodestrap is called by hand" called_by_hand
+                try "kubelet can be restarted all the same" restarts_kubelet
                 try "the program is swapped" swap
                 try "nodeadm is ours" is "$(readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
                 try "nodeadm-internal is not" grep -q "Somebody's" /usr/bin/nodeadm-internal;;
         4)      check_swapped "$step, our program under nodeadm's units"
+                try "kubelet waits for its turn there, too" waits_for_its_turn
                 check_again "$step"
                 try "the way back" back_from_swap
                 try "nodeadm is the image's" grep -q "Somebody's" /usr/bin/nodeadm
