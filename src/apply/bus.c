@@ -514,7 +514,8 @@ static const char *meaning_of(char *const *lines) {
         return NULL;
 }
 
-static void failure_add(Text *t, const Unit *u, char *const *lines) {
+/* quote: with its last words, which may hold a secret until the report hides it. */
+static void failure_add(Text *t, const Unit *u, char *const *lines, bool quote) {
         size_t n = strv_length(lines);
         const char *log = unit_log(u->name), *meaning = meaning_of(lines);
         _cleanup_(freep) char *why = failure_text(u);
@@ -524,16 +525,16 @@ static void failure_add(Text *t, const Unit *u, char *const *lines) {
                          u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
                 text_add(t, "; systemd goes on restarting it");
-        if (n > 0)
+        if (quote && n > 0)
                 text_add(t, "; last said \"%s\"", lines[n - 1]);
-        if (n == 0 || log)
+        if (!quote || n == 0 || log)
                 text_add(t, "; journalctl -u %s%s%s", u->name, log ? " and " : "", log ?: "");
 }
 
-char *unit_failure(const Unit *u, uint64_t since_usec) {
+char *unit_failure(const Unit *u, uint64_t since_usec, bool quote) {
         _cleanup_(strv_freep) char **lines = journal_tail(u->name, since_usec, TAIL_LINES);
         Text t = {};
-        failure_add(&t, u, lines);
+        failure_add(&t, u, lines, quote);
         return text_take(&t);
 }
 
@@ -541,7 +542,7 @@ void unit_fail(Unit *u) {
         _cleanup_(strv_freep) char **lines =
                 journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
         _cleanup_(text_done) Text t = {};
-        failure_add(&t, u, lines);
+        failure_add(&t, u, lines, true);
         if (u->calls > 1)
                 text_add(&t, "; %u starts failed", u->calls);
         for (char **line = lines; line && *line; line++)
