@@ -7,12 +7,17 @@
 #include "base/paths.h"
 #include "base/str.h"
 
-#define WANTS UNIT_DIR "/multi-user.target.wants"
+#define WANTS           UNIT_DIR "/multi-user.target.wants"
+#define UNIT_FILE_LIMIT 65536           /* it matters only whether there is anything in it */
 
-/* A mask is a link to /dev/null (systemd.unit(5)). */
+/* A mask is a link to /dev/null or an empty file (systemd.unit(5)). */
 static bool is_masked(const Root *root, const char *unit) {
-        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL;
-        return root_link_name(root, path, &target) >= 0 && streq(target, "null");
+        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL,
+                              *text = NULL;
+        size_t size = 0;
+        if (root_link_name(root, path, &target) >= 0 && streq(target, "null"))
+                return true;
+        return root_read(root, path, UNIT_FILE_LIMIT, &text, &size) >= 0 && size == 0;
 }
 
 char **detect_bootstrappers(const Root *root) {

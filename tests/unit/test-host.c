@@ -461,6 +461,13 @@ TEST(another_bootstrapper_is_one_that_is_enabled_beside_ours) {
         detect_units(&r, &found);
         ASSERT_EQ(strv_length(found), 1);
         ASSERT_STREQ(found[0], "nodeadm-run.service");
+
+        run_write(&r, "/etc/systemd/system/nodeadm-run.service", "[Service]\nExecStart=/bin/true\n");
+        detect_units(&r, &found);
+        ASSERT_EQ(strv_length(found), 1);       /* the unit itself */
+        run_write(&r, "/etc/systemd/system/nodeadm-run.service", "");
+        detect_units(&r, &found);
+        ASSERT_TRUE(!found);                    /* an empty file masks as well */
 }
 
 TEST(plain_container) {
