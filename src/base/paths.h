@@ -4,6 +4,7 @@
 
 /* ---- ours ---- */
 #define RUN_DIR             "/run/nodestrap"
+#define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → whose units have this boot: nodestrap, nodeadm */
 #define MOUNTS_READY        RUN_DIR "/mounts-ready"             /* units/containerd.service.d: until it is
                                                                  * there, containerd does not start */
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"        /* units/kubelet.service.d: the same for

@@ -4,6 +4,7 @@
 #include "commands/run.h"
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/str.h"
 
 /* For the other phase of this boot; without it, that one asks again. */
@@ -38,11 +39,24 @@ static void write_cache(Run *run) {
         diag_done(&ignored);
 }
 
+/* The units of two bootstrappers leave each other alone; somebody who calls us by hand may not know. */
+static void warn_of_other(Run *run) {
+        const char *own = run->options.name == PROGRAM_NODEADM ? "nodeadm" : "nodestrap";
+        _cleanup_(freep) char *by = NULL;
+        if (root_link_name(run->root, BOOTSTRAPPER_LINK, &by) < 0 || streq(by, own))
+                return;
+        diag_warn(&run->diag, "two-bootstrappers",
+                  "this boot is that of %s's units (" BOOTSTRAPPER_LINK "), and this %s init does its work "
+                  "again over theirs; only a reboot brings back what they had made",
+                  by, own);
+}
+
 int command_init(Run *run) {
         int r = run_enter(run, "apply");
         if (r < 0)
                 return r;
         log_info("Applying plan %s.", run->plan->id);
+        warn_of_other(run);
         keep_facts(run);
         keep_plan(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);

@@ -118,4 +118,17 @@ ok 'a lock that others can take is not the one that counts' timeout 60 "$nodestr
 exec 8<&-
 mode() { [ "$(stat -c %a "$root/run/nodestrap/lock")" = 600 ]; }
 ok 'ours is closed to them' mode
+
+# Called by hand in a boot that another bootstrapper's units have: init does as it is told, and says so.
+ln -s "$nodestrap" "$tmp/nodeadm"
+by() { [ -z "$1" ] || ln -sfT "$1" "$root/run/eks-bootstrapper"; "$2" init --skip run --root "$root" 2>"$tmp/err"; }
+warns() { by "$@" && grep -q "two-bootstrappers: this boot is that of $1's units" "$tmp/err" && grep -q two-bootstrappers "$root/run/nodestrap/status.json"; }
+is_silent() { by "$@" && ! grep -q two-bootstrappers "$tmp/err"; }
+fresh
+mkdir -p "$root/run"
+ok 'init in a boot that is nobody'"'"'s' is_silent '' "$nodestrap"
+ok 'in its own' is_silent nodestrap "$nodestrap"
+ok 'in one of nodeadm'"'"'s units it warns' warns nodeadm "$nodestrap"
+ok 'called nodeadm, too, where they are the other ones' warns nodestrap "$tmp/nodeadm"
+ok 'and not in its own' is_silent nodeadm "$tmp/nodeadm"
 done_testing
