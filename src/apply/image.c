@@ -2,7 +2,7 @@
  * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI
  * keeps beside the copy in containerd's own store. That copy has moved to the local disks, and they come back
  * blank when the instance was stopped and started; and SOCI has none of it. containerd is asked each time:
- * what is there need not be imported. It must have the very name that containerd's configuration says, and
+ * what is there need not be imported, and whether an earlier run came so far only containerd knows. It must have the very name that containerd's configuration says, and
  * the label by which CRI tells kubelet not to collect it as garbage: an archive of `ctr images export` holds
  * no labels. */
 #include "apply/storage.h"
@@ -138,8 +138,8 @@ static int image_work(Work *w) {
         return r < 0 ? r : 1;
 }
 
-int image_check(Task *t) {
-        return t->action->image.state == STEP_KEEP ? CHECK_DONE_ALREADY : CHECK_NEEDED;
+int image_check(_unused_ Task *t) {
+        return CHECK_NEEDED;
 }
 
 int image_start(Task *t) {

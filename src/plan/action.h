@@ -157,7 +157,6 @@ typedef struct Action {
                         uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
                 struct {
-                        StepState state;        /* STEP_KEEP: containerd's store was not touched */
                         char *snapshotter;      /* where it must be unpacked; NULL: containerd's own default */
                         char **options;         /* of `ctr images import` for that */
                 } image;

@@ -71,13 +71,9 @@ static void plan_sandbox_image(Plan *plan, const Host *host, bool soci) {
         const Action *bind = plan_find(plan, "bind:" CONTAINERD_DIR);
         if (!bind && !soci)
                 return;
-        StepState state = soci ? STEP_MAKE : bind->storage.state;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  soci                 ? "if SOCI has not unpacked it"
-                                  : state == STEP_KEEP ? "containerd's store is where it was"
-                                                       : "if it is not on the local disks");
+                                  soci ? "if SOCI has not unpacked it" : "if it is not on the local disks");
         import->with = xstrdup(SANDBOX_IMAGE);
-        import->image.state = state;
         import->image.snapshotter = soci ? xstrdup("soci") : NULL;
         if (soci && version_at_least(host->containerd_version, 1, 7)) {
                 strv_add(&import->image.options, "--local");

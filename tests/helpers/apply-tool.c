@@ -95,8 +95,6 @@ static void option_set(Action *a, char *word) {
                 abort();
         else if (streq(word, "mode"))
                 a->file.mode = (mode_t)strtoul(value, NULL, 8);
-        else if (streq(word, "state") && a->type == ACTION_IMPORT_IMAGE)
-                a->image.state = (StepState)step_state_from_string(value);
         else if (streq(word, "state"))
                 a->storage.state = (StepState)step_state_from_string(value);
         else if (streq(word, "moves"))

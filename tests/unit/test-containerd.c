@@ -121,7 +121,6 @@ TEST(soci) {
         ASSERT_STREQ(import->with, "localhost/kubernetes/pause:latest");
         ASSERT_STREQ(import->image.snapshotter, "soci");
         ASSERT_STREQ(import->image.options[0], "--local");
-        ASSERT_EQ(import->image.state, STEP_MAKE);
         set_versions(&s, "1.33.4", "1.7.27");
         sample_plan(&s);
         assert_toml(&s, CONFIG, "plugins/io.containerd.grpc.v1.cri/containerd/snapshotter", "\"soci\"");

@@ -6,8 +6,8 @@
 . /vmtest/guest.sh
 
 image=localhost/kubernetes/pause:latest archive=/etc/eks/pause.tar
-import() { echo "import-image ${2-$archive} state=$1 with=$image ${4-}" | timeout 60 env PATH="${3-$PATH}" /opt/apply-tool >outcome 2>&1; rc=$?; cat outcome; return $rc; }
-soci() { import "$1" "${2-$archive}" "$PATH" "snapshotter=${snapshotter-native} words=--local,--discard-unpacked-layers=false ${3-}"; }
+import() { echo "import-image ${1-$archive} with=$image ${3-}" | timeout 60 env PATH="${2-$PATH}" /opt/apply-tool >outcome 2>&1; rc=$?; cat outcome; return $rc; }
+soci() { import "${1-$archive}" "$PATH" "snapshotter=${snapshotter-native} words=--local,--discard-unpacked-layers=false ${2-}"; }
 ends() { local want=$1; shift; "$@"; grep -q "^$want import-image" outcome; }
 fails() { local code=$1 text=$2; shift 2; "$@"; is "$rc" "$code" && grep -F -- "$text" outcome; }
 warns() { ends unchanged "$@" && is "$rc" 0 && grep -F "no-sandbox-archive" outcome; }
@@ -19,50 +19,51 @@ archive() { python3 archive.py "$@"; }
 
 check_import() {
         mkdir -p /etc/eks; systemctl start containerd
-        try "an AMI without the archive, whose containerd has no such image, gets a warning" warns import make
+        try "an AMI without the archive, whose containerd has no such image, gets a warning" warns import
         archive $archive $image
-        try "a store that was not touched is not asked" ends unchanged import keep
+        mkdir -p failing; printf '#!/bin/sh\n[ -e once ] || [ "$4" != import ] || { : >once; exit 1; }; exec /usr/bin/ctr "$@"\n' >failing/ctr; chmod 755 failing/ctr
+        try "an import that fails is a failure" fails 50 "$archive cannot be imported" import $archive /vmtest/failing:/usr/bin:/bin
         try "nothing was imported so far" is "$(names)" ""
-        try "what is missing is imported" ends "done" import make
+        try "another run imports what is missing" ends "done" import $archive /vmtest/failing:/usr/bin:/bin
         try "containerd has it" is "$(names)" $image
         try "pinned" pinned $image
-        try "what is there is not imported again" ends unchanged import make
+        try "what is there is not imported again" ends unchanged import
         ctr_images label $image io.cri-containerd.pinned= >/dev/null
         try "what is there and not pinned" no pinned $image
-        try "is pinned" ends "done" import make
+        try "is pinned" ends "done" import
         try "as ctr says" pinned $image
         try "without an archive nothing is missed then" sh -c "mv $archive kept.tar"
-        try "and nobody warned" ends unchanged import make
+        try "and nobody warned" ends unchanged import
         try "not even of it" no grep -F no-sandbox-archive outcome
         forget
         archive bare.tar "${image%:*}"
-        try "an archive of the name without a tag" ends "done" import make /vmtest/bare.tar
+        try "an archive of the name without a tag" ends "done" import /vmtest/bare.tar
         try "gives the name with it" pinned $image
         forget
         archive other.tar localhost/other:1
-        try "an archive with another image is a failure that says so" fails 50 "the image $image is not in it" import make /vmtest/other.tar
+        try "an archive with another image is a failure that says so" fails 50 "the image $image is not in it" import /vmtest/other.tar
         head -c 700 kept.tar >torn.tar
-        try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import make /vmtest/torn.tar
-        try "one that is something else" fails 50 "/etc/os-release cannot be imported" import make /etc/os-release
-        try "and one that is a directory" fails 50 "/etc/eks cannot be imported" import make /etc/eks
-        try "an image without ctr" fails 50 "ctr is not there; the image needs the package containerd" import make /vmtest/kept.tar /nowhere
-        try "without the archive, too, is only warned of" warns import make $archive /nowhere
+        try "so is one that is cut off" fails 50 "/vmtest/torn.tar cannot be imported" import /vmtest/torn.tar
+        try "one that is something else" fails 50 "/etc/os-release cannot be imported" import /etc/os-release
+        try "and one that is a directory" fails 50 "/etc/eks cannot be imported" import /etc/eks
+        try "an image without ctr" fails 50 "ctr is not there; the image needs the package containerd" import /vmtest/kept.tar /nowhere
+        try "without the archive, too, is only warned of" warns import $archive /nowhere
         mv kept.tar $archive
         mkdir -p hanging; printf '#!/bin/sh\nexec sleep 1000\n' >hanging/ctr; chmod 755 hanging/ctr
-        try "a ctr that hangs" fails 51 "ctr --namespace k8s.io images ls " import make $archive /vmtest/hanging:/usr/bin:/bin deadline=2s
+        try "a ctr that hangs" fails 51 "ctr --namespace k8s.io images ls " import $archive /vmtest/hanging:/usr/bin:/bin deadline=2s
 }
 
 check_import_for_soci() {
         try "what the default snapshotter has" sh -c "ctr --namespace k8s.io images import $archive >/dev/null; ctr --namespace k8s.io images check name==$image | grep -E 'complete.* true'"
         try "SOCI does not have" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* false'"
-        try "without the archive that is a warning" warns soci make /nowhere.tar
-        try "with it, it is imported" ends "done" soci make
+        try "without the archive that is a warning" warns soci /nowhere.tar
+        try "with it, it is imported" ends "done" soci
         try "SOCI has it" sh -c "ctr --namespace k8s.io images check --snapshotter native name==$image | grep -E 'complete.* true'"
         try "under that name and pinned" pinned $image
-        try "what is there is not imported again" ends unchanged soci make
+        try "what is there is not imported again" ends unchanged soci
         forget
         snapshotter=soci
-        try "a SOCI that is not there fails the step" fails 50 "$archive cannot be imported for the snapshotter soci" soci make
+        try "a SOCI that is not there fails the step" fails 50 "$archive cannot be imported for the snapshotter soci" soci
         systemctl stop containerd
-        try "so does a containerd that does not run" fails 50 "whether containerd has the image $image is not known: ctr exited with status 1" import make
+        try "so does a containerd that does not run" fails 50 "whether containerd has the image $image is not known: ctr exited with status 1" import
 }
