@@ -15,7 +15,8 @@
 #define PINNED "io.cri-containerd.pinned=pinned"
 #define ADVICE "without it no pod starts on this node"
 
-typedef enum Found { FOUND_NOTHING, FOUND_UNPINNED, FOUND_ALL } Found;
+/* BARE: under its name without the tag, as AMIs of before May 2026 have it. */
+typedef enum Found { FOUND_NOTHING, FOUND_BARE, FOUND_UNPINNED, FOUND_ALL } Found;
 
 /* The row of an image in a table of ctr's, whose first column is its name; NULL where there is none. */
 static char *find_row(const char *table, const char *name) {
@@ -48,21 +49,30 @@ static int ask_for_unpacked(Work *w, const char *what, const char *filter, bool 
         return 0;
 }
 
+static char *bare_name(const Action *a) {
+        return xstrndup(a->with, strcspn(a->with, ":"));
+}
+
 static int ask_containerd(Work *w, Found *ret) {
         const Action *a = w->action;
         _cleanup_(freep) char *filter = xasprintf("name==%s", a->with), *table = NULL, *row = NULL,
+                              *bare = bare_name(a), *second = xasprintf("name==%s", bare), *other = NULL,
                               *what = xasprintf("whether containerd has the image %s is not known", a->with);
-        _cleanup_(strv_freep) char **argv = command(IMAGES, "ls", filter, NULL);
+        _cleanup_(strv_freep) char **argv = command(IMAGES, "ls", filter, second, NULL);
         bool unpacked = true;
         int r = work_ask(w, CAUSE_COMMAND, what, argv, &table);
         if (r < 0)
                 return r;
         row = find_row(table, a->with);
+        other = find_row(table, bare);
         if (row && a->image.snapshotter)
                 r = ask_for_unpacked(w, what, filter, &unpacked);
         if (r < 0)
                 return r;
-        *ret = !row || !unpacked ? FOUND_NOTHING : strstr(row, PINNED) ? FOUND_ALL : FOUND_UNPINNED;
+        *ret = !row && other && !a->image.snapshotter ? FOUND_BARE
+               : !row || !unpacked                    ? FOUND_NOTHING
+               : strstr(row, PINNED)                  ? FOUND_ALL
+                                                      : FOUND_UNPINNED;
         return 0;
 }
 
@@ -71,20 +81,22 @@ static int pin(Work *w, const char *what) {
         return work_run(w, CAUSE_COMMAND, what, argv);
 }
 
+static int tag(Work *w, const char *what) {
+        _cleanup_(freep) char *bare = bare_name(w->action);
+        _cleanup_(strv_freep) char **argv = command(IMAGES, "tag", bare, w->action->with, NULL);
+        int r = work_run(w, CAUSE_COMMAND, what, argv);
+        return r < 0 ? r : pin(w, what);
+}
+
 /* AMIs of before May 2026 have exported it without a tag. */
-static int tag_and_pin(Work *w) {
+static int pin_imported(Work *w) {
         const Action *a = w->action;
-        _cleanup_(freep) char *bare = xstrndup(a->with, strcspn(a->with, ":")),
-                              *what = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
+        _cleanup_(freep) char *what = xasprintf("%s was imported, and the image %s is not in it; " ADVICE
                                                 ": write that file anew with `ctr --namespace k8s.io images "
                                                 "export`",
                                                 a->target, a->with);
-        _cleanup_(strv_freep) char **tag = command(IMAGES, "tag", bare, a->with, NULL);
         int r = pin(w, what);
-        if (r >= 0)
-                return r;
-        r = work_run(w, CAUSE_COMMAND, what, tag);
-        return r < 0 ? r : pin(w, what);
+        return r >= 0 ? r : tag(w, what);
 }
 
 static int import(Work *w) {
@@ -103,7 +115,7 @@ static int import(Work *w) {
                                                 snapshotter ? " for the snapshotter " : "",
                                                 snapshotter ?: "", line);
         int r = work_run(w, CAUSE_COMMAND, what, argv);
-        return r < 0 ? r : tag_and_pin(w);
+        return r < 0 ? r : pin_imported(w);
 }
 
 /* An AMI without the archive is somebody's own: its containerd has another sandbox image, or will lack this
@@ -133,6 +145,10 @@ static int image_work(Work *w) {
                 _cleanup_(freep) char *what = xasprintf("the image %s cannot be pinned, and kubelet may "
                                                         "remove it when the disk is full", a->with);
                 r = pin(w, what);
+        } else if (found == FOUND_BARE) {
+                _cleanup_(freep) char *what = xasprintf("the image that containerd has without a tag cannot "
+                                                        "be called %s; " ADVICE, a->with);
+                r = tag(w, what);
         } else
                 r = import(w);
         return r < 0 ? r : 1;

@@ -191,6 +191,14 @@ static int choose_schema(const json_t *user, const Host *host, unsigned *ret, Di
         return 0;
 }
 
+bool plan_sandbox_is_users(const Config *config) {
+        const json_t *user = config->containerd.config, *images = find_plugin(user, IMAGES_3),
+                     *two = json_object_get(find_plugin(user, CRI_2), "sandbox_image"),
+                     *three = json_object_get(json_object_get(images, "pinned_images"), "sandbox");
+        const char *name = json_string_value(images || find_plugin(user, RUNTIME_3) ? three : two);
+        return name && !streq(name, SANDBOX_IMAGE);
+}
+
 /* ---- SOCI ---- */
 
 bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason) {

@@ -57,6 +57,8 @@ _nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not
  * (static text), else NULL. */
 _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
+/* Does the user's TOML name another sandbox image than the AMI's? */
+_nonnull_ bool plan_sandbox_is_users(const Config *config);
 /* Is a version like "1.33.4" this one or later? false for NULL. */
 bool version_at_least(const char *version, unsigned major, unsigned minor);
 /* Is there a key that usually has a secret behind it? NULL holds none. */

@@ -66,13 +66,16 @@ static void plan_ready(Plan *plan, bool storage) {
 
 /* containerd's store has moved to disks that a stop and start of the instance blanks, and the AMI's sandbox
  * image with it. And SOCI unpacks nothing that lies in another snapshotter's store, as what the AMI has
- * brought does (nodeadm: internal/containerd/sandbox_image.go). */
-static void plan_sandbox_image(Plan *plan, const Host *host, bool soci) {
-        const Action *bind = plan_find(plan, "bind:" CONTAINERD_DIR);
-        if (!bind && !soci)
+ * brought does (nodeadm: internal/containerd/sandbox_image.go). And in AMIs of before May 2026 it has no tag
+ * and is not pinned (awslabs/amazon-eks-ami#2729, #2730). kubelet waits for it, containerd does not. */
+static void plan_sandbox_image(Plan *plan, const Config *config, const Host *host, bool soci) {
+        bool bind = plan_find(plan, "bind:" CONTAINERD_DIR);
+        if (!bind && !soci && plan_sandbox_is_users(config))
                 return;
         Action *import = plan_add(plan, ACTION_IMPORT_IMAGE, PHASE_RUN, "containerd", SANDBOX_ARCHIVE,
-                                  soci ? "if SOCI has not unpacked it" : "if it is not on the local disks");
+                                  soci   ? "if SOCI has not unpacked it"
+                                  : bind ? "if it is not on the local disks"
+                                         : "if containerd lacks it");
         import->with = xstrdup(SANDBOX_IMAGE);
         import->image.snapshotter = soci ? xstrdup("soci") : NULL;
         if (soci && version_at_least(host->containerd_version, 1, 7)) {
@@ -148,7 +151,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         after_devices(plan, containerd, false);
-        plan_sandbox_image(plan, host, soci);
+        plan_sandbox_image(plan, config, host, soci);
         plan_taint(plan, config);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",

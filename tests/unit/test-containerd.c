@@ -98,6 +98,30 @@ TEST(toml_of_the_other_schema) {
         }
 }
 
+TEST(sandbox_image) {
+        static const struct { const char *version, *user; bool planned; } cases[] = {
+                { "2.1.5", "{}", true },
+                { "1.7.27", "{}", true },
+                { "2.1.5", "{'plugins': {'io.containerd.cri.v1.images': {'pinned_images': {'sandbox': 'r/pause:1'}}}}", false },
+                { "2.1.5", "{'plugins': {'io.containerd.cri.v1.images': {'pinned_images': {'sandbox': 'localhost/kubernetes/pause:latest'}}}}", true },
+                { "2.1.5", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}}}", false },
+                { "1.7.27", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}}}", false },
+                /* which has no effect there */
+                { "2.1.5", "{'plugins': {'io.containerd.grpc.v1.cri': {'sandbox_image': 'r/pause:1'}, 'io.containerd.cri.v1.runtime': {'enable_cdi': true}}}", true },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                set_versions(&s, "1.33.4", cases[i].version);
+                s.config.containerd.config = sample_json(&s, cases[i].user);
+                if (!!plan_find(sample_plan(&s), "import-image:/etc/eks/pause.tar") != cases[i].planned)
+                        FAIL("case %zu: planned or not", i);
+                if (!cases[i].planned)
+                        continue;
+                ASSERT_TRUE(!strv_contains(plan_find(s.plan, "start-unit:containerd.service")->after, "import-image:/etc/eks/pause.tar"));
+                ASSERT_TRUE(strv_contains(plan_find(s.plan, "write-file:/run/nodestrap/kubelet-may-start")->after, "import-image:/etc/eks/pause.tar"));
+        }
+}
+
 TEST(soci) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.gates.fast_image_pull = true;

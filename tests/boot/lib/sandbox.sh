@@ -40,6 +40,12 @@ check_import() {
         try "an archive of the name without a tag" ends "done" import /vmtest/bare.tar
         try "gives the name with it" pinned $image
         forget
+        forget; ctr_images import bare.tar >/dev/null
+        try "an image that is there without a tag" is "$(names)" "${image%:*}"
+        try "is given it, whether there is an archive or not" ends "done" import
+        try "and pinned" pinned $image
+        try "once" ends unchanged import
+        forget
         archive other.tar localhost/other:1
         try "an archive with another image is a failure that says so" fails 50 "the image $image is not in it" import /vmtest/other.tar
         head -c 700 kept.tar >torn.tar
