@@ -2,9 +2,9 @@
  * import-image → ctr(8): the sandbox image, without which no pod starts, from the archive that the AMI
  * keeps beside the copy in containerd's own store. That copy has moved to the local disks, and they come back
  * blank when the instance was stopped and started; and SOCI has none of it. containerd is asked each time:
- * what is there need not be imported, and whether an earlier run came so far only containerd knows. It must have the very name that containerd's configuration says, and
- * the label by which CRI tells kubelet not to collect it as garbage: an archive of `ctr images export` holds
- * no labels. */
+ * what is there need not be imported, and whether an earlier run came so far only containerd knows. It must
+ * have the very name that containerd's configuration says, and the label by which CRI tells kubelet not to
+ * collect it as garbage: an archive of `ctr images export` holds no labels. */
 #include "apply/storage.h"
 
 #include "base/str.h"

@@ -21,6 +21,7 @@ check_import() {
         mkdir -p /etc/eks; systemctl start containerd
         try "an AMI without the archive, whose containerd has no such image, gets a warning" warns import
         archive $archive $image
+        # shellcheck disable=SC2016 # that script's
         mkdir -p failing; printf '#!/bin/sh\n[ -e once ] || [ "$4" != import ] || { : >once; exit 1; }; exec /usr/bin/ctr "$@"\n' >failing/ctr; chmod 755 failing/ctr
         try "an import that fails is a failure" fails 50 "$archive cannot be imported" import $archive /vmtest/failing:/usr/bin:/bin
         try "nothing was imported so far" is "$(names)" ""
