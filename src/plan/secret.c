@@ -10,16 +10,23 @@ static const char *const secret_keys[] = { "identitytoken", "header", "headers",
                                            "env" };
 /* Whatever stands in front: X-Amz-Security-Token, AWS_SECRET_ACCESS_KEY, client-key-data. */
 static const char *const secret_ends[] = {
-        "password",   "passwd",    "passphrase", "token",      "secret",    "secret_access_key", "access_key",
-        "accesskey",  "apikey",    "api_key",    "api-key",    "private_key", "privatekey",
-        "credential", "signature", "authorization", "cookie",  "key-data",  "auth",
+        "tokens",     "secrets",   /* these two may also count something: tokens=3 */
+        "password",   "passwd",    "passphrase", "pass",       "pwd",        "token",      "secret",
+        "access_key", "accesskey", "apikey",     "api_key",    "api-key",    "private_key", "privatekey",
+        "secret_key", "secretkey", "secret-key", "credential", "credentials", "signature", "authorization",
+        "cookie",     "key-data",  "auth",
 };
 
-bool name_is_secret(const char *name, size_t size) {
+static bool is_number(const char *value) {
+        size_t n = strspn(value, "0123456789.");
+        return n > 0 && (!value[n] || strchr(" \t\r\n,;&)}]\"'", value[n]));
+}
+
+bool name_is_secret(const char *name, size_t size, const char *value) {
         for (size_t i = 0; i < ARRAY_SIZE(secret_ends); i++) {
                 size_t n = strlen(secret_ends[i]);
                 if (size >= n && strncasecmp(name + size - n, secret_ends[i], n) == 0)
-                        return true;
+                        return i >= 2 || !is_number(value);
         }
         return false;
 }
@@ -30,7 +37,7 @@ bool key_is_secret(const char *key, const json_t *value) {
         for (size_t i = 0; i < ARRAY_SIZE(secret_keys); i++)
                 if (strcasecmp(key, secret_keys[i]) == 0)
                         return true;
-        return name_is_secret(key, strlen(key));
+        return name_is_secret(key, strlen(key), json_is_number(value) ? "0" : "");
 }
 
 /* "://user:password@host"; an '@' of the path is none (RFC 3986, section 3.2) */
@@ -62,7 +69,7 @@ bool words_hold_secret(char *const *words) {
                 bool has_value = (*w)[n] || *value != '-';
                 bool is_switch = streq(value, "true") || streq(value, "false");
                 if (text_holds_password(*w) ||
-                    (**w == '-' && name_is_secret(*w, n) && has_value && !is_switch))
+                    (**w == '-' && name_is_secret(*w, n, value) && has_value && !is_switch))
                         return true;
         }
         return false;

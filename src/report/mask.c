@@ -111,7 +111,7 @@ static bool note_words(Secrets *s, const char *line, bool tells) {
                 size_t n = strcspn(*w, "=");
                 if (tells && **w != '-')
                         secrets_add(s, *w);
-                tells = name_is_secret(*w, n);
+                tells = name_is_secret(*w, n, (*w)[n] ? *w + n + 1 : w[1] ?: "");
                 if (tells && (*w)[n])
                         secrets_add(s, *w + n + 1);
                 tells = tells && !(*w)[n];
@@ -178,16 +178,6 @@ static json_t *parse(MaskFormat format, const char *text, size_t size) {
         return json ?: json_loadb(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
 }
 
-static bool is_assignment(const char *line, const char **ret_value) {
-        static const char *const names[] = { "Environment=", "DefaultEnvironment=" };
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (startswith(line, names[i])) {
-                        *ret_value = line + strlen(names[i]);
-                        return true;
-                }
-        return false;
-}
-
 /* Each variable on a line of its own, in the place of the line that sets it. */
 static void hide_variables(Secrets *s, const char *setting, const char *value, Text *out) {
         _cleanup_(strv_freep) char **words = assignment_split(value);
@@ -209,12 +199,11 @@ static char *mask_unit(Secrets *s, const char *text) {
                 while (n > 0 && p[n] && p[n - 1] == '\\')       /* it goes on */
                         n += 1 + strcspn(p + n + 1, "\n");
                 _cleanup_(freep) char *line = xstrndup(p, n);
-                const char *value;
-                bool assigns = is_assignment(line, &value);
-                for (char *end = strstr(line, "\\\n"); assigns && end; end = strstr(end, "\\\n"))
+                size_t begin = environment_begin(line);
+                for (char *end = strstr(line, "\\\n"); begin && end; end = strstr(end, "\\\n"))
                         end[0] = end[1] = ' ';  /* systemd.syntax(7): a blank */
-                if (assigns)
-                        hide_variables(s, line, value, &out);
+                if (begin)
+                        hide_variables(s, line, line + begin, &out);
                 else
                         text_add(&out, "%s\n", line);
                 p += n + (p[n] == '\n');

@@ -219,13 +219,17 @@ static Span find_url_user(const char *p, size_t room) {
 }
 
 /* Ids of access keys (docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html), what a kubelet
- * shows to EKS, JSON Web Tokens (RFC 7519). */
-static Span find_token(const char *p, size_t room) {
+ * shows to EKS, JSON Web Tokens (RFC 7519). Up to measured there is none of these: a long word is not walked
+ * again from each place where one might begin. */
+static Span find_token(const char *p, size_t room, const char **measured) {
         size_t n = 0;
         if (begins(p, room, "k8s-aws-v1."))
                 return (Span){ 0, token_length(p, room) };
-        if (strncmp(p, "eyJ", MIN(room, (size_t)3)) == 0) {
+        if (begins(p, room, "eyJ")) {
+                if (p < *measured)
+                        return (Span){};
                 n = token_length(p, room);
+                *measured = p + n;
                 return (Span){ 0, n >= 20 && memchr(p, '.', n) ? n : 0 };
         }
         if (room < 20 || (strncmp(p, "AKIA", 4) != 0 && strncmp(p, "ASIA", 4) != 0))
@@ -263,9 +267,9 @@ static Span find_private_key(const char *p, size_t room) {
         return (Span){ from, stop ? (size_t)(stop - p) - from : MIN(room - from, (size_t)KEY_MAX) };
 }
 
-/* Does a name that tells end right before text[at], a '=' or ':'? Blanks, quotes and what escapes them may
- * stand between. */
-static bool follows_telling_name(const char *text, size_t at) {
+/* The name that ends right before text[at], a '=' or ':'. Blanks, quotes and what escapes them may stand
+ * between. */
+static Span name_before(const char *text, size_t at) {
         size_t end = at, begin;
         while (end > 0 && at - end < 8 && strchr(" \t\"'\\", text[end - 1]))
                 end--;
@@ -273,22 +277,56 @@ static bool follows_telling_name(const char *text, size_t at) {
         while (begin > 0 && end - begin < 64 &&
                (isalnum((unsigned char)text[begin - 1]) || strchr("_-.", text[begin - 1])))
                 begin--;
-        return end > begin && name_is_secret(text + begin, end - begin);
+        return (Span){ begin, end - begin };
 }
 
-/* How long what stands in these quotes is: the mark that opens it, with its backslashes, closes it. */
+static bool begins_line(const char *text, size_t at) {
+        while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t'))
+                at--;
+        return at == 0 || text[at - 1] == '\n';
+}
+
+/* A quote with the backslashes in front of it; 0: there is none. */
+static size_t mark_length(const char *p, size_t room) {
+        size_t n = 0;
+        while (n < room && p[n] == '\\')
+                n++;
+        return n < room && (p[n] == '"' || p[n] == '\'') ? n + 1 : 0;
+}
+
+/* How long what stands in these quotes is: the mark that opens it, with its backslashes, closes it, and the
+ * end of the line one that was cut off. */
 static size_t quoted_length(const char *p, size_t room, const char *mark, size_t n) {
         for (size_t i = 0; i + n <= room; i++) {
-                if (memcmp(p + i, mark, n) == 0)
+                if (p[i] == '\n' || memcmp(p + i, mark, n) == 0)
                         return i;
                 i += n == 1 && p[i] == '\\';
         }
         return room;
 }
 
-static size_t bare_length(const char *p, size_t room, bool header) {
+/* ["a", "b]"], or as far as a line of it goes; 0: no text is in it. */
+static size_t list_length(const char *p, size_t room) {
+        bool texts = false;
+        room = MIN(room, (size_t)LIST_MAX);
+        for (size_t i = 1; i < room; i++) {
+                size_t mark = mark_length(p + i, room - i);
+                if (p[i] == ']')
+                        return texts ? i + 1 : 0;
+                if (mark == 0)
+                        continue;
+                texts = true;
+                i += mark;
+                i += quoted_length(p + i, room - i, p + i - mark, mark) + mark - 1;
+        }
+        return texts ? strcspn(p, "\n") : 0;
+}
+
+#define BARE_ENDS " \t\r\n\"',;&)]}<>|"
+
+static size_t bare_length(const char *p, size_t room, const char *ends) {
         size_t i = 0;
-        while (i < room && !strchr(header ? "\r\n\"" : " \t\r\n\"',;&)]}<>|", p[i]) && p[i])
+        while (i < room && !strchr(ends, p[i]))
                 i += p[i] == '\\' && i + 1 < room ? 2 : 1;
         return MIN(i, room);
 }
@@ -305,23 +343,26 @@ static bool is_harmless(const char *p, size_t n) {
 static Span find_assigned(const char *text, size_t at, size_t size) {
         const char *p = text + at;
         size_t room = size - at, i = 1, mark, n;
-        if ((*p != '=' && *p != ':') || !follows_telling_name(text, at))
+        Span name = name_before(text, at);
+        if (name.size == 0 || !name_is_secret(text + name.begin, name.size, ""))
                 return (Span){};
         while (i < room && (p[i] == ' ' || p[i] == '\t' || p[i] == '='))
                 i++;
-        if (i < room && p[i] == '[') {
-                const char *end = memchr(p + i, ']', MIN(room - i, (size_t)LIST_MAX));
-                bool texts = end && memchr(p + i, '"', (size_t)(end - p) - i);
-                return texts ? (Span){ i, (size_t)(end - p) + 1 - i } : (Span){};
-        }
-        for (mark = i; mark < room && p[mark] == '\\';)
-                mark++;
-        bool quoted = mark < room && (p[mark] == '"' || p[mark] == '\'');
-        mark = quoted ? mark + 1 - i : 0;
-        const char *value = p + i + mark;
-        n = quoted ? quoted_length(value, room - i - mark, p + i, mark)
-                   : bare_length(value, room - i, at >= 13 && begins(text + at - 13, 13, "authorization"));
-        return n == 0 || (!quoted && strchr("{[", *value)) || is_harmless(value, n)
+        /* private keys are hidden as such, with all of their lines */
+        if (!name_is_secret(text + name.begin, name.size, p + i) || begins(p + i, room - i, "-----BEGIN"))
+                return (Span){};
+        if (i < room && p[i] == '[')
+                return (Span){ i, list_length(p + i, room - i) };
+        mark = mark_length(p + i, room - i);
+        const char *value = p + i + mark, *ends = BARE_ENDS;
+        if (at >= 13 && begins(text + at - 13, 13, "authorization"))
+                ends = "\r\n\"";
+        else if (*p == ':' && p[1] == ' ' && begins_line(text, name.begin))
+                ends = "\r\n";
+        if (mark > 0 && begins(value, room - i - mark, "-----BEGIN"))
+                return (Span){};
+        n = mark > 0 ? quoted_length(value, room - i - mark, p + i, mark) : bare_length(value, room - i, ends);
+        return n == 0 || (mark == 0 && strchr("{[", *value)) || is_harmless(value, n)
                        ? (Span){}
                        : (Span){ i + mark, n };
 }
@@ -334,23 +375,18 @@ static bool is_masked(const char *p, size_t n) {
         return n - name == strlen("=" HIDDEN) && memcmp(p + name, "=" HIDDEN, n - name) == 0;
 }
 
-/* "Environment=" of a unit or "DefaultEnvironment=" of system.conf on a line of its own: all of it, also what
- * a backslash continues. */
-static Span find_environment(const char *text, size_t at, size_t size) {
-        static const char *const names[] = { "Environment=", "DefaultEnvironment=" };
-        const char *p = text + at;
-        size_t room = size - at;
-        if (at > 0 && text[at - 1] != '\n')
-                return (Span){};
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                size_t n = strlen(names[i]), end = n;
-                if (room <= n || memcmp(p, names[i], n) != 0)
-                        continue;
-                while (end < room && (p[end] != '\n' || p[end - 1] == '\\'))
-                        end++;
-                return is_masked(p + n, end - n) ? (Span){} : (Span){ n, end - n };
-        }
-        return (Span){};
+size_t environment_begin(const char *line) {
+        const char *p = line + strspn(line, " \t"), *name = startswith(p, "Default") ? p + 7 : p;
+        const char *equals = startswith(name, "Environment") ? name + 11 + strspn(name + 11, " \t") : "";
+        return *equals == '=' ? (size_t)(equals - line) + 1 + strspn(equals + 1, " \t") : 0;
+}
+
+/* All that it sets, also what a backslash continues. */
+static Span find_environment(const char *p, size_t room) {
+        size_t n = environment_begin(p), end = n;
+        while (n > 0 && end < room && (p[end] != '\n' || p[end - 1] == '\\'))
+                end++;
+        return is_masked(p + n, end - n) ? (Span){} : (Span){ n, end - n };
 }
 
 static bool is_span(Span span, Span *ret) {
@@ -365,17 +401,20 @@ static Span find_option_value(const char *text, size_t at, size_t size) {
                (isalnum((unsigned char)text[begin - 1]) || text[begin - 1] == '-'))
                 begin--;
         if (at - begin < 3 || strncmp(text + begin, "--", 2) != 0 ||
-            !name_is_secret(text + begin, at - begin) || at + 1 >= size || text[at + 1] == '-')
+            at + 1 >= size || text[at + 1] == '-' ||
+            !name_is_secret(text + begin, at - begin, text + at + 1))
                 return (Span){};
-        n = bare_length(text + at + 1, size - at - 1, false);
+        n = bare_length(text + at + 1, size - at - 1, BARE_ENDS);
         return is_harmless(text + at + 1, n) ? (Span){} : (Span){ 1, n };
 }
 
-static Span find_pattern(const char *text, size_t at, size_t size) {
+static Span find_pattern(const char *text, size_t at, size_t size, const char **measured) {
         const char *p = text + at;
         size_t room = size - at;
         Span span = {};
         bool begins_word = at == 0 || !isalnum((unsigned char)p[-1]);
+        if ((at == 0 || p[-1] == '\n') && is_span(find_environment(p, room), &span))
+                return span;
         if (*p == ':' && is_span(find_url_user(p, room), &span))
                 return span;
         if ((*p == ':' || *p == '=') && is_span(find_assigned(text, at, size), &span))
@@ -384,18 +423,17 @@ static Span find_pattern(const char *text, size_t at, size_t size) {
                 return span;
         if (*p == '-' && is_span(find_private_key(p, room), &span))
                 return span;
-        if (strchr("ED", *p) && is_span(find_environment(text, at, size), &span))
-                return span;
         if (strchr("AaeKkBb", *p) && begins_word &&
-            (is_span(find_token(p, room), &span) || is_span(find_credentials(p, room), &span)))
+            (is_span(find_token(p, room, measured), &span) || is_span(find_credentials(p, room), &span)))
                 return span;
         return (Span){};
 }
 
 static void scrub_patterns(const char *text, size_t size, Text *out) {
+        const char *measured = text;
         size_t from = 0;
         for (size_t i = 0; i < size;) {
-                Span span = text[i] ? find_pattern(text, i, size) : (Span){};
+                Span span = text[i] ? find_pattern(text, i, size, &measured) : (Span){};
                 if (span.size == 0) {
                         i++;
                         continue;

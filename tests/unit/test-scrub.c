@@ -77,12 +77,12 @@ TEST(base64_at_any_place) {
         _cleanup_(secrets_done) Secrets s = {};
         secrets_add(&s, "a-registry-password");
         for (size_t n = 0; n < 7; n++) {
+                /* what stays are the characters that its neighbours have a part in */
+                size_t begin = (n * 8 + 5) / 6, end = (n + strlen("a-registry-password")) * 8 / 6;
                 _cleanup_(freep) char *plain = xasprintf("%.*sa-registry-password; more of it", (int)n, "user:x:"),
-                                      *coded = base64_encode(plain, strlen(plain)), *out = scrubbed(&s, coded),
-                                      *rest = NULL;
-                ASSERT_CONTAINS(out, HIDDEN);
-                ASSERT_TRUE(strlen(out) < strlen(coded) - 8);
-                (void)rest;
+                                      *coded = base64_encode(plain, strlen(plain)),
+                                      *want = xasprintf("%.*s" HIDDEN "%s", (int)begin, coded, coded + end);
+                assert_scrubbed(&s, coded, want);
         }
 }
 
@@ -120,7 +120,10 @@ TEST(assignments) {
         ASSERT_PLAIN("AWS_SECRET_ACCESS_KEY='a b'", "AWS_SECRET_ACCESS_KEY='(hidden)'");
         ASSERT_PLAIN("x-aws-ec2-metadata-token: AQAE", "x-aws-ec2-metadata-token: (hidden)");
         ASSERT_PLAIN("?X-Amz-Security-Token=a%2Fb&X=1", "?X-Amz-Security-Token=(hidden)&X=1");
-        ASSERT_PLAIN("X-Meta-Token = [ \"a\", \"b]\" ]", "X-Meta-Token = [\"(hidden)\"]\" ]");
+        ASSERT_PLAIN("X-Meta-Token = [ \"a\", \"b]\" ]", "X-Meta-Token = [\"(hidden)\"]");
+        ASSERT_PLAIN("token: [\n  'a]',\n  'b' ] c", "token: [\"(hidden)\"] c");
+        ASSERT_PLAIN("\"{\\\"tokens\\\": [\\\"a]\\\", \\\"b\\\"], 1}\"", "\"{\\\"tokens\\\": [\"(hidden)\"], 1}\"");
+        ASSERT_PLAIN("token: [\"a, b\nnext", "token: [\"(hidden)\"]\nnext");
         ASSERT_PLAIN("\"text\": \"password=a\\\"b c\"", "\"text\": \"password=(hidden) c\"");
         ASSERT_PLAIN("password==x", "password==(hidden)");
         ASSERT_PLAIN("password=", "password=");
@@ -130,7 +133,11 @@ TEST(assignments) {
         ASSERT_STAYS("\"authorization\": {\n \"mode\": \"Webhook\"");
         ASSERT_STAYS("--authentication-token-webhook=true --token-file=/x");
         ASSERT_STAYS("secret=(hidden)");
-        ASSERT_STAYS("tokens=3");
+        ASSERT_STAYS("tokens=3 secrets: 4, \"tokens\": 5}");
+        ASSERT_PLAIN("tokens=3abc secret_key=4", "tokens=(hidden) secret_key=(hidden)");
+        ASSERT_PLAIN("token=\"abc\nnext\n\"", "token=\"(hidden)\nnext\n\"");
+        ASSERT_PLAIN("  password: correct \"horse\" x\nnext", "  password: (hidden)\nnext");
+        ASSERT_PLAIN("at 12: password: correct horse", "at 12: password: (hidden) horse");
 }
 
 TEST(headers) {
@@ -147,12 +154,16 @@ TEST(tokens) {
         ASSERT_PLAIN("\"k8s-aws-v1.aHR0cHM6Ly9\"", "\"(hidden)\"");
         ASSERT_PLAIN("jwt eyJhbGciOi.eyJpc3MiOiJ.c2ln.", "jwt (hidden)");
         ASSERT_STAYS("eyJunior");
+        ASSERT_PLAIN("eyJunior eyJhbGciOi.eyJpc3MiOiJ.c2ln.", "eyJunior (hidden)");
 }
 
 TEST(private_keys) {
         ASSERT_PLAIN("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\nb",
                      "a\n-----BEGIN RSA PRIVATE KEY-----(hidden)-----END RSA PRIVATE KEY-----\nb");
         ASSERT_PLAIN("-----BEGIN PRIVATE KEY-----\\nMIIB", "-----BEGIN PRIVATE KEY-----(hidden)");
+        ASSERT_PLAIN("private_key='-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----'",
+                     "private_key='-----BEGIN PRIVATE KEY-----(hidden)-----END PRIVATE KEY-----'");
+        ASSERT_PLAIN("key-data: -----BEGIN PRIVATE KEY-----\nMIIB", "key-data: -----BEGIN PRIVATE KEY-----(hidden)");
         ASSERT_STAYS("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
 }
 
@@ -160,6 +171,8 @@ TEST(variables_of_units) {
         ASSERT_PLAIN("[Service]\nEnvironment=A=b \"C=d e\"\nExecStart=/x\n", "[Service]\nEnvironment=(hidden)\nExecStart=/x\n");
         ASSERT_PLAIN("DefaultEnvironment=A=b \\\n  C=d\n[X]", "DefaultEnvironment=(hidden)\n[X]");
         ASSERT_PLAIN("Environment=A=b", "Environment=(hidden)");
+        ASSERT_PLAIN("a\n \tEnvironment=A=b\nDefaultEnvironment = \"B=c\"\n", "a\n \tEnvironment=(hidden)\nDefaultEnvironment = (hidden)\n");
+        ASSERT_STAYS(" Environment = A=(hidden)\nan Environment=A\n");
         ASSERT_STAYS("EnvironmentFile=/etc/eks/kubelet/environment\nUnsetEnvironment=A\nEnvironment=\n");
 }
 

@@ -25,6 +25,21 @@ TEST(keys) {
         ASSERT_TRUE(!json_holds_secret(NULL));
 }
 
+TEST(ends_of_names) {
+        static const char *const names[] = { "secret_key", "s3SecretKey", "secret-key", "db_pass", "DB_PWD", "credentials", "api_tokens", "secrets" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (!name_is_secret(names[i], strlen(names[i]), "") || !name_is_secret(names[i], strlen(names[i]), "3x"))
+                        FAIL("%s", names[i]);
+        ASSERT_TRUE(name_is_secret("pass", 4, "3"));
+        ASSERT_TRUE(name_is_secret("token", 5, "3"));
+        ASSERT_TRUE(!name_is_secret("tokens", 6, "3, x"));
+        ASSERT_TRUE(!json_holds("{\"tokens\": 3}"));
+        ASSERT_TRUE(json_holds("{\"tokens\": [\"x\"]}"));
+        ASSERT_TRUE(words_hold("--tokens=abc", NULL));
+        ASSERT_TRUE(!words_hold("--tokens=3", NULL));
+        ASSERT_TRUE(!words_hold("--tokens", "3"));
+}
+
 TEST(urls) {
         ASSERT_TRUE(json_holds("{\"endpoint\": [\"https://u:p@mirror.example/v2\"]}"));
         ASSERT_TRUE(json_holds("\"https://token@mirror.example\""));
