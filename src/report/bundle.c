@@ -89,9 +89,10 @@ void bundle_add(Bundle *b, const char *name, char *data, size_t size) {
 }
 
 static void pack(Bundle *b, Archive *archive, const char *name, const char *data, size_t size) {
+        _cleanup_(secrets_done) Secrets patterns = {};  /* a name like "kubelet" may be a value, too */
         size_t name_size, text_size;
         _cleanup_(freep) char *whole = xasprintf("%s/%s", b->top, name),
-                              *shown = secrets_scrub(&b->secrets, whole, strlen(whole), &name_size),
+                              *shown = secrets_scrub(&patterns, whole, strlen(whole), &name_size),
                               *text = secrets_scrub(&b->secrets, data, size, &text_size);
         archive_add(archive, shown, text, text_size);
 }

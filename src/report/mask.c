@@ -11,11 +11,18 @@
 #include <errno.h>
 
 /* Variables that are no secret: in the environment they are hidden like all, but looked for nowhere else. */
-static const char *const plain_variables[] = { "AWS_REGION", "AWS_DEFAULT_REGION", "NO_PROXY", "no_proxy",
-                                               "PATH", "LANG", "TERM", "TZ", "HOME", NULL };
+static const char plain_variables[] =
+        " AWS_REGION AWS_DEFAULT_REGION AWS_RETRY_MODE AWS_MAX_ATTEMPTS AWS_CA_BUNDLE"
+        " AWS_STS_REGIONAL_ENDPOINTS NO_PROXY no_proxy PATH LANG TERM TZ HOME ";
+
+static bool is_plain(const char *name) {
+        _cleanup_(freep) char *word = xasprintf(" %s ", name);
+        return strstr(plain_variables, word) || startswith(name, "AWS_USE_") ||
+               startswith(name, "AWS_EC2_METADATA_") || startswith(name, "AWS_ENDPOINT_URL");
+}
 
 static void note_variable(Secrets *s, const char *name, const char *value) {
-        if (!strv_contains((char *const *)plain_variables, name))
+        if (!is_plain(name))
                 secrets_add(s, value);
 }
 
@@ -32,30 +39,36 @@ static void note_encoded(Secrets *s, const char *text) {
                 secrets_add(s, colon + 1);
 }
 
+typedef enum Hide { HIDE_NOTHING, HIDE_ALL, HIDE_VARIABLES } Hide;
+
 /* "NAME=value" of process.env keeps its name; nothing of anything else stays. */
-static json_t *hide_text(Secrets *s, const char *text) {
+static json_t *hide_text(Secrets *s, const char *text, Hide hide) {
         const char *equals = strchr(text, '=');
-        if (!equals || equals == text || text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] != '=') {
+        if (hide != HIDE_VARIABLES || !equals || equals == text ||
+            text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] != '=') {
                 secrets_add(s, text);
                 note_encoded(s, text);
                 return json_string(HIDDEN);
         }
         _cleanup_(freep) char *name = xstrndup(text, (size_t)(equals - text)),
                               *hidden = xasprintf("%s=" HIDDEN, name);
-        if (strv_contains((char *const *)plain_variables, name))
+        if (is_plain(name))
                 return json_string(text);
         secrets_add(s, equals + 1);
         return json_string(hidden);
 }
 
-static json_t *mask_value(Secrets *s, const json_t *json, bool hidden);
+static json_t *mask_value(Secrets *s, const json_t *json, Hide hide);
 
-static json_t *mask_object(Secrets *s, const json_t *object, bool hidden) {
+static json_t *mask_object(Secrets *s, const json_t *object, Hide hide) {
         json_t *copy = json_object(), *value;
         const char *key;
         json_object_foreach((json_t *)object, key, value) {
-                json_object_set_new_nocheck(copy, key,
-                                            mask_value(s, value, hidden || key_is_secret(key, value)));
+                Hide below = hide                         ? hide
+                             : !key_is_secret(key, value) ? HIDE_NOTHING
+                             : streq(key, "env")          ? HIDE_VARIABLES
+                                                          : HIDE_ALL;
+                json_object_set_new_nocheck(copy, key, mask_value(s, value, below));
         }
         return copy;
 }
@@ -69,25 +82,28 @@ static json_t *note_url(Secrets *s, const json_t *text) {
 }
 
 /* Depth is bounded by the parsers. */
-static json_t *mask_value(Secrets *s, const json_t *json, bool hidden) {
+static json_t *mask_value(Secrets *s, const json_t *json, Hide hide) {
         const json_t *item;
         size_t i;
         if (json_is_object(json))
-                return mask_object(s, json, hidden);
+                return mask_object(s, json, hide);
         if (json_is_array(json)) {
                 json_t *copy = json_array();
                 json_array_foreach(json, i, item)
-                        json_array_append_new(copy, mask_value(s, item, hidden));
+                        json_array_append_new(copy, mask_value(s, item, hide));
                 return copy;
         }
         if (json_is_string(json))
-                return hidden && json_string_length(json) > 0 ? hide_text(s, json_string_value(json))
-                                                              : note_url(s, json);
-        return hidden && json_is_number(json) ? json_string(HIDDEN) : json_deep_copy(json);
+                return hide && json_string_length(json) > 0 ? hide_text(s, json_string_value(json), hide)
+                                                            : note_url(s, json);
+        if (!hide || !json_is_number(json))
+                return json_deep_copy(json);
+        _cleanup_(freep) char *number = json_dumps(json, JSON_ENCODE_ANY);
+        return hide_text(s, number, HIDE_ALL);
 }
 
 json_t *mask_json(Secrets *s, const json_t *json) {
-        return mask_value(s, json, false);
+        return mask_value(s, json, HIDE_NOTHING);
 }
 
 /* ---- NodeConfig ---- */
