@@ -125,6 +125,18 @@ static bool attend(int pidfd, int cancel_fd, Stream *out, Stream *err, uint64_t 
         }
 }
 
+/* In a copy of this process, with what a program would have on its stdout. */
+static int spawn_call(int (*call)(void *), void *argument, int out, pid_t *ret) {
+        *ret = fork();
+        if (*ret < 0)
+                return -errno;
+        if (*ret > 0)
+                return 0;
+        setpgid(0, 0);
+        dup2(out, STDOUT_FILENO);
+        _exit(call(argument));
+}
+
 static char *last_lines(const Stream *err) {
         const char *text = err->text.data ?: "", *line = err->cut ? strchr(text, '\n') : NULL;
         return str_strip(line ?: text);
@@ -159,11 +171,9 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
         return 0;
 }
 
-int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        return child_run_until(argv, now_usec() + timeout_usec, -1, limit, ret);
-}
-
-int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
+/* Either argv or call. */
+static int run(char *const *argv, int (*call)(void *), void *argument, uint64_t deadline, int cancel_fd,
+               size_t limit, ChildResult *ret) {
         _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
         _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
         _cleanup_(close_fd) int child_out = -1, child_err = -1;
@@ -176,10 +186,22 @@ int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t 
         r = stream_open(&err, &child_err);
         if (r < 0)
                 return r;
-        r = spawn(argv, child_out, child_err, &pid);
+        r = argv ? spawn(argv, child_out, child_err, &pid) : spawn_call(call, argument, child_out, &pid);
         if (r < 0)
                 return r;
         close_fd(&child_out);
         close_fd(&child_err);
         return collect(pid, cancel_fd, &out, &err, deadline, ret);
+}
+
+int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
+        return run(argv, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
+}
+
+int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
+        return run(argv, NULL, NULL, deadline, cancel_fd, limit, ret);
+}
+
+int child_call(int (*call)(void *), void *argument, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
+        return run(NULL, call, argument, now_usec() + timeout_usec, -1, limit, ret);
 }

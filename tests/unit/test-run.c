@@ -228,4 +228,26 @@ TEST(signals_are_as_by_default) {
         ASSERT_EQ(ignored & 0x7fffffff, 0);     /* above are two that the C library keeps for itself */
 }
 
+static int say(void *text) {
+        (void)!write(STDOUT_FILENO, text, strlen(text));
+        return 7;
+}
+
+static int hang(void *text) {
+        (void)say(text);
+        return pause();
+}
+
+TEST(functions_in_a_process) {
+        _cleanup_(child_result_done) ChildResult said = {}, hung = {};
+        char text[] = "hello";
+        ASSERT_EQ(child_call(say, text, 60 * USEC_PER_SEC, 100, &said), 0);
+        ASSERT_EQ(said.status, 7);
+        ASSERT_STREQ(said.output, "hello");
+        ASSERT_TRUE(!said.timed_out);
+        ASSERT_EQ(child_call(hang, text, USEC_PER_SEC / 10, 100, &hung), 0);
+        ASSERT_TRUE(hung.timed_out);
+        ASSERT_EQ(hung.status, 137);
+        ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1);
+}
 TEST_MAIN
