@@ -136,14 +136,19 @@ int status_bundle(Run *run) {
         const char *file = run->options.bundle;
         _cleanup_(bundle_done) Bundle b = {};
         size_t size;
+        /* so that nobody waits for what has no place */
+        int r = streq(file, "-") ? output_bytes("", 0, &run->diag)
+                                 : output_file(file, NULL, 0, &run->diag);
+        if (r < 0)
+                return r;
         bundle_begin(&b, run->root);
         add_cached_config(&b);
         add_facts(&b);
         bundle_gather(&b);
         add_about(&b);
         _cleanup_(freep) char *packed = bundle_pack(&b, &size);
-        int r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
-                                 : output_file(file, packed, size, &run->diag);
+        r = streq(file, "-") ? output_bytes(packed, size, &run->diag)
+                             : output_file(file, packed, size, &run->diag);
         if (r >= 0)
                 log_info("%s: %zu files in %s, %zu KiB; %zu more could not be had (errors.txt).",
                          streq(file, "-") ? "stdout" : file, b.n + 1, b.top, size >> 10, b.n_missing);

@@ -38,14 +38,27 @@ static int write_whole(int fd, const void *data, size_t size) {
         return 0;
 }
 
-/* A pipe or a device, by whatever link (/dev/fd/63 of a shell's >(…)): there is nothing to be replaced. */
+/* By whatever link where only root makes them (/dev/fd/63 of a shell's >(…)); elsewhere somebody may have
+ * put a pipe, or a link to a disk, under the name that root writes to. */
+static bool is_trusted(const char *path, const struct stat *target) {
+        struct stat itself;
+        return startswith(path, "/proc/") ||
+               (startswith(path, "/dev/") && !startswith(path, "/dev/shm/")) ||
+               (target->st_uid == geteuid() && lstat(path, &itself) == 0 && itself.st_ino == target->st_ino &&
+                itself.st_dev == target->st_dev);
+}
+
+/* A pipe or a device: there is nothing to be replaced. One that nobody reads is not waited for. */
 static int write_into(const char *path, const void *data, size_t size) {
-        _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        _cleanup_(close_fd) int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
         struct stat st;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
         if (S_ISREG(st.st_mode))                /* the link leads somewhere else by now */
                 return -ELOOP;
+        if (!is_trusted(path, &st))
+                return -EPERM;
+        fcntl(fd, F_SETFL, 0);
         return write_whole(fd, data, size);
 }
 
@@ -57,16 +70,25 @@ static int replace_file(const char *path, const void *data, size_t size) {
         if (r < 0)
                 return r;
         _cleanup_(freep) char *absolute = root_absolute(here, path);
-        if (!absolute || access(*directory ? directory : ".", F_OK) < 0)
+        if (!absolute)
                 return -ENOENT;
+        if (access(*directory ? directory : ".", data ? F_OK : W_OK) < 0)
+                return -errno;
+        if (!data)
+                return 0;
         return root_replace(here, absolute, data, size, 0600);
 }
 
+/* Without data only what can be told beforehand. */
 static int write_file(const char *path, const void *data, size_t size) {
         struct stat itself, target;
         bool exists = lstat(path, &itself) == 0, leads = stat(path, &target) == 0;
+        if (leads && S_ISDIR(target.st_mode))
+                return -EISDIR;
         if (leads && !S_ISREG(target.st_mode))
-                return write_into(path, data, size);
+                return data                         ? write_into(path, data, size)
+                       : is_trusted(path, &target) ? 0
+                                                   : -EPERM;
         if (exists && S_ISLNK(itself.st_mode))
                 return -ELOOP;
         return replace_file(path, data, size);

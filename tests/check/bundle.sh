@@ -143,8 +143,11 @@ ok 'the files are written' init
 ok 'and the plan is kept' grep -q 'write-file */etc/containerd/config.toml' "$root/run/nodestrap/plan-config.txt"
 
 # What others write down of it, and secrets of theirs.
-cat >"$tmp/bin/journalctl" <<'END'
+cat >"$tmp/bin/journalctl" <<END
 #!/bin/sh
+echo "\$*" >>"$tmp/asked"
+END
+cat >>"$tmp/bin/journalctl" <<'END'
 cat <<'LINES'
 2026-01-01T00:00:00Z host kubelet[1]: FLAG: --cloud-token="flag-PASSWORD" and flag-apart-PASSWORD
 2026-01-01T00:00:00Z host containerd[1]: proxyconnect http://proxyuser:pr0xy-PASSWORD@proxy.example:3128, pr0xy%2DPASSWORD, "kubelet-env-PASSWORD"
@@ -200,6 +203,8 @@ ok 'digests of files for root alone are not shown' json manifest.json '{f["path"
 ok 'those of others are' json manifest.json 'len({f["path"]: f["sha256"] for f in d["files"]}["/etc/kubernetes/pki/ca.crt"]) == 64'
 ok 'the rest of a log stays' tells journal/kubelet.txt 'nodestrap[1]: the line that stays'
 ok 'and the rest of a line' tells files/proc/cmdline 'root=/dev/nvme0n1 api_token=(hidden) quiet'
+ok 'journals begin with what is new, so that what is cut off is old' eval '! grep -v -e --reverse "$tmp/asked"'
+ok 'of cloud-init only its own lines' grep -q -e '-u cloud-final --grep=^(' "$tmp/asked"
 ok 'the source of configuration is not in it' test ! -e "$tmp/x/files/etc/eks/nodeadm.d/x.yaml"
 ok 'but listed' tells listing.txt 'x.yaml'
 ok 'stderr says how much it is' says 'b.tar.gz: '
@@ -236,9 +241,14 @@ refused() { # STATUS WORDS FILE
         [ $rc = "$1" ] && says "$2" || { echo "exit $rc"; false; }
 }
 ln -s b.tar.gz "$tmp/link"; mkdir "$tmp/directory"
+rm "$tmp/asked"; export PATH=$tmp/bin:$PATH
 ok 'a link is refused' refused 40 'link is a link, or behind one' "$tmp/link"
 ok 'a directory' refused 40 'directory cannot be written: Is a directory' "$tmp/directory"
 ok 'a directory that is not there' refused 40 'b.tar.gz cannot be written: No such file or directory' "$tmp/nowhere/b.tar.gz"
+ok 'which is told before anybody is asked' test ! -e "$tmp/asked"
+mkfifo "$tmp/fifo"
+ok 'a pipe that nobody reads' refused 40 'fifo cannot be written: No such device or address' "$tmp/fifo"
+ok 'a pipe of ours' eval 'exec 3<>"$tmp/fifo"; timeout 60 cat "$tmp/fifo" >"$tmp/b.tar.gz" 3>&- & "$nodestrap" status --root "$root" --bundle "$tmp/fifo" 2>"$tmp/err"; rc=$?; exec 3>&-; wait $!; [ $rc = 0 ] && unpack'
 ok 'no name' refused 2 '--bundle takes the name of a file' ''
 ok 'two wishes' eval '"$nodestrap" status --root "$root" --output json --bundle "$tmp/b.tar.gz" 2>"$tmp/err"; [ $? = 2 ] && says "leave out --output"'
 ok 'other commands do not take it' eval '"$nodestrap" plan --bundle x 2>"$tmp/err"; [ $? = 2 ] && says "plan does not take --bundle"'
@@ -251,8 +261,35 @@ fi
 if [ "$(id -u)" = 0 ]; then
         chmod 755 "$tmp"; mkdir -m 777 "$tmp/theirs"; cp "$nodestrap" "$tmp/nodestrap"
         ok 'somebody else gets what he may read' setpriv --reuid 65534 --regid 65534 --clear-groups "$tmp/nodestrap" status --root "$root" --bundle "$tmp/theirs/b.tar.gz"
+        mkfifo "$tmp/theirs/fifo"; chown 65534 "$tmp/theirs/fifo"; exec 3<>"$tmp/theirs/fifo"; ln -s /dev/null "$tmp/theirs/null"
+        ok "root writes into nobody's pipe" refused 40 'fifo cannot be written: Operation not permitted' "$tmp/theirs/fifo"
+        ok 'nor to a device behind a link' refused 40 'null cannot be written: Operation not permitted' "$tmp/theirs/null"
+        exec 3>&-
+        ok 'but where /dev says so' "$nodestrap" status --root "$root" --bundle /dev/null
         ok 'and what he may not is told' eval 'mv "$tmp/theirs/b.tar.gz" "$tmp/b.tar.gz"; unpack && tells errors.txt "facts.json: /run/nodestrap/facts.json: Permission denied" && tells errors.txt "environment.conf cannot be read: Permission denied"'
 fi
+
+# ---- what does not answer ----
+# A file whose opening waits for somebody who never allows it (fanotify(7)), as on a disk that is gone.
+cat >"$tmp/hold.py" <<'END'
+import ctypes, os, signal, sys
+c = ctypes.CDLL(None, use_errno=True)
+fd = c.fanotify_init(4, os.O_RDONLY)    # FAN_CLASS_CONTENT
+if fd < 0 or c.fanotify_mark(fd, 1, ctypes.c_uint64(0x10000), -100, sys.argv[1].encode()) < 0:  # FAN_MARK_ADD, FAN_OPEN_PERM
+    sys.exit('fanotify: ' + os.strerror(ctypes.get_errno()))
+print('held', flush=True)
+signal.pause()
+END
+echo held >"$root/etc/fstab"
+exec 4< <(exec python3 "$tmp/hold.py" "$root/etc/fstab" 2>&1)
+holder=$!
+if read -r said <&4 && [ "$said" = held ]; then
+        ok 'a file that never opens' timeout 60 "$nodestrap" status --root "$root" --bundle "$tmp/b.tar.gz"
+        ok 'is told' eval 'unpack && tells errors.txt "/etc/fstab cannot be read: Timer expired"'
+        ok 'the others are there' has files/proc/meminfo
+        kill "$holder"
+fi
+exec 4<&-
 
 # ---- programs ----
 if [ "${NODESTRAP_LONG-}" = 1 ]; then
