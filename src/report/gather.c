@@ -13,11 +13,13 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FILE_MAX     (1U << 20)
 #define ATTRIBUTE_MAX 4096U
 #define OUTPUT_MAX   (8U << 20)
 #define PROGRAM_USEC (10 * USEC_PER_SEC)
+#define FILE_USEC    (3 * USEC_PER_SEC)
 
 /* Below files/ in the bundle. A '*' stands for part of a name, as in a shell. What the manifest names is
  * added. optional: its absence is not told. */
@@ -102,7 +104,7 @@ static const struct ListRow { const char *name, *directory, *attributes; } lists
         { "machine/numa.txt", "/sys/devices/system/node", "cpulist" },
 };
 
-/* Argument vectors, split at blanks; never a shell. */
+/* Argument vectors, split at blanks; never a shell. What takes longest comes last. */
 static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "systemd/units.txt", "systemctl --no-pager --full --all list-units" },
         { "systemd/failed.txt", "systemctl --no-pager --full --failed list-units" },
@@ -126,17 +128,18 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
         { "machine/routes.txt", "ip route show table all" },
         { "machine/rules.txt", "ip rule" },
         { "machine/ps.txt", "ps -e -o pid,ppid,stat,etimes,rss,wchan:24,comm" },
-        { "nvidia/list.txt", "nvidia-smi -L" },
-        { "nvidia/query.txt", "nvidia-smi -q" },
-        { "nvidia/topology.txt", "nvidia-smi topo -m" },
-        { "nvidia/imex.txt", "nvidia-imex-ctl -N" },
         { "versions/kubelet.txt", "kubelet --version" },
         { "versions/containerd.txt", "containerd --version" },
         { "versions/runc.txt", "runc --version" },
         { "versions/systemd.txt", "systemctl --version" },
-        { "versions/nvidia-ctk.txt", "nvidia-ctk --version" },
         { "containerd/images.txt", "ctr --connect-timeout 2s --namespace k8s.io images list" },
         { "containerd/plugins.txt", "ctr --connect-timeout 2s plugins list" },
+        { "journal" },          /* add_journals() */
+        { "versions/nvidia-ctk.txt", "nvidia-ctk --version" },
+        { "nvidia/list.txt", "nvidia-smi -L" },
+        { "nvidia/query.txt", "nvidia-smi -q" },
+        { "nvidia/topology.txt", "nvidia-smi topo -m" },
+        { "nvidia/imex.txt", "nvidia-imex-ctl -N" },
 };
 
 /* Of this boot; the newest lines of each. */
@@ -148,7 +151,15 @@ static const struct JournalRow { const char *name, *matches; unsigned lines; } j
         { "journal/kubelet.txt", "-u kubelet", 20000 },
         { "journal/soci.txt", "-u soci-snapshotter", 5000 },
         { "journal/nvidia.txt", "-u nvidia-* -u set-nvidia-clocks", 10000 },
-        { "journal/cloud-init.txt", "-u cloud-init* -u cloud-config -u cloud-final", 5000 },
+        /* Not what the user's scripts print, "set -x" of a login among it, which comes as lines of the same
+         * units and programs: only lines that begin as those of PID 1 and of cloud-init's own log do, but
+         * for __init__.py, which shows the first bytes of user data that it does not know
+         * (canonical/cloud-init:cloudinit/handlers/__init__.py). */
+        { "journal/cloud-init.txt",
+          "-u cloud-init* -u cloud-config -u cloud-final "
+          "--grep=^(Cloud-init.v|cloud-[a-z-]+[.]service:|"
+          "20[-0-9]+.[0-9:,]+.-.[a-z][a-z_]*[.]py.[A-Z]+.:)",
+          5000 },
         { "journal/system.txt",
           "-u systemd-modules-load -u systemd-networkd -u systemd-resolved -u systemd-udevd -u chronyd",
           5000 },
@@ -172,13 +183,52 @@ static MaskFormat format_of(const char *path, const char *text) {
                        : MASK_TEXT;
 }
 
+/* Files of a driver are answered under its locks, and a disk may not answer at all: whatever reads is a
+ * process that may be killed, or left. */
+typedef struct Reading {
+        int (*read)(const Root *root, const void *row, Text *out);      /* 0 or a negative errno */
+        const Root *root; const void *row;
+} Reading;
+
+static int read_row(void *argument) {
+        const Reading *reading = argument;
+        Text out = {};
+        int r = reading->read(reading->root, reading->row, &out);
+        for (size_t done = 0; done < out.size;) {
+                ssize_t n = write(STDOUT_FILENO, out.data + done, out.size - done);
+                if (n < 0)
+                        return errno;
+                done += (size_t)n;
+        }
+        return -r;
+}
+
+/* ret is the caller's. -ETIME, or what read gave. */
+static int read_apart(const Bundle *b, int (*read)(const Root *, const void *, Text *), const void *row,
+                      char **ret, size_t *ret_size) {
+        Reading reading = { .read = read, .root = b->root, .row = row };
+        _cleanup_(child_result_done) ChildResult result = {};
+        uint64_t now = now_usec(), left = b->deadline_usec - MIN(b->deadline_usec, now);
+        int r = left == 0 ? -ETIME
+                          : child_call(read_row, &reading, MIN(FILE_USEC, left), OUTPUT_MAX, &result);
+        if (r < 0 || result.timed_out)
+                return r < 0 ? r : -ETIME;
+        *ret = TAKE_PTR(result.output);
+        *ret_size = result.size;
+        return -result.status;
+}
+
+static int read_file(const Root *root, const void *path, Text *out) {
+        return root_read(root, path, FILE_MAX, &out->data, &out->size);
+}
+
 static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
         _cleanup_(freep) char *text = NULL;
         char *masked;
         size_t size = 0, masked_size;
         if (bundle_has(b, name))
                 return;
-        int r = root_read(b->root, path, FILE_MAX, &text, &size);
+        int r = read_apart(b, read_file, path, &text, &size);
         if (r == -ENOENT || r == -ENOTDIR) {
                 if (!optional)
                         bundle_miss(b, name, "%s is not there", path);
@@ -222,12 +272,18 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
 }
 
 /* The digest of a file that only root may read could be guessed from: what is short has few values. */
-static void mask_digest(const Root *root, json_t *entry) {
+static int is_readable(const Root *root, const void *path, Text *out) {
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         struct stat st;
-        int fd = root_open(root, json_get_text(entry, "path"), O_PATH | O_NOFOLLOW);
-        if (fd < 0 || fstat(fd, &st) < 0 || !(st.st_mode & 0044))
+        (void)out;
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
+}
+
+static void mask_digest(const Bundle *b, json_t *entry) {
+        _cleanup_(freep) char *none = NULL;
+        size_t size;
+        if (read_apart(b, is_readable, json_get_text(entry, "path"), &none, &size) < 0)
                 json_object_set_new(entry, "sha256", json_string(HIDDEN));
-        close_fd(&fd);
 }
 
 /* The manifest, and all files that it names. */
@@ -235,7 +291,7 @@ static void add_manifest(Bundle *b) {
         _cleanup_(freep) char *text = NULL;
         size_t size = 0, i;
         json_t *entry;
-        int r = root_read(b->root, MANIFEST_FILE, FILE_MAX, &text, &size);
+        int r = read_apart(b, read_file, MANIFEST_FILE, &text, &size);
         _cleanup_(json_decrefp) json_t *manifest = r < 0 ? NULL : json_loadb(text, size, 0, NULL);
         if (!manifest) {
                 bundle_miss(b, "manifest.json", "%s: %s", MANIFEST_FILE,
@@ -247,7 +303,7 @@ static void add_manifest(Bundle *b) {
                 if (path[0] == '/')
                         add_below_files(b, path, false);
                 if (json_is_object(entry))
-                        mask_digest(b->root, entry);
+                        mask_digest(b, entry);
         }
         char *shown = json_text(manifest, 4, false);
         bundle_add(b, "manifest.json", shown, strlen(shown));
@@ -255,10 +311,10 @@ static void add_manifest(Bundle *b) {
 
 /* ---- directories ---- */
 
-static void list_entry(const Bundle *b, const char *directory, const char *name, Text *out) {
+static void list_entry(const Root *root, const char *directory, const char *name, Text *out) {
         _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
         struct stat st;
-        int fd = root_open(b->root, path, O_PATH | O_NOFOLLOW);
+        int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
         if (fd >= 0 && fstat(fd, &st) == 0)
                 text_add(out, "  %06o %5u %5u %12lld %lld  ", st.st_mode, st.st_uid, st.st_gid,
                          (long long)st.st_size, (long long)st.st_mtime);
@@ -267,28 +323,36 @@ static void list_entry(const Bundle *b, const char *directory, const char *name,
         text_add(out, "\n");
 }
 
+static int read_directory(const Root *root, const void *directory, Text *out) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, directory, &names);
+        for (char **name = names; name && *name; name++)
+                list_entry(root, directory, *name, out);
+        return r;
+}
+
 static void add_listing(Bundle *b) {
         Text out = {};
         text_add(&out, "mode, owner, group, size, seconds since 1970, name\n");
         for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-                _cleanup_(strv_freep) char **names = NULL;
-                int r = root_list(b->root, directories[i], &names);
-                text_add(&out, "\n%s%s%s\n", directories[i], r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
-                for (char **name = names; name && *name; name++)
-                        list_entry(b, directories[i], *name, &out);
+                _cleanup_(freep) char *lines = NULL;
+                size_t n;
+                int r = read_apart(b, read_directory, directories[i], &lines, &n);
+                text_add(&out, "\n%s%s%s\n%s", directories[i], r < 0 ? ": " : "",
+                         r < 0 ? strerror(-r) : "", lines ?: "");
         }
         size_t size = out.size;
         bundle_add(b, "listing.txt", text_take(&out), size);
 }
 
-static void list_attributes(const Bundle *b, const struct ListRow *row, const char *entry, Text *out) {
+static void list_attributes(const Root *root, const struct ListRow *row, const char *entry, Text *out) {
         text_add(out, "%s", entry);
         for (const char *word = row->attributes; *word; word += strspn(word, " ")) {
                 size_t n = strcspn(word, " ");
                 _cleanup_(freep) char *path =
                         xasprintf("%s/%s/%.*s", row->directory, entry, (int)n, word);
                 _cleanup_(freep) char *value = NULL;
-                if (root_read(b->root, path, ATTRIBUTE_MAX, &value, NULL) >= 0) {
+                if (root_read(root, path, ATTRIBUTE_MAX, &value, NULL) >= 0) {
                         _cleanup_(freep) char *bare = str_strip(value);
                         for (char *end = strchr(bare, '\n'); end; end = strchr(end, '\n'))
                                 *end = ' ';
@@ -299,18 +363,24 @@ static void list_attributes(const Bundle *b, const struct ListRow *row, const ch
         text_add(out, "\n");
 }
 
-static void add_list(Bundle *b, const struct ListRow *row) {
+static int read_list(const Root *root, const void *list, Text *out) {
         _cleanup_(strv_freep) char **entries = NULL;
-        Text out = {};
-        int r = root_list(b->root, row->directory, &entries);
+        const struct ListRow *row = list;
+        int r = root_list(root, row->directory, &entries);
+        for (char **entry = entries; entry && *entry; entry++)
+                list_attributes(root, row, *entry, out);
+        return r;
+}
+
+static void add_list(Bundle *b, const struct ListRow *row) {
+        char *text = NULL;
+        size_t size;
+        int r = read_apart(b, read_list, row, &text, &size);
         if (r < 0) {
                 bundle_miss(b, row->name, "%s: %s", row->directory, strerror(-r));
-                return;
-        }
-        for (char **entry = entries; entry && *entry; entry++)
-                list_attributes(b, row, *entry, &out);
-        size_t size = out.size;
-        bundle_add(b, row->name, text_take(&out), size);
+                free(text);
+        } else
+                bundle_add(b, row->name, text, size);
 }
 
 /* ---- programs ---- */
@@ -355,7 +425,7 @@ static void add_output(Bundle *b, const char *name, const char *command) {
                 bundle_miss(b, name, "%s: exit status %d%s%s", argv[0], result.status,
                             *result.errors ? ": " : "", result.errors);
         if (result.cut)
-                bundle_miss(b, name, "only its first %u MiB", OUTPUT_MAX >> 20);
+                bundle_miss(b, name, "only its first %u MiB, of a journal the newest", OUTPUT_MAX >> 20);
         size_t size = whole_lines(&result);
         if (size > 0)
                 bundle_add(b, name, TAKE_PTR(result.output), size);
@@ -364,7 +434,8 @@ static void add_output(Bundle *b, const char *name, const char *command) {
 static void add_journal(Bundle *b, const struct JournalRow *row) {
         const char *root = root_is_host(b->root) ? "" : root_path(b->root);
         _cleanup_(freep) char *command =
-                xasprintf("journalctl --no-pager --quiet --utc -b -n %u%s%s %s%s", row->lines,
+                /* what is cut off is old */
+                xasprintf("journalctl --no-pager --quiet --utc --reverse -b -n %u%s%s %s%s", row->lines,
                           *root ? " --root=" : "", root,
                           strstr(row->matches, "-o ") ? "" : "-o short-iso-precise ", row->matches);
         if (strchr(root, ' '))
@@ -373,19 +444,34 @@ static void add_journal(Bundle *b, const struct JournalRow *row) {
                 add_output(b, row->name, command);
 }
 
+/* And the directories, which may lie on a disk that does not answer. */
+static void add_journals(Bundle *b) {
+        add_listing(b);
+        for (size_t i = 0; i < ARRAY_SIZE(journals); i++)
+                add_journal(b, &journals[i]);
+}
+
+/* Those of the driver, or the others. */
+static void add_files(Bundle *b, bool driver) {
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (driver == !!startswith(files[i].path, "/proc/driver/"))
+                        add_matching(b, files[i].path, files[i].optional);
+}
+
 void bundle_gather(Bundle *b) {
         for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
                 add_file(b, strrchr(own_files[i].path, '/') + 1, own_files[i].path, own_files[i].optional);
-        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-                add_matching(b, files[i].path, files[i].optional);
+        add_files(b, false);
         add_manifest(b);
-        add_listing(b);
         for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
                 add_list(b, &lists[i]);
-        for (size_t i = 0; i < ARRAY_SIZE(journals); i++)
-                add_journal(b, &journals[i]);
-        for (size_t i = 0; i < ARRAY_SIZE(programs) && root_is_host(b->root); i++)
-                add_output(b, programs[i].name, programs[i].command);
+        for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+                if (!programs[i].command)
+                        add_journals(b);
+                else if (root_is_host(b->root))
+                        add_output(b, programs[i].name, programs[i].command);
+        }
+        add_files(b, true);
         if (!root_is_host(b->root))
                 bundle_miss(b, "systemd, machine, nvidia, versions, containerd",
                             "programs tell of the machine that runs, not of what lies below --root");

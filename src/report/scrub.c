@@ -361,7 +361,8 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
                 ends = "\r\n";
         if (mark > 0 && begins(value, room - i - mark, "-----BEGIN"))
                 return (Span){};
-        n = mark > 0 ? quoted_length(value, room - i - mark, p + i, mark) : bare_length(value, room - i, ends);
+        n = mark > 0 ? quoted_length(value, room - i - mark, p + i, mark)
+                     : bare_length(value, room - i, ends);
         return n == 0 || (mark == 0 && strchr("{[", *value)) || is_harmless(value, n)
                        ? (Span){}
                        : (Span){ i + mark, n };

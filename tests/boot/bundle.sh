@@ -19,6 +19,7 @@ in_errors() { grep -F -- "$1" $B/errors.txt; }
 
 # What daemons say of their environment is not ours to prevent; and one unit fails.
 systemd-run -q --wait -u nodeadm-chatty.service sh -c 'echo "dialing via http://me:CANARY-proxy@127.0.0.1:9"; echo "{\"token\":\"CANARY-kubelet\"}"; echo CANARY-containerd CANARY-header; echo Q0FOQVJZLWt1YmVsZXQ=; exit 3'
+systemd-run -q --wait -u cloud-init-scripts.service -p SyslogIdentifier=cloud-init sh -c 'echo "Cloud-init v. 24.1 running"; echo "2026-01-01 00:00:00,000 - cc_scripts_user.py[WARNING]: Failed to run"; set -x; : docker login -p CANARY-script; echo CANARY-printed; echo said-by-a-script'
 journalctl --sync
 try "others log secrets" in_journal 'CANARY-kubelet'
 try "a bundle is written" take
@@ -35,6 +36,10 @@ try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
 try "containerd's journal" has journal/containerd.txt 'containerd\['
 try "kubelet's journal" has journal/kubelet.txt 'kubelet'
 try "what the chatty unit said, without the secrets" has journal/nodeadm.txt 'dialing via \(hidden\)'
+try "what cloud-init says" has journal/cloud-init.txt 'Cloud-init v. 24.1 running'
+try "and warns of" has journal/cloud-init.txt 'WARNING.: Failed to run'
+try "but not what scripts print" sh -c "! grep said-by-a-script $B/journal/cloud-init.txt"
+try "the newest line first" sh -c "cut -d' ' -f1 $B/journal/nodestrap.txt | grep ^2 | sort -rc"
 try "what failed" has systemd/failed.txt 'nodeadm-chatty.service'
 state() { tr '\n' ' ' <$B/systemd/show.txt | sed 's/  /\n/g' | grep -F ' Id=nodestrap-run.service ' | grep -F ' ActiveState=active ' | grep -F ' ExecMainStatus=0 '; }
 try "the state of our units" state
