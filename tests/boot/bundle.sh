@@ -39,7 +39,7 @@ try "what the chatty unit said, without the secrets" has journal/nodeadm.txt 'di
 try "what cloud-init says" has journal/cloud-init.txt 'Cloud-init v. 24.1 running'
 try "and warns of" has journal/cloud-init.txt 'WARNING.: Failed to run'
 try "but not what scripts print" sh -c "! grep said-by-a-script $B/journal/cloud-init.txt"
-try "the newest line first" sh -c "cut -d' ' -f1 $B/journal/nodestrap.txt | grep ^2 | sort -rc"
+try "the newest line first" sh -c "grep ^2 $B/journal/nodestrap.txt | cut -d' ' -f1 | sed -n '1p;\$p' | sort -rc"
 try "what failed" has systemd/failed.txt 'nodeadm-chatty.service'
 state() { tr '\n' ' ' <$B/systemd/show.txt | sed 's/  /\n/g' | grep -F ' Id=nodestrap-run.service ' | grep -F ' ActiveState=active ' | grep -F ' ExecMainStatus=0 '; }
 try "the state of our units" state
