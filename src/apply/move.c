@@ -5,7 +5,8 @@
  * again from the start: until the last step the originals are whole. What lies on the root disk was written
  * since the disks were last bound over it, so it wins; but a store is taken whole or not at all. A volume
  * outlives the machine, and what it holds for a directory wins: it takes in the root disk's content only
- * once, and later just the files of the plan. */
+ * once, and later just the files of the plan. One that is a single directory keeps a mark that it was filled,
+ * for what its user leaves of it may be nothing. */
 #include "apply/mounts.h"
 #include "apply/storage.h"
 #include "apply/tree.h"
@@ -20,6 +21,8 @@
 #include <unistd.h>
 
 #define INCOMING ".nodestrap-incoming"
+#define TAKEN    ".nodestrap-taken"             /* what INCOMING becomes on a volume that is one directory */
+#define OWNER    "machine"                      /* in both of them: filling.c */
 #define FILE_MAX (8 << 20)
 
 typedef struct Source {
@@ -123,23 +126,67 @@ static bool is_directory(int dir, const char *name) {
         return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Nothing is on it but what mkfs.ext4 makes; or what is there is a copy that was cut off, of which INCOMING
- * tells until all is done. */
+/* ---- volumes ---- */
+
+/* Nothing is on it but what mkfs makes; or what is there is a copy that was cut off, of which INCOMING tells
+ * until all of it has been taken over. */
 static int volume_is_new(const Moving *m) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = tree_list(m->fd, &names);
         bool other = false;
-        for (char **name = names; r >= 0 && name && *name; name++)
-                other = other || !streq(*name, "lost+found");
-        return r < 0 ? r : !other || strv_contains(names, INCOMING);
+        if (r < 0)
+                return move_fail(m, r, "cannot be listed", m->target);
+        for (char **name = names; name && *name; name++)
+                other = other || !(streq(*name, "lost+found") || streq(*name, INCOMING));
+        if (!strv_contains(names, INCOMING) || strv_contains(names, TAKEN))
+                return !other;
+        r = other ? filling_check(m->work, m->target, INCOMING "/" OWNER) : 0;
+        return r < 0 ? r : 1;
 }
 
 /* A volume that has something for the directory keeps that, whatever the root disk holds. */
 static int source_want_once(const Moving *m, Source *s) {
         int r = is_whole(s) ? volume_is_new(m) : !is_directory(m->fd, s->move->name);
         s->wanted = r > 0;
-        return r < 0 ? move_fail(m, r, "cannot be listed", m->target) : 0;
+        return MIN(r, 0);
 }
+
+/* Once the files of the plan are on the volume: what else lies on the root disk is what a run left that was
+ * cut off, or something that the mount hides. */
+static int source_kept(const Moving *m, Source *s) {
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(close_fd) int there = open_there(m, s);
+        _cleanup_(freep) char *where = NULL;
+        int r = there < 0 ? -errno : tree_list(s->fd, &names);
+        if (r >= 0 && names)
+                r = tree_check_copied(s->fd, there, &where);
+        s->copied = r >= 0 && names;
+        if (r == -ESTALE) {
+                diag_warn(&m->work->warnings, "store-kept",
+                          "%s/%s of the root disk is not on the volume at %s, or is another one there: what "
+                          "the volume holds is used, the root disk's %s stays below the mount. `mount --bind "
+                          "/ /mnt` shows it as /mnt%s; empty that if nothing of it is needed",
+                          s->move->from, where, m->target, s->move->from, s->move->from);
+                return 0;
+        }
+        _cleanup_(freep) char *path = xasprintf("%s/%s", s->move->from, where ?: "");
+        return r < 0 ? move_fail(m, r, "cannot be compared with what is on the volume", path) : 0;
+}
+
+static int volume_kept(Moving *m) {
+        int r = 0;
+        for (Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
+                if (s->wanted || s->there)
+                        continue;
+                r = source_kept(m, s);
+                m->n_copied += s->copied;
+                if (r >= 0 && is_whole(s))
+                        r = filling_end(m->work, m->target);
+        }
+        return r;
+}
+
+/* ---- what is to be copied ---- */
 
 /* An empty one is copied as well where the disks have none: with mode, owner, label and ACL. */
 static int source_want(const Moving *m, Source *s) {
@@ -275,17 +322,21 @@ static int move_look(Moving *m) {
 
 /* ---- copy, take over, remove ---- */
 
+/* A new volume, that becomes this one directory. */
+static bool fills_whole(const Moving *m) {
+        return m->n == 1 && m->sources[0].wanted && is_whole(&m->sources[0]);
+}
+
 /* Of a new volume the directory itself stays: until the copy is whole it says that it is not. */
 static int incoming_clear(const Moving *m, char **where) {
-        bool mark = m->n == 1 && m->sources[0].wanted && is_whole(&m->sources[0]);
-        if (!mark || !is_directory(m->fd, INCOMING))
+        if (!fills_whole(m) || !is_directory(m->fd, INCOMING))
                 return tree_remove(m->fd, INCOMING, where);
         _cleanup_(strv_freep) char **names = NULL;
         _cleanup_(close_fd) int fd =
                 openat(m->fd, INCOMING, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r = fd < 0 ? -errno : tree_list(fd, &names);
         for (char **name = names; r >= 0 && name && *name; name++)
-                r = tree_remove(fd, *name, where);
+                r = streq(*name, OWNER) ? 0 : tree_remove(fd, *name, where);
         return r;
 }
 
@@ -360,6 +411,16 @@ static int verify(const Moving *m) {
         return r;
 }
 
+/* A mark in the original is that of another volume, from where somebody copied it back. */
+static int fill_begin(const Moving *m) {
+        const Source *s = &m->sources[0];
+        _cleanup_(freep) char *where = NULL;
+        int r = tree_remove(s->fd, TAKEN, &where);
+        if (r < 0)
+                return move_fail(m, r, "holds " TAKEN ", which cannot be removed", s->move->from);
+        return filling_begin(m->work, m->target, INCOMING "/" OWNER);
+}
+
 static int move_copy(const Moving *m) {
         _cleanup_(strv_freep) char **argv = cp_arguments(m);
         _cleanup_(freep) char *what =
@@ -368,7 +429,10 @@ static int move_copy(const Moving *m) {
         /* without a setgid bit for cp to inherit */
         if ((mkdirat(m->fd, INCOMING, 0700) < 0 && errno != EEXIST) || fchmodat(m->fd, INCOMING, 0700, 0) < 0)
                 return move_fail(m, -errno, "cannot be made", m->incoming);
-        int r = m->work->action->storage.volume ? cp_each(m, what)
+        int r = fills_whole(m) ? fill_begin(m) : 0;
+        if (r < 0)
+                return r;
+        r = m->work->action->storage.volume ? cp_each(m, what)
                                                 : work_run(m->work, CAUSE_MOVE, what, argv);
         if (r >= 0)
                 r = verify(m);
@@ -385,7 +449,16 @@ static int take_over_whole(const Moving *m, int incoming, const char *name, char
                 r = attributes_copy(copy, m->fd);
         for (char **entry = names; r >= 0 && entry && *entry; entry++)
                 r = tree_merge(copy, *entry, m->fd, *entry, where);
-        return r;
+        return r < 0 ? r : tree_remove(incoming, name, where);
+}
+
+/* From here on the volume is not new, on whatever machine: its originals may go. */
+static int mark_taken(const Moving *m) {
+        if (!fills_whole(m))
+                return 0;
+        if (renameat(m->fd, INCOMING, m->fd, TAKEN) < 0 || fsync(m->fd) < 0)
+                return move_fail(m, -errno, "cannot be marked as filled", m->target);
+        return filling_end(m->work, m->target);
 }
 
 static int take_over(const Moving *m) {
@@ -422,6 +495,8 @@ static int move(const Moving *m) {
         int r = m->n_wanted > 0 ? move_copy(m) : 0;
         if (r >= 0 && m->n_wanted > 0)
                 r = take_over(m);
+        if (r >= 0)
+                r = mark_taken(m);
         for (size_t i = 0; r >= 0 && i < m->n; i++)
                 if (m->sources[i].wanted || m->sources[i].copied)
                         r = original_remove(m, &m->sources[i]);
@@ -429,6 +504,13 @@ static int move(const Moving *m) {
 }
 
 /* ---- files of the configuration phase ---- */
+
+/* With the time of the original it is a copy, which original_remove() knows. */
+static int set_time(const Root *root, const char *path, struct timespec changed) {
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, changed };
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW);
+        return fd < 0 ? fd : futimens(fd, times) < 0 ? -errno : 0;
+}
 
 /* The first phase wrote them anew, below the directory that the volume covers from now on; on the volume they
  * are as old as the boot that wrote them there. */
@@ -447,6 +529,8 @@ static int file_renew(const Moving *m, const Source *s, const char *path) {
                 r = root_read(m->work->root, path, FILE_MAX, &data, &size);
         if (r >= 0)
                 r = root_replace(m->work->root, there, data, size, st.st_mode & 07777);
+        if (r >= 0)
+                r = set_time(m->work->root, there, st.st_mtim) ?: r;
         return r < 0 ? move_fail(m, r, "cannot be brought to the volume", path) : r;
 }
 
@@ -470,10 +554,10 @@ int move_work(Work *w) {
         int r = move_look(&m);
         if (r >= 0)
                 r = incoming_remove(&m, false);
-        if (r >= 0)
-                r = files_renew(&m);
+        int changed = r >= 0 ? files_renew(&m) : r;
+        r = changed >= 0 && w->action->storage.volume ? volume_kept(&m) : changed;
         if (r < 0 || m.n_wanted + m.n_copied == 0)
-                return r;
+                return MIN(r, 0) ?: changed;
         r = move(&m);
         if (r < 0) {
                 _cleanup_(freep) char *where = NULL;

@@ -47,6 +47,14 @@ _must_check_ _nonnull_ int image_check(Task *t);
 _must_check_ _nonnull_ int image_start(Task *t);
 _malloc_ _nonnull_ char *storage_waiting(Task *t);
 
+/* ---- filling.c ---- */
+/* mark: a file on the volume that is mounted at place. begin: it gets the word that this root disk keeps for
+ * the volume; end: the root disk's is removed; check: fails unless both are there and the same. 0, or
+ * work_fail() was called. */
+_must_check_ _nonnull_ int filling_begin(Work *w, const char *place, const char *mark);
+_must_check_ _nonnull_ int filling_check(Work *w, const char *place, const char *mark);
+_must_check_ _nonnull_ int filling_end(Work *w, const char *place);
+
 /* The same without the event loop, as work_start() calls them on a thread: > 0 done, 0 unchanged. */
 _must_check_ _nonnull_ int mount_work(Work *w);
 _must_check_ _nonnull_ int move_work(Work *w);

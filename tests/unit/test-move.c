@@ -586,4 +586,198 @@ TEST(cut_off_anywhere_the_next_run_completes_it) {
         ASSERT_TRUE(n > 20);            /* it was cut where it counts */
 }
 
+/* ---- volumes ---- */
+
+static Move whole[] = { { (char *)"/var/lib/containerd", (char *)"" } };
+static Move shared[] = { { (char *)"/var/lib/containerd", (char *)"var-lib-containerd" }, { (char *)"/srv/b", (char *)"srv-b" } };
+#define WHOLE  whole, ARRAY_SIZE(whole)
+#define SHARED shared, ARRAY_SIZE(shared)
+
+static void volume_init(Box *b, Move *list, size_t n) {
+        disks_init(b, "mode=0755");
+        b->action.storage.moves = list;
+        b->action.storage.n_moves = n;
+        b->action.storage.volume = true;
+}
+#define VOLUME(name, what) _cleanup_(box_done) Box name; volume_init(&name, what)
+
+static void fill_volume(const Box *b) {
+        put(b, "/var/lib/containerd/db/meta", "metadata");
+        put(b, "/var/lib/containerd/db/more", "more");
+        put(b, "/var/lib/containerd/snapshots", "1");
+        put(b, "/srv/b/log", "one");
+}
+
+static const char *on_volume(const Box *b) {
+        return b->action.storage.n_moves == 1 ? TARGET : TARGET "/var-lib-containerd";
+}
+
+static void assert_on_volume(const Box *b, const char *meta) {
+        _cleanup_(freep) char *one = xasprintf("%s/db/meta", on_volume(b)), *two = xasprintf("%s/db/more", on_volume(b)),
+                              *three = xasprintf("%s/snapshots", on_volume(b));
+        assert_file(b, one, meta);
+        assert_file(b, two, "more");
+        assert_file(b, three, "1");
+        if (b->action.storage.n_moves > 1)
+                assert_file(b, TARGET "/srv-b/log", "one");
+        assert_entries(b, TARGET, b->action.storage.n_moves == 1 ? ".nodestrap-taken db snapshots" : "srv-b var-lib-containerd");
+}
+
+static void forget(const Box *b, const char *path) {
+        _cleanup_(freep) char *full = box_path(b, path);
+        _cleanup_(child_result_done) ChildResult ran = {};
+        ASSERT_OK(child_run((char *[]){ (char *)"rm", (char *)"-rf", full, NULL }, 60 * USEC_PER_SEC, 0, &ran));
+        ASSERT_EQ(ran.status, 0);
+}
+
+/* The volume at another machine: its own root disk, its own content in the directories. */
+static void other_machine(const Box *b) {
+        forget(b, "/var/lib");
+        forget(b, "/srv");
+        put(b, "/var/lib/containerd/db/meta", "of the other machine");
+        put(b, "/var/lib/containerd/db/other", "other");
+}
+
+static int cut_volume(Box *b, int n) {
+        fill_volume(b);
+        int r = run_and_cut(b, (unsigned)n);
+        if (r == 2 || getenv("NODESTRAP_VALGRIND"))
+                return 2;
+        ASSERT_TRUE(r == 0 || r == 1);
+        return r;
+}
+#define CUT_VOLUME(b, n) ({ int _r = cut_volume(b, n); if (_r == 2) SKIP("processes cannot be traced here"); _r; })
+
+static void volume_is_completed(Move *list, size_t n_moves) {
+        int n = 1;
+        for (int r = 0; r == 0; n++) {
+                _cleanup_(box_done) Box b;
+                volume_init(&b, list, n_moves);
+                r = CUT_VOLUME(&b, n);
+                if (run(&b) < 0)
+                        FAIL("cut off before change %d: %s", n, b.work.text);
+                assert_on_volume(&b, "metadata");
+                assert_entries(&b, "/var/lib/containerd", "");
+                ASSERT_EQ(diag_count(&b.work.warnings, true), 0);
+                ASSERT_TRUE(!is_there(&b, "/var/lib/nodestrap/filling-0"));
+                ASSERT_EQ(run(&b), 0);
+        }
+        ASSERT_TRUE(n > 12);
+}
+
+TEST(cut_off_anywhere_a_whole_volume_is_completed) {
+        volume_is_completed(WHOLE);
+}
+
+TEST(cut_off_anywhere_a_shared_volume_is_completed) {
+        volume_is_completed(SHARED);
+}
+
+/* All of the first machine's content or all of the other's, and never a mixture. */
+static void assert_not_mixed(Box *b, int r, int n) {
+        _cleanup_(freep) char *meta = xasprintf("%s/db/meta", on_volume(b)), *more = xasprintf("%s/db/more", on_volume(b)),
+                              *other = xasprintf("%s/db/other", on_volume(b)), *data = NULL;
+        if (r < 0) {
+                ASSERT_CONTAINS(b->work.text, "another machine");
+                ASSERT_TRUE(!is_there(b, other));
+                assert_file(b, "/var/lib/containerd/db/meta", "of the other machine");
+                return;
+        }
+        ASSERT_OK(root_read(b->root, meta, 1000, &data, NULL));
+        bool first = streq(data, "metadata");
+        if (is_there(b, more) != first || is_there(b, other) == first)
+                FAIL("cut off before change %d, the volume is mixed", n);
+        if (first)
+                assert_warned(b, "/var/lib/containerd/db/meta of the root disk is not on the volume");
+}
+
+static void other_machine_mixes_nothing(Move *list, size_t n_moves, bool refused) {
+        bool was_refused = false;
+        for (int n = 1, r = 0; r == 0; n++) {
+                _cleanup_(box_done) Box b;
+                volume_init(&b, list, n_moves);
+                r = CUT_VOLUME(&b, n);
+                other_machine(&b);
+                int again = run(&b);
+                was_refused |= again < 0;
+                assert_not_mixed(&b, again, n);
+        }
+        ASSERT_EQ(was_refused, refused);
+}
+
+TEST(another_machine_does_not_mix_a_whole_volume) {
+        other_machine_mixes_nothing(WHOLE, true);
+}
+
+TEST(another_machine_does_not_mix_a_shared_volume) {
+        other_machine_mixes_nothing(SHARED, false);
+}
+
+static void changed_original_is_told(Move *list, size_t n_moves) {
+        bool warned = false;
+        for (int n = 1, r = 0; r == 0; n++) {
+                _cleanup_(box_done) Box b;
+                volume_init(&b, list, n_moves);
+                r = CUT_VOLUME(&b, n);
+                if (r > 0)
+                        break;
+                put(&b, "/var/lib/containerd/db/meta", "metadata and newer");
+                if (run(&b) < 0)
+                        FAIL("cut off before change %d: %s", n, b.work.text);
+                if (is_there(&b, "/var/lib/containerd/db/meta")) {
+                        assert_warned(&b, "/var/lib/containerd/db/meta of the root disk is not on the volume at " TARGET ", or is another one");
+                        assert_file(&b, "/var/lib/containerd/db/meta", "metadata and newer");
+                        assert_on_volume(&b, "metadata");
+                        warned = true;
+                } else
+                        assert_on_volume(&b, "metadata and newer");
+        }
+        ASSERT_TRUE(warned);
+}
+
+TEST(an_original_that_changed_is_not_hidden_in_silence_by_a_whole_volume) {
+        changed_original_is_told(WHOLE);
+}
+
+TEST(an_original_that_changed_is_not_hidden_in_silence_by_a_shared_volume) {
+        changed_original_is_told(SHARED);
+}
+
+TEST(a_volume_that_its_user_emptied_is_not_new) {
+        VOLUME(b, WHOLE);
+        fill_volume(&b);
+        assert_done(&b);
+        assert_on_volume(&b, "metadata");
+        forget(&b, TARGET "/db");
+        forget(&b, TARGET "/snapshots");
+        put(&b, "/var/lib/containerd/db/meta", "of the image");
+        ASSERT_EQ(run(&b), 0);
+        assert_entries(&b, TARGET, ".nodestrap-taken");
+        assert_file(&b, "/var/lib/containerd/db/meta", "of the image");
+}
+
+TEST(a_mark_that_was_copied_back_is_none) {
+        VOLUME(b, WHOLE);
+        fill_volume(&b);
+        put(&b, "/var/lib/containerd/.nodestrap-taken/machine", "of another volume");
+        assert_done(&b);
+        assert_on_volume(&b, "metadata");
+        assert_entries(&b, "/var/lib/containerd", "");
+}
+
+/* The first phase writes its files at each boot; they are brought over, and hide nothing. */
+TEST(files_of_the_plan_come_to_a_filled_volume_without_a_warning) {
+        static char *files[] = { (char *)"/var/lib/containerd/db/meta", NULL };
+        VOLUME(b, SHARED);
+        b.action.storage.files = files;
+        fill_volume(&b);
+        assert_done(&b);
+        put(&b, "/var/lib/containerd/db/meta", "written anew");
+        assert_done(&b);
+        assert_on_volume(&b, "written anew");
+        assert_entries(&b, "/var/lib/containerd", "");
+        ASSERT_EQ(diag_count(&b.work.warnings, true), 0);
+        ASSERT_EQ(run(&b), 0);
+}
+
 TEST_MAIN

@@ -21,6 +21,7 @@ PLACES = '/mnt/k8s-volumes'
 SDB, SDC, SDD, SDE = (f'vol{n:017}' for n in (1, 2, 3, 4))      # serial numbers, as vmboot.sh counts them
 TTY = '/dev/ttyS0'
 BELOW = 'lies on the root disk below the mount'        # right only for what the image brought, where the volume had something already
+TAKEN = '.nodestrap-taken'      # stays on a volume that is one directory
 
 # device: as the configuration calls it; targets: a path or a list; serial: the volume that is meant
 Entry = collections.namedtuple('Entry', 'device targets fs serial')
@@ -206,11 +207,11 @@ class VolumeNode(Node):
             for k, v in hidden.items():
                 if target not in self.kept or tree(target).get(k, [None] * 6)[5] != v[5]:
                     yield f'{target}/{k} {BELOW}'
-            left = [n for n in os.listdir(target) if n.startswith('.nodestrap')]
+            left = [n for n in os.listdir(target) if n.startswith('.nodestrap') and n != TAKEN]
             if left:
                 yield f'{target} holds {left}'
         for place in os.listdir(PLACES) if os.path.isdir(PLACES) else []:
-            left = [n for n in os.listdir(f'{PLACES}/{place}') if n.startswith('.nodestrap')]
+            left = [n for n in os.listdir(f'{PLACES}/{place}') if n.startswith('.nodestrap') and n != TAKEN]
             if left:
                 yield f'{PLACES}/{place} holds {left}'
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whose content a volume was taking in when the power went: what was renamed into place so far belongs to
+ * originals that lie on one root disk. That disk keeps a random word as long as it lasts, and the volume the
+ * same one. The word, not the instance id: a root disk can be replaced, or attached to another instance. */
+#include "apply/storage.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#define STATE "/var/lib/nodestrap/filling-" /* + the name of the volume's place */
+
+static char *state_path(const char *place) {
+        return xasprintf(STATE "%s", strrchr(place, '/') + 1);
+}
+
+static int fail(Work *w, int r, const char *what, const char *path) {
+        (void)work_fail(w, r, CAUSE_MOVE, "%s cannot be %s: %s", path, what, strerror(-r));
+        return r;
+}
+
+/* The word in a file, or NULL where there is none. */
+static int word_read(Work *w, const char *path, char **ret) {
+        _cleanup_(freep) char *word = NULL;
+        int r = root_read_line(w->root, path, &word);
+        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+                return fail(w, r, "read", path);
+        *ret = word && *word ? TAKE_PTR(word) : NULL;
+        return 0;
+}
+
+static int word_write(Work *w, const char *path, const char *word) {
+        _cleanup_(freep) char *line = xasprintf("%s\n", word);
+        int r = root_replace(w->root, path, line, strlen(line), 0600);
+        return r < 0 ? fail(w, r, "written", path) : 0;
+}
+
+int filling_begin(Work *w, const char *place, const char *mark) {
+        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark), *word = NULL;
+        uint64_t chance[2];
+        int r = word_read(w, state, &word);
+        if (r < 0)
+                return r;
+        if (!word) {
+                if (getrandom(chance, sizeof chance, 0) != (ssize_t)sizeof chance)
+                        return fail(w, -EIO, "written, for want of a random number", state);
+                word = xasprintf("%016llx%016llx", (unsigned long long)chance[0],
+                                 (unsigned long long)chance[1]);
+                r = word_write(w, state, word);
+        }
+        return r < 0 ? r : word_write(w, path, word);
+}
+
+int filling_check(Work *w, const char *place, const char *mark) {
+        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark),
+                              *there = NULL, *here = NULL;
+        int r = word_read(w, path, &there);
+        if (r >= 0)
+                r = word_read(w, state, &here);
+        if (r < 0 || (there && here && streq(there, here)))
+                return r;
+        return work_fail(w, -ESTALE, CAUSE_MOVE,
+                         "the volume at %s was being filled from another machine's root disk when that was "
+                         "cut off, and what it holds is not complete: attach it to that machine, whose next "
+                         "boot completes it; or, if nothing on it is needed, empty it "
+                         "(`find %s -xdev -mindepth 1 -delete`) and run init again",
+                         place, place);
+}
+
+int filling_end(Work *w, const char *place) {
+        _cleanup_(freep) char *state = state_path(place);
+        int r = root_remove(w->root, state);
+        return r < 0 ? fail(w, r, "removed", state) : 0;
+}
