@@ -41,6 +41,10 @@ _must_check_ _nonnull_ int block_bytes(const Root *root, const char *name, uint6
 /* Disk.names of all disks: the kernel's name, the volume id, what the launch template called it, and the
  * names of the configuration that lead to it in /dev. What cannot be had is not there. */
 _nonnull_ void detect_volume_names(const Root *root, const Config *config, Host *h);
+/* Is its controller to be asked: may it have a name that no link in /dev tells? Only where a device of the
+ * configuration leads nowhere yet. */
+_nonnull_ bool volume_to_ask(const Disk *d);
+_nonnull_ bool volumes_unresolved(const Config *config, const Host *h);
 /* What the vendor's part of the page that an NVMe controller identifies itself with says: a name as it stands
  * in the launch template, "/dev/sdf", "xvdf"; NULL where it says none. */
 #define NVME_IDENTIFY_SIZE 4096

@@ -18,7 +18,6 @@
 #define NVME_CONTROLLER     1    /* its CNS */
 #define VENDOR_OFFSET       3072
 #define VENDOR_NAME_SIZE    32
-#define IDENTIFY_TIMEOUT_MS 2000
 
 char *volume_name_parse(const void *page) {
         const char *name = (const char *)page + VENDOR_OFFSET;
@@ -35,6 +34,7 @@ char *volume_name_parse(const void *page) {
         return *bare && !streq(bare, "none") && !strchr(bare, '/') ? xstrdup(text) : NULL;
 }
 
+/* Without a timeout of our own: when one is over, Linux resets the controller, under a root disk, too. */
 int volume_name_read(int fd, char **ret) {
         _cleanup_(freep) char *page = xcalloc(NVME_IDENTIFY_SIZE, 1);
         struct nvme_admin_cmd command = {
@@ -42,7 +42,6 @@ int volume_name_read(int fd, char **ret) {
                 .addr = (uintptr_t)page,
                 .data_len = NVME_IDENTIFY_SIZE,
                 .cdw10 = NVME_CONTROLLER,
-                .timeout_ms = IDENTIFY_TIMEOUT_MS,
         };
         int r = ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command);
         if (r != 0) /* a status of the controller is positive */
@@ -63,15 +62,63 @@ static void add_name(Disk *d, const char *name) {
                 strv_push(&d->names, canonical);
 }
 
+/* Answers stay while this program runs: it looks at the disks again and again while it waits for one. A disk
+ * that comes by the same name has another serial number. */
+typedef struct Answer { char *disk, *name; } Answer;
+static Answer *answers;
+static size_t n_answers;
+
+static const Answer *answer_find(const char *disk) {
+        for (size_t i = 0; i < n_answers; i++)
+                if (streq(answers[i].disk, disk))
+                        return &answers[i];
+        return NULL;
+}
+
+static const Answer *answer_add(char *disk, char *name) {
+        answers = xrealloc(answers, n_answers + 1, sizeof *answers);
+        answers[n_answers] = (Answer){ disk, name };
+        return &answers[n_answers++];
+}
+
 /* Only root may ask, and only a controller that is there: no name is then known from here. */
 static void add_vendor_name(const Root *root, Disk *d) {
-        _cleanup_(freep) char *path = xasprintf("/dev/%s", d->name), *name = NULL;
-        if (d->kind != DISK_EBS || !root_is_host(root))
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", d->name), *name = NULL,
+                              *disk = xasprintf("%s %s", d->name, d->serial ?: "");
+        const Answer *known = answer_find(disk);
+        if (!known) {
+                _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
+                if (fd < 0 || volume_name_read(fd, &name) < 0)
+                        return;
+                known = answer_add(TAKE_PTR(disk), TAKE_PTR(name));
+        }
+        if (known->name)
+                add_name(d, known->name);
+}
+
+bool volume_to_ask(const Disk *d) {
+        bool named = false;
+        for (char **name = d->names; name && *name; name++)
+                named = named || startswith(*name, "xvd");
+        return d->kind == DISK_EBS && !named;
+}
+
+bool volumes_unresolved(const Config *config, const Host *h) {
+        for (size_t i = 0; i < config->instance.n_volumes; i++) {
+                const Disk *second;
+                if (!host_volume(h, config->instance.volumes[i].device, &second))
+                        return true;
+        }
+        return false;
+}
+
+static void add_link(const Root *root, const char *path, const char *device, Host *h) {
+        _cleanup_(freep) char *leads_to = NULL;
+        if (root_link_name(root, path, &leads_to) < 0)
                 return;
-        int fd = root_open(root, path, O_RDONLY | O_NONBLOCK);
-        if (fd >= 0 && volume_name_read(fd, &name) >= 0 && name)
-                add_name(d, name);
-        close_fd(&fd);
+        for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
+                if (streq(d->name, leads_to))
+                        add_name(d, device);
 }
 
 /* Links that udev made for a name of the configuration, "/dev/xvdb" as well as "/dev/sdb". */
@@ -85,12 +132,21 @@ static void add_links(const Root *root, const char *device, Host *h) {
                         : NULL,
         };
         for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-                _cleanup_(freep) char *path = paths[i], *leads_to = NULL;
-                if (!path || root_link_name(root, path, &leads_to) < 0)
-                        continue;
-                for (Disk *d = h->disks; d < h->disks + h->n_disks; d++)
-                        if (streq(d->name, leads_to))
-                                add_name(d, device);
+                _cleanup_(freep) char *path = paths[i];
+                if (path)
+                        add_link(root, path, device, h);
+        }
+}
+
+/* What udev made of the names of all the others, so that their controllers need not be asked. */
+static void add_all_links(const Root *root, Host *h) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(root, "/dev", &names) < 0)
+                return;
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *path = xasprintf("/dev/%s", *name);
+                if (startswith(*name, "xvd") || startswith(*name, "sd"))
+                        add_link(root, path, *name, h);
         }
 }
 
@@ -99,10 +155,14 @@ void detect_volume_names(const Root *root, const Config *config, Host *h) {
                 add_name(d, d->name);
                 if (d->kind == DISK_EBS && d->serial && startswith(d->serial, "vol"))
                         add_name(d, d->serial);
-                add_vendor_name(root, d);
         }
         for (size_t i = 0; i < config->instance.n_volumes; i++)
                 add_links(root, config->instance.volumes[i].device, h);
+        add_all_links(root, h);
+        bool ask = root_is_host(root) && volumes_unresolved(config, h);
+        for (Disk *d = h->disks; ask && d < h->disks + h->n_disks; d++)
+                if (volume_to_ask(d))
+                        add_vendor_name(root, d);
 }
 
 const Disk *host_volume(const Host *host, const char *device, const Disk **ret_second) {

@@ -164,14 +164,18 @@ static int wait_failed(Diag *diag, int r) {
                           "fs.inotify.max_user_instances used up?");
 }
 
+uint64_t wait_deadline(uint64_t begin, uint64_t seen, bool missing, const HostOptions *options) {
+        return missing ? begin + options->volumes_timeout_usec : seen + options->disks_timeout_usec;
+}
+
 static int wait_on(const Root *root, int fd, const Wanted *w, const HostOptions *options, Look *l,
                    Diag *diag) {
-        uint64_t begin = now_usec(), next = begin + TELL_FIRST_USEC;
+        uint64_t begin = now_usec(), seen = begin, next = begin + TELL_FIRST_USEC;
         for (;;) {
                 int r = look(root, w, l, diag);
-                uint64_t now = now_usec(),
-                         deadline = begin + (l->missing ? options->volumes_timeout_usec
-                                                        : options->disks_timeout_usec);
+                uint64_t now = now_usec();
+                seen = l->missing ? now : seen;
+                uint64_t deadline = wait_deadline(begin, seen, l->missing != NULL, options);
                 if (r != 0 || now >= deadline)
                         return r;
                 log_debug("instance stores: %zu of %zu%s%s", strv_length(l->stores), l->wanted,

@@ -30,6 +30,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
         ASSERT_EQ(command->opcode, 6);
         ASSERT_EQ(command->cdw10, 1);
         ASSERT_EQ(command->data_len, sizeof page);
+        ASSERT_EQ(command->timeout_ms, 0);                      /* the kernel's own: when another one is over it resets the controller */
         if (ioctl_result < 0) {
                 errno = -ioctl_result;
                 return -1;
@@ -165,6 +166,25 @@ TEST(links_of_both_spellings_that_contradict) {
         add_link(&t, "/dev/xvdb", "nvme1n1");
         add_link(&t, "/dev/sdb", "nvme0n1");
         ASSERT_STREQ(found(&t, "/dev/sdb"), "two");
+}
+
+/* An admin command is a risk to a controller that runs the machine. */
+TEST(only_disks_without_a_link_are_asked_and_only_where_one_is_missing) {
+        TREE(t);
+        two_volumes(&t);
+        add_link(&t, "/dev/xvda", "nvme0n1");
+        want(&t, "vol-0bbbbbbbbbbbbbbbb");
+        ASSERT_STREQ(found(&t, "xvda"), "nvme0n1");             /* no name of the configuration */
+        ASSERT_TRUE(!volumes_unresolved(&t.config, t.host));
+        want(&t, "/dev/sdb");
+        ASSERT_STREQ(found(&t, "/dev/sdb"), "nothing");
+        ASSERT_TRUE(volumes_unresolved(&t.config, t.host));
+        ASSERT_TRUE(!volume_to_ask(&t.host->disks[0]));
+        ASSERT_TRUE(volume_to_ask(&t.host->disks[1]));
+        ASSERT_TRUE(!volume_to_ask(&t.host->disks[2]));         /* no EBS volume */
+        add_link(&t, "/dev/sdb", "nvme1n1");
+        ASSERT_STREQ(found(&t, "/dev/sdb"), "nvme1n1");
+        ASSERT_TRUE(!volumes_unresolved(&t.config, t.host));
 }
 
 TEST(on_xen) {

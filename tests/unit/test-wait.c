@@ -155,4 +155,12 @@ TEST(below_a_root_of_a_test_it_never_waits) {
         ASSERT_EQ(ASSERT_OK(wait(&t, 1, 60 * USEC_PER_SEC)), 1);
 }
 
+TEST(a_volume_that_comes_late_gets_its_time_with_udev) {
+        const HostOptions o = { .disks_timeout_usec = 30, .volumes_timeout_usec = 120 };
+        ASSERT_EQ(wait_deadline(1000, 1000, false, &o), 1030);
+        ASSERT_EQ(wait_deadline(1000, 1000, true, &o), 1120);
+        ASSERT_EQ(wait_deadline(1000, 1100, true, &o), 1120);
+        ASSERT_EQ(wait_deadline(1000, 1100, false, &o), 1130);
+}
+
 TEST_MAIN
