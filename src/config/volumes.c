@@ -7,6 +7,7 @@
 #include "base/str.h"
 
 #define VOLUMES "spec.instance.storage.volumes"
+#define STATE   "/var/lib/nodestrap"
 
 typedef struct Check {
         const Merge *merge;
@@ -88,6 +89,11 @@ static void check_device(Check *c, size_t i) {
 
 /* ---- targets ---- */
 
+static bool lies_below(const char *path, const char *above) {
+        size_t n = strlen(above);
+        return startswith(path, above) && path[n] == '/';
+}
+
 /* Directories that run the machine while they would move. */
 static bool is_in_use(const char *path) {
         static const char *const used[] = { "/var",      "/var/lib", "/var/log", "/var/run",
@@ -107,15 +113,13 @@ static char *why_no_target(const char *target) {
                 return xasprintf("%s is the root directory: the machine runs from it already", shown);
         if (!mount_path_is_valid(target) || startswith(target, "/proc/") || startswith(target, "/sys/"))
                 return xasprintf("%s holds \"..\", or is a folder of the system or below one", shown);
+        if (streq(path, STATE) || lies_below(path, STATE))
+                return xasprintf("%s is where nodestrap keeps what it knows of this machine: name another "
+                                 "directory", shown);
         if (is_in_use(path))
                 return xasprintf("%s is in use by the whole system already: name a directory below it",
                                  shown);
         return NULL;
-}
-
-static bool lies_below(const char *path, const char *above) {
-        size_t n = strlen(above);
-        return startswith(path, above) && path[n] == '/';
 }
 
 /* The folder of a target on a volume that has several: "var-lib-containerd". */

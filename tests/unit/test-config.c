@@ -457,6 +457,8 @@ TEST(volumes_that_contradict) {
         expect_error(VOLUMES("{mountTarget: /data}"), "volumes[0].device: is missing");
         expect_error(VOLUMES("{device: /dev/xvdb}"), "volumes[0].mountTarget: is missing");
         expect_error(VOLUMES("{device: sdb, mountTarget: /a, mountTargets: [/b]}"), "volumes[0].mountTargets: stands beside mountTarget");
+        expect_error(VOLUMES("{device: sdb, mountTarget: /var/lib/nodestrap}"), "volumes[0].mountTarget: \"/var/lib/nodestrap\" is where nodestrap keeps");
+        expect_error(VOLUMES("{device: sdb, mountTargets: [/var/lib/nodestrap/x/]}"), "volumes[0].mountTargets[0]: \"/var/lib/nodestrap/x/\" is where nodestrap keeps");
         expect_error(VOLUMES("{device: ../x, mountTarget: /a}"), "volumes[0].device: \"../x\" is no device");
         expect_error(VOLUMES("{device: /dev/disk/../sda, mountTarget: /a}"), "is no device");
         expect_error(VOLUMES("{device: disk/by-id/x, mountTarget: /a}"), "is no device");
