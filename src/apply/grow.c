@@ -33,6 +33,8 @@ typedef struct XfsGrow {
 #define XFS_GROW     _IOW('X', 110, XfsGrow)
 #define EXT4_RESIZE  _IOW('f', 16, uint64_t) /* linux/fs/ext4/ext4.h, EXT4_IOC_RESIZE_FS */
 
+/* A rest that is too small for an allocation group is not taken, and the kernel says nothing of it
+ * (linux, fs/xfs/xfs_fsops.c, xfs_growfs_data_private()). */
 static int grow_xfs(int fd, uint64_t bytes) {
         XfsGeometry g = {};
         if (ioctl(fd, XFS_GEOMETRY, &g) < 0)
@@ -40,7 +42,10 @@ static int grow_xfs(int fd, uint64_t bytes) {
         if (g.blocksize == 0 || bytes / g.blocksize <= g.datablocks)
                 return 0;
         XfsGrow grow = { bytes / g.blocksize, g.imaxpct };
-        return ioctl(fd, XFS_GROW, &grow) < 0 ? -errno : 1;
+        uint64_t before = g.datablocks;
+        if (ioctl(fd, XFS_GROW, &grow) < 0 || ioctl(fd, XFS_GEOMETRY, &g) < 0)
+                return -errno;
+        return g.datablocks > before;
 }
 
 static uint32_t le32(const unsigned char *p) {
