@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Whose content a volume was taking in when the power went: what was renamed into place so far belongs to
  * originals that lie on one root disk. That disk keeps a random word as long as it lasts, and the volume the
- * same one. The word, not the instance id: a root disk can be replaced, or attached to another instance. */
+ * same one. The word, not the instance id: a root disk can be replaced, or attached to another instance.
+ * And whether a volume was filled under another layout than that of the configuration. */
 #include "apply/storage.h"
+#include "apply/tree.h"
 
 #include "base/str.h"
 
@@ -72,4 +74,34 @@ int filling_end(Work *w, const char *place) {
         _cleanup_(freep) char *state = state_path(place);
         int r = root_remove(w->root, state);
         return r < 0 ? fail(w, r, "removed", state) : 0;
+}
+
+/* The folder of a path on a volume with several targets (config/volumes.c). */
+static char *folder_of(const char *path) {
+        char *name = xstrdup(path + 1);
+        for (char *p = name; *p; p++)
+                *p = *p == '/' ? '-' : *p;
+        return name;
+}
+
+/* Filled under mountTarget and configured with mountTargets now, or the other way round: all that it holds is
+ * elsewhere than where it is looked for. */
+int layout_check(Work *w, int fd, const Move *first, bool none) {
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(freep) char *folder = folder_of(first->from);
+        bool whole = !*first->name, other = false;
+        int r = tree_list(fd, &names);
+        if (r < 0)
+                return fail(w, r, "listed", w->action->target);
+        for (char **name = names; name && *name; name++)
+                other = other || !(streq(*name, "lost+found") || startswith(*name, ".nodestrap-"));
+        if (whole ? strv_contains(names, folder) : other && none)
+                diag_warn(&w->warnings, "volume-layout",
+                          "the volume at %s holds files, but %s: was it filled under the other one of "
+                          "mountTarget and mountTargets? What it holds stays there, and is not seen where it "
+                          "was before: go back to that, or move it by hand",
+                          w->action->target,
+                          whole ? "in a folder that mountTargets would make"
+                                : "none of the folders of its mountTargets");
+        return 0;
 }

@@ -174,7 +174,8 @@ static int source_kept(const Moving *m, Source *s) {
 }
 
 static int volume_kept(Moving *m) {
-        int r = 0;
+        bool none = m->n_wanted == m->n;
+        int r = m->n > 0 ? layout_check(m->work, m->fd, m->sources[0].move, none) : 0;
         for (Source *s = m->sources; r >= 0 && s < m->sources + m->n; s++) {
                 if (s->wanted || s->there)
                         continue;

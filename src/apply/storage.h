@@ -54,6 +54,9 @@ _malloc_ _nonnull_ char *storage_waiting(Task *t);
 _must_check_ _nonnull_ int filling_begin(Work *w, const char *place, const char *mark);
 _must_check_ _nonnull_ int filling_check(Work *w, const char *place, const char *mark);
 _must_check_ _nonnull_ int filling_end(Work *w, const char *place);
+/* fd: the volume of the work's move-files, before it takes anything in; first: its first target; none: it has
+ * a folder for none of them. Warns where it was filled under another layout. */
+_must_check_ _nonnull_ int layout_check(Work *w, int fd, const Move *first, bool none);
 
 /* The same without the event loop, as work_start() calls them on a thread: > 0 done, 0 unchanged. */
 _must_check_ _nonnull_ int mount_work(Work *w);

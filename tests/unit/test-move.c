@@ -765,6 +765,37 @@ TEST(a_mark_that_was_copied_back_is_none) {
         assert_entries(&b, "/var/lib/containerd", "");
 }
 
+static void assert_layout_warned(Box *b, bool warned) {
+        ASSERT_EQ(diag_count(&b->work.warnings, true), warned);
+        if (warned)
+                ASSERT_STREQ(b->work.warnings.items[0].code, "volume-layout");
+        diag_done(&b->work.warnings);
+        b->work.warnings = (Diag){};
+}
+
+TEST(another_layout_is_told) {
+        VOLUME(b, WHOLE);
+        fill_volume(&b);
+        assert_done(&b);
+        b.action.storage.moves = shared;
+        b.action.storage.n_moves = ARRAY_SIZE(shared);
+        assert_done(&b);
+        assert_layout_warned(&b, true);
+        ASSERT_EQ(run(&b), 0);
+        assert_layout_warned(&b, false);
+}
+
+TEST(another_layout_is_told_the_other_way_round) {
+        VOLUME(b, SHARED);
+        fill_volume(&b);
+        assert_done(&b);
+        assert_layout_warned(&b, false);
+        b.action.storage.moves = whole;
+        b.action.storage.n_moves = ARRAY_SIZE(whole);
+        ASSERT_EQ(run(&b), 0);
+        assert_layout_warned(&b, true);
+}
+
 /* The first phase writes its files at each boot; they are brought over, and hide nothing. */
 TEST(files_of_the_plan_come_to_a_filled_volume_without_a_warning) {
         static char *files[] = { (char *)"/var/lib/containerd/db/meta", NULL };
