@@ -145,11 +145,23 @@ static char *why_used(const Stores *s, const Device *d) {
         return NULL;
 }
 
+/* Its folders are seen at their targets, and it itself is not where it was mounted for that. */
+static const Mount *seen_without_place(const Stores *s, const Device *d) {
+        const Mount *m = mount_elsewhere(s, d);
+        return m && !d->volume->whole && is_target(d->volume, d->number, m) ? m : NULL;
+}
+
 static void check_disk(Stores *s, const Device *d) {
         const Disk *disk = d->disks[0];
         _cleanup_(freep) char *label = disk_label(disk), *used = why_used(s, d);
         const char *device = d->volume->device;
-        if (disk->root || used)
+        const Mount *seen = seen_without_place(s, d);
+        if (seen && !disk->root)
+                stores_refuse(s, CAUSE_MOUNT,
+                              "the volume %s, %s, is seen at %s, but its place %s was unmounted: reboot, or "
+                              "mount it there again (`mount /dev/%s %s`)",
+                              device, label, seen->target, d->place, disk->name, d->place);
+        else if (disk->root || used)
                 stores_refuse(s, CAUSE_DISK_USED, "the volume %s, %s, %s. It is left alone%s", device, label,
                               used,
                               disk->root ? ": name another device" : "; attach another one, or free it");
@@ -293,6 +305,22 @@ static void check_read_only(Stores *s, const Device *d) {
                 }
 }
 
+/* What it means at the next boot nobody knows. Disks of Xen keep theirs: it is that of the launch template. */
+static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const Disk *d) {
+        _cleanup_(freep) char *canonical = volume_canonical(v->device);
+        Text t = {};
+        if (!streq(canonical, d->name) || !startswith(d->name, "nvme"))
+                return;
+        for (char **name = d->names; name && *name; name++)
+                if (!streq(*name, d->name))
+                        list_add(&t, *name);
+        diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
+                     "%s is the kernel's name, which may mean another volume at the next boot; today it is %s: "
+                     "name that as device",
+                     v->device, t.data ?: d->serial ?: "a volume without an id");
+        text_done(&t);
+}
+
 static void add_volume(Plan *plan, Stores *s, size_t i) {
         const Volume *v = &s->config->instance.volumes[i];
         _cleanup_(freep) char *place = xasprintf(VOLUMES_PLACE "/%s", v->key);
@@ -305,6 +333,7 @@ static void add_volume(Plan *plan, Stores *s, size_t i) {
                 d.name = disk->name;
                 d.number = disk->number;
                 d.content = &disk->content;
+                warn_kernel_name(plan, s, v, disk);
                 find_mount(s, &d);
                 check_disk(s, &d);
                 if (d.mounted)
@@ -317,7 +346,20 @@ static void add_volume(Plan *plan, Stores *s, size_t i) {
         add_targets(plan, s, &d);
 }
 
+/* Each would be mounted over the other's mounts, or be hidden by them. */
+static void check_mount_path(Stores *s) {
+        const LocalStorage *o = &s->config->instance.storage;
+        if (s->config->instance.n_volumes > 0 && o->strategy != STORAGE_NONE &&
+            (path_in(o->mount_path, VOLUMES_PLACE) || path_in(VOLUMES_PLACE, o->mount_path)))
+                stores_refuse(s, CAUSE_MOUNT,
+                              "%s, where instance stores are mounted, and " VOLUMES_PLACE
+                              ", where volumes are, lie one in the other: set another "
+                              "spec.instance.localStorage.mountPath",
+                              o->mount_path);
+}
+
 void plan_volumes(Plan *plan, Stores *s) {
+        check_mount_path(s);
         for (size_t i = 0; i < s->config->instance.n_volumes; i++) {
                 _cleanup_(freep) char *path = xasprintf("spec.instance.storage.volumes[%zu]", i);
                 s->path = path;

@@ -316,6 +316,45 @@ TEST(targets_among_the_instance_stores) {
         ASSERT_REFUSED(m, "lies in /mnt/k8s-volumes");
 }
 
+TEST(instance_stores_among_the_volumes) {
+        WANTED(m, "/data");
+        m->s.config.instance.storage.strategy = STORAGE_RAID0;
+        m->s.config.instance.storage.mount_path = (char *)"/mnt/k8s-volumes/stores";
+        ASSERT_REFUSED(m, "EMOUNT: spec.instance.localStorage.mountPath: /mnt/k8s-volumes/stores, where instance stores are mounted, and /mnt/k8s-volumes");
+        m->s.config.instance.storage.mount_path = (char *)"/mnt";
+        ASSERT_REFUSED(m, "/mnt, where instance stores are mounted, and /mnt/k8s-volumes, where volumes are, lie one in the other");
+        m->s.config.instance.storage.strategy = STORAGE_NONE;
+        ASSERT_PLANNED(m);
+}
+
+TEST(bound_without_its_place) {
+        MACHINE(m);
+        want(m, "/dev/sdb", "xvdb", "/data", "data");
+        strv_add(&m->volumes[0].targets, "/opt/models");
+        strv_add(&m->volumes[0].folders, "opt-models");
+        set_content(&m->disks[1], "xfs", NULL);
+        add_mount(m, "/data", "259:1", "/data");
+        add_mount(m, "/opt/models", "259:1", "/opt-models");
+        ASSERT_REFUSED(m, "is seen at /data, but its place " XVDB " was unmounted: reboot, or mount it there again (`mount /dev/nvme1n1 " XVDB "`)");
+        _cleanup_(freep) char *all = texts(&m->s.diag);
+        ASSERT_TRUE(!strstr(all, "attach another one"));
+        add_mount(m, XVDB, "259:1", "/");
+        ASSERT_PLANNED(m);
+}
+
+TEST(a_kernels_name) {
+        MACHINE(m);
+        want(m, "/dev/nvme1n1", "nvme1n1", "/data", "");
+        add_directory(m, "/mnt/k8s-volumes/nvme1n1", (Directory){ .empty = true });
+        m->s.plan = plan_free(m->s.plan);
+        strv_free(m->names[1]);
+        m->disks[1].names = m->names[1] = LIST("nvme1n1", "vol-0b", "xvdb");
+        ASSERT_PLANNED(m);
+        _cleanup_(freep) char *all = texts(&m->s.plan->warnings);
+        ASSERT_CONTAINS(all, "kernel-name: spec.instance.storage.volumes[0]: /dev/nvme1n1 is the kernel's name, which may mean another volume at the next boot; "
+                             "today it is vol-0b, xvdb: name that as device");
+}
+
 TEST(too_small) {
         WANTED(m, "/data");
         *directory(m, "/data") = (Directory){ .path = (char *)"/data", .kind = DIRECTORY_THERE, .bytes = 200 * GB };
