@@ -39,7 +39,8 @@ static int word_write(Work *w, const char *path, const char *word) {
 }
 
 int filling_begin(Work *w, const char *place, const char *mark) {
-        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark), *word = NULL;
+        _cleanup_(freep) char *state = state_path(place), *path = xasprintf("%s/%s", place, mark),
+                              *word = NULL;
         uint64_t chance[2];
         int r = word_read(w, state, &word);
         if (r < 0)

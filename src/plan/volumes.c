@@ -305,7 +305,7 @@ static void check_read_only(Stores *s, const Device *d) {
                 }
 }
 
-/* What it means at the next boot nobody knows. Disks of Xen keep theirs: it is that of the launch template. */
+/* What it means at the next boot nobody knows. Disks of Xen keep theirs: that of the launch template. */
 static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const Disk *d) {
         _cleanup_(freep) char *canonical = volume_canonical(v->device);
         Text t = {};
@@ -315,8 +315,8 @@ static void warn_kernel_name(Plan *plan, const Stores *s, const Volume *v, const
                 if (!streq(*name, d->name))
                         list_add(&t, *name);
         diag_warn_at(&plan->warnings, "kernel-name", NULL, s->path,
-                     "%s is the kernel's name, which may mean another volume at the next boot; today it is %s: "
-                     "name that as device",
+                     "%s is the kernel's name, which may mean another volume at the next boot; today it is "
+                     "%s: name that as device",
                      v->device, t.data ?: d->serial ?: "a volume without an id");
         text_done(&t);
 }
