@@ -363,9 +363,9 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
                 return (Span){};
         n = mark > 0 ? quoted_length(value, room - i - mark, p + i, mark)
                      : bare_length(value, room - i, ends);
-        return n == 0 || (mark == 0 && strchr("{[", *value)) || is_harmless(value, n)
-                       ? (Span){}
-                       : (Span){ i + mark, n };
+        if (n == 0 || (mark == 0 && strchr("{[", *value)) || is_harmless(value, n))
+                return (Span){};
+        return (Span){ i + mark, n };
 }
 
 /* "NAME=(hidden)", as mask.c leaves it. */
@@ -387,7 +387,9 @@ static Span find_environment(const char *p, size_t room) {
         size_t n = environment_begin(p), end = n;
         while (n > 0 && end < room && (p[end] != '\n' || p[end - 1] == '\\'))
                 end++;
-        return is_masked(p + n, end - n) ? (Span){} : (Span){ n, end - n };
+        if (is_masked(p + n, end - n))
+                return (Span){};
+        return (Span){ n, end - n };
 }
 
 static bool is_span(Span span, Span *ret) {
@@ -406,7 +408,9 @@ static Span find_option_value(const char *text, size_t at, size_t size) {
             !name_is_secret(text + begin, at - begin, text + at + 1))
                 return (Span){};
         n = bare_length(text + at + 1, size - at - 1, BARE_ENDS);
-        return is_harmless(text + at + 1, n) ? (Span){} : (Span){ 1, n };
+        if (is_harmless(text + at + 1, n))
+                return (Span){};
+        return (Span){ 1, n };
 }
 
 static Span find_pattern(const char *text, size_t at, size_t size, const char **measured) {
@@ -434,7 +438,9 @@ static void scrub_patterns(const char *text, size_t size, Text *out) {
         const char *measured = text;
         size_t from = 0;
         for (size_t i = 0; i < size;) {
-                Span span = text[i] ? find_pattern(text, i, size, &measured) : (Span){};
+                Span span = {};
+                if (text[i])
+                        span = find_pattern(text, i, size, &measured);
                 if (span.size == 0) {
                         i++;
                         continue;

@@ -5,6 +5,7 @@
 # tree: al2023 kept_results
 # console: NODESTRAP verdict=ok
 # A soft reboot keeps /run, and what nodeadm left there, then nodestrap; whose boot it is is decided anew.
+# shellcheck disable=SC2154  # bad is guest.sh's
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 . /vmtest/al2023.sh

@@ -12,13 +12,15 @@ cat out/report 2>/dev/null
 calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
-kubelet_has() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
+kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
+kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
 kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
 
 # What holds on that image whoever starts it.
 check_image() { # BOOT
         try "$1: containerd is active" active containerd
         try "$1: kubelet is active" active kubelet
+        kubelet_began
         try "$1: kubelet was started once" starts 1
         try "$1: both are in runtime.slice" is "$(property containerd Slice) $(property kubelet Slice)" "runtime.slice runtime.slice"
         try "$1: cloud-init's scripts found the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
