@@ -528,10 +528,10 @@ static int file_renew(const Moving *m, const Source *s, const char *path) {
                 return 0;
         if (r >= 0)
                 r = root_read(m->work->root, path, FILE_MAX, &data, &size);
+        const int written = r < 0 ? r : root_replace(m->work->root, there, data, size, st.st_mode & 07777);
+        r = written < 0 ? written : set_time(m->work->root, there, st.st_mtim);
         if (r >= 0)
-                r = root_replace(m->work->root, there, data, size, st.st_mode & 07777);
-        if (r >= 0)
-                r = set_time(m->work->root, there, st.st_mtim) ?: r;
+                r = written;
         return r < 0 ? move_fail(m, r, "cannot be brought to the volume", path) : r;
 }
 
