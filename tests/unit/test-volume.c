@@ -35,6 +35,7 @@ int ioctl(_unused_ int fd, unsigned long request, ...) {
                 errno = -ioctl_result;
                 return -1;
         }
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's own interface */
         memcpy((void *)(uintptr_t)command->addr, page, sizeof page);
         return ioctl_result;
 }
