@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <strings.h>
 
-typedef struct Wanted { bool fips, dual_stack, ignore_urls; } Wanted;
+typedef struct EndpointKind { bool fips, dual_stack, ignore_urls; } EndpointKind;
 
 void query_endpoint_done(QueryEndpoint *e) {
         url_done(&e->url);
@@ -27,7 +27,7 @@ static int read_setting(const QueryService *service, const char *variable, bool 
 }
 
 /* https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html */
-static int read_wanted(const QueryService *service, Wanted *ret, Diag *diag) {
+static int read_wanted(const QueryService *service, EndpointKind *ret, Diag *diag) {
         int r = read_setting(service, "AWS_USE_FIPS_ENDPOINT", &ret->fips, diag);
         if (r >= 0)
                 r = read_setting(service, "AWS_USE_DUALSTACK_ENDPOINT", &ret->dual_stack, diag);
@@ -37,7 +37,7 @@ static int read_wanted(const QueryService *service, Wanted *ret, Diag *diag) {
 }
 
 /* The variable that names an endpoint, or NULL. */
-static const char *endpoint_variable(const QueryService *service, const Wanted *w) {
+static const char *endpoint_variable(const QueryService *service, const EndpointKind *w) {
         if (w->ignore_urls)
                 return NULL;
         if (environment_value(service->url_variable))
@@ -59,12 +59,12 @@ static bool has_fips(const QueryService *service, const char *region) {
 
 bool query_lacks_fips(const QueryService *service, const char *region) {
         _cleanup_(diag_done) Diag ignored = {};
-        Wanted w = {};
+        EndpointKind w = {};
         return read_wanted(service, &w, &ignored) >= 0 && w.fips && !endpoint_variable(service, &w) &&
                !has_fips(service, region);
 }
 
-static char *regional_endpoint(const QueryService *service, const Wanted *w, const char *region,
+static char *regional_endpoint(const QueryService *service, const EndpointKind *w, const char *region,
                                const char *domain) {
         const Partition *p = partition_find(region);
         /* those of GovCloud are validated as they are */
@@ -83,7 +83,7 @@ static char *make_host(const Url *url) {
 /* The address as text, and the variable that it comes from, or NULL. */
 static int find_endpoint(const QueryService *service, const char *region, const char *domain, char **ret,
                          const char **ret_variable, const char **ret_kind, Diag *diag) {
-        Wanted w = {};
+        EndpointKind w = {};
         int r = read_wanted(service, &w, diag);
         if (r < 0)
                 return r;

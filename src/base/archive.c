@@ -73,7 +73,7 @@ static void put_padding(Archive *a, size_t size) {
                 put(a, zeros, BLOCK - size % BLOCK, Z_NO_FLUSH);
 }
 
-static void put_file(Archive *a, char type, const char *name, const void *data, size_t size) {
+static void put_entry(Archive *a, char type, const char *name, const void *data, size_t size) {
         Header h = { .mode = "0000600", .uid = "0000000", .gid = "0000000", .type = type,
                      .magic = "ustar", .version = { '0', '0' }, .user = "root", .group = "root" };
         unsigned sum = 0;
@@ -102,9 +102,9 @@ static char *pax_record(const char *name) {
 void archive_add(Archive *a, const char *name, const void *data, size_t size) {
         if (strlen(name) > sizeof ((Header *)NULL)->name) {
                 _cleanup_(freep) char *record = pax_record(name);
-                put_file(a, 'x', "pax", record, strlen(record));
+                put_entry(a, 'x', "pax", record, strlen(record));
         }
-        put_file(a, '0', name, data, size);
+        put_entry(a, '0', name, data, size);
 }
 
 char *archive_end(Archive *a, size_t *ret_size) {

@@ -17,7 +17,7 @@
 #define DROP_INS   "/etc/eks/nodeadm.d"
 #define KEPT_MAX   (8U << 20)
 
-static void add_json(Bundle *b, const char *name, const json_t *json) {
+static void pack_json(Bundle *b, const char *name, const json_t *json) {
         char *text = json_text(json, 4, false);
         bundle_add(b, name, text, strlen(text));
 }
@@ -36,7 +36,7 @@ static void add_cached_config(Bundle *b) {
         }
         _cleanup_(json_decrefp) json_t *document = json_pack("{sO}", "spec", spec);
         _cleanup_(json_decrefp) json_t *masked = mask_config(&b->secrets, document);
-        add_json(b, "config.json", masked);
+        pack_json(b, "config.json", masked);
 }
 
 /* The sources once more, whether or not they make a valid configuration: what is secret in them. */
@@ -97,7 +97,7 @@ static void add_facts(Bundle *b) {
         json_object_set(facts, "answers", shown);
         json_object_set_new(facts, "spec", json_string(HIDDEN));        /* a digest, to guess from */
         _cleanup_(json_decrefp) json_t *masked = mask_json(&b->secrets, facts);
-        add_json(b, "facts.json", masked);
+        pack_json(b, "facts.json", masked);
 }
 
 /* ---- about ---- */

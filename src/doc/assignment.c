@@ -264,7 +264,7 @@ char *assignment_join(char *const *words) {
 }
 
 /* Characters that show nothing of themselves, or not what they are, as strconv.Quote of Go has them. */
-static bool is_hidden(uint32_t c) {
+static bool is_invisible(uint32_t c) {
         static const struct { uint32_t first, last; } hidden[] = {
                 { 0x7f, 0xa0 },     { 0xad, 0xad },     { 0x61c, 0x61c },   { 0x1680, 0x1680 },
                 { 0x180e, 0x180e }, { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f },
@@ -296,7 +296,7 @@ char *assignment_quote(const char *name, const char *value) {
                 const char *escape = strchr(values, *p);
                 if (escape)
                         text_add(&t, "%c%c", *p == '%' ? '%' : '\\', names[escape - values]);
-                else if (whole == 0 || is_hidden(c))
+                else if (whole == 0 || is_invisible(c))
                         text_add(&t, whole < 2 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
                 else
                         text_add_bytes(&t, p, n);

@@ -15,7 +15,7 @@
  * of the input. */
 #define TOML_MAX_BYTES ((size_t)8 * DOC_MAX_BYTES)
 
-typedef struct Output { Text text; bool header; } Output;       /* header: the line above is one */
+typedef struct TomlText { Text text; bool header; } TomlText;       /* header: the line above is one */
 
 /* [[x]] can say this: an array of tables only, and at least one. */
 static bool is_table_array(const json_t *value) {
@@ -131,7 +131,7 @@ static int format_value(Text *t, const json_t *value, unsigned depth) {
         }
 }
 
-static int add_lines(Output *o, const JsonMember *members, unsigned depth) {
+static int add_lines(TomlText *o, const JsonMember *members, unsigned depth) {
         for (const JsonMember *m = members; m->key; m++) {
                 if (!fits_on_line(m->value))
                         continue;
@@ -146,9 +146,9 @@ static int add_lines(Output *o, const JsonMember *members, unsigned depth) {
         return 0;
 }
 
-static int add_table(Output *o, const Text *path, const json_t *table, unsigned depth);
+static int add_table(TomlText *o, const Text *path, const json_t *table, unsigned depth);
 
-static int add_headed(Output *o, const Text *path, const json_t *table, bool element, unsigned depth) {
+static int add_headed(TomlText *o, const Text *path, const json_t *table, bool element, unsigned depth) {
         if (depth > DOC_MAX_DEPTH)
                 return -EINVAL;
         if (o->text.size > TOML_MAX_BYTES)
@@ -160,7 +160,7 @@ static int add_headed(Output *o, const Text *path, const json_t *table, bool ele
 }
 
 /* path: of the table, empty for the whole document. */
-static int add_table(Output *o, const Text *path, const json_t *table, unsigned depth) {
+static int add_table(TomlText *o, const Text *path, const json_t *table, unsigned depth) {
         _cleanup_(freep) JsonMember *members = json_members(table, true);
         int r = add_lines(o, members, depth);
         for (const JsonMember *m = members; m->key && r >= 0; m++) {
@@ -182,7 +182,7 @@ static int add_table(Output *o, const Text *path, const json_t *table, unsigned 
 }
 
 int toml_format(const json_t *object, char **ret) {
-        Output o = {};
+        TomlText o = {};
         if (json_typeof(object) != JSON_OBJECT)
                 return -EINVAL;
         int r = add_table(&o, &(Text){}, object, 1);

@@ -13,6 +13,6 @@
  * there then. */
 _must_check_ _nonnull_ int wait_for_disks(const Root *root, const Config *config, unsigned expected,
                                           const HostOptions *options, Diag *diag);
-/* When it gives up: for volumes that are missing, and for udev, which gets its time anew when the last of them
+/* When it gives up: for volumes that are missing, and for udev, whose time begins anew when the last of them
  * has come. begin: of the wait; seen: when one was missing last, begin where none was. */
 _nonnull_ uint64_t wait_deadline(uint64_t begin, uint64_t seen, bool missing, const HostOptions *options);

@@ -157,7 +157,7 @@ typedef struct Action {
                         uint64_t bytes;         /* move-files: that they hold, at most; 0: nobody looked */
                 } storage;
                 struct {
-                        char *snapshotter;      /* where it must be unpacked; NULL: containerd's own default */
+                        char *snapshotter;      /* where it is unpacked; NULL: containerd's own default */
                         char **options;         /* of `ctr images import` for that */
                 } image;
                 struct {

@@ -42,7 +42,7 @@ static void note_encoded(Secrets *s, const char *text) {
 typedef enum Hide { HIDE_NOTHING, HIDE_ALL, HIDE_VARIABLES } Hide;
 
 /* "NAME=value" of process.env keeps its name; nothing of anything else stays. */
-static json_t *hide_text(Secrets *s, const char *text, Hide hide) {
+static json_t *mask_text(Secrets *s, const char *text, Hide hide) {
         const char *equals = strchr(text, '=');
         if (hide != HIDE_VARIABLES || !equals || equals == text ||
             text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] != '=') {
@@ -94,12 +94,12 @@ static json_t *mask_value(Secrets *s, const json_t *json, Hide hide) {
                 return copy;
         }
         if (json_is_string(json))
-                return hide && json_string_length(json) > 0 ? hide_text(s, json_string_value(json), hide)
+                return hide && json_string_length(json) > 0 ? mask_text(s, json_string_value(json), hide)
                                                             : note_url(s, json);
         if (!hide || !json_is_number(json))
                 return json_deep_copy(json);
         _cleanup_(freep) char *number = json_dumps(json, JSON_ENCODE_ANY);
-        return hide_text(s, number, HIDE_ALL);
+        return mask_text(s, number, HIDE_ALL);
 }
 
 json_t *mask_json(Secrets *s, const json_t *json) {
@@ -181,7 +181,7 @@ static json_t *parse_yaml(const char *text, size_t size) {
         return json;
 }
 
-static json_t *parse(MaskFormat format, const char *text, size_t size) {
+static json_t *read_shape(MaskFormat format, const char *text, size_t size) {
         const char *why;
         json_t *json = NULL;
         unsigned line;
@@ -235,7 +235,7 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
         } else if (format == MASK_UNIT)
                 masked = mask_unit(s, text);
         else if (format != MASK_TEXT) {
-                _cleanup_(json_decrefp) json_t *json = parse(format, text, size);
+                _cleanup_(json_decrefp) json_t *json = read_shape(format, text, size);
                 _cleanup_(json_decrefp) json_t *hidden = json ? mask_json(s, json) : NULL;
                 if (!json)
                         return -EBADMSG;

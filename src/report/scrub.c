@@ -369,7 +369,7 @@ static Span find_assigned(const char *text, size_t at, size_t size) {
 }
 
 /* "NAME=(hidden)", as mask.c leaves it. */
-static bool is_masked(const char *p, size_t n) {
+static bool is_hidden_already(const char *p, size_t n) {
         size_t name = 0;
         while (name < n && (isalnum((unsigned char)p[name]) || p[name] == '_'))
                 name++;
@@ -387,7 +387,7 @@ static Span find_environment(const char *p, size_t room) {
         size_t n = environment_begin(p), end = n;
         while (n > 0 && end < room && (p[end] != '\n' || p[end - 1] == '\\'))
                 end++;
-        if (is_masked(p + n, end - n))
+        if (is_hidden_already(p + n, end - n))
                 return (Span){};
         return (Span){ n, end - n };
 }

@@ -13,7 +13,7 @@ typedef struct Secrets { char **items; size_t n; bool sorted; size_t first[257];
 void secrets_done(Secrets *s);
 /* Hides value from now on, also as JSON, systemd, URLs and base64 write it, and each of its lines. */
 _nonnull_ void secrets_add(Secrets *s, const char *value);
-/* "Environment=" of a unit or "DefaultEnvironment=" of system.conf, with blanks wherever systemd.syntax(7) takes
+/* "Environment=" of a unit or "DefaultEnvironment=" of system.conf, with blanks where systemd.syntax(7) takes
  * them: where the variables begin. 0: the line is another. */
 _nonnull_ size_t environment_begin(const char *line);
 /* The text with HIDDEN in the place of secrets; the caller's. */
