@@ -73,6 +73,11 @@ def daemons():
     return [sh('systemctl', 'show', '-P', 'InvocationID', u) for u in storage.UNITS]
 
 
+def of_any_boot(entries):
+    """Without the time of what the first phase writes anew at each boot: on the volume, too, it is as old as that."""
+    return {k: v[:6] + ((v[6][0], v[6][2]),) + v[7:] if k == 'kubeconfig' else v for k, v in entries.items()}
+
+
 class VolumeNode(Node):
     """One list of volumes on this machine."""
 
@@ -199,7 +204,7 @@ class VolumeNode(Node):
 
     def complaints_data(self):
         for target, _, _ in self.targets():
-            yield from tree_difference(tree(target), self.want[target], target)
+            yield from tree_difference(of_any_boot(tree(target)), of_any_boot(self.want[target]), target)
             if top(target) != self.want_top[target]:
                 yield f'{target} itself is {top(target)}, was {self.want_top[target]}'
             # what is below the mount is hidden and takes room; what the first phase writes anew at each boot is on the volume, too
