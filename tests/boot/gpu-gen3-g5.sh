@@ -25,6 +25,7 @@ try "clocks are those of the configuration, not the image's" is "$(awk '$1 == "c
 try "GSP firmware is off" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
 
 depmod_runs; depmod_runs
+try "its start limit is one that slow starts reach, too" is "$(property nvidia-cdi-refresh StartLimitIntervalUSec) $(property nvidia-cdi-refresh StartLimitBurst)" "5min 30"
 try "from now on the toolkit may write" systemctl start nvidia-cdi-refresh.service
 try "and does" happened 'cdi-refreshed devices=4'
 try "the same" is "$(cdi_state)" yes

@@ -60,7 +60,8 @@ for word; do case $word in
         many)   mkdir -p "$tree/vmtest/fixtures"; cp "$here"/../fixtures/{expand.sh,*.txt} "$here/imds.sh" "$tree/vmtest/fixtures/"
                 install -m 644 -t "$U" "$here"/units/gen1/*.service; install -t "$tree/etc/eks" "$here"/ami/{nvidia-kmod-load,set-nvidia-clocks}.sh
                 printf '[Unit]\nDescription=Stub of containerd\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n' >"$S/containerd.service"
-                mkdir -p "$tree/etc/eks"; echo 2.1.5 >"$tree/etc/eks/containerd-version.txt";;
+                mkdir -p "$tree/etc/eks"; echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"
+                printf '#!/bin/sh\n' | install -D /dev/stdin "$tree/usr/bin/ctr";;   # the real one waits 10 s for a containerd that is none
         -*)     find "$tree/usr/bin" "$tree/usr/sbin" "$tree/opt" -name "${word#-}" -delete;;
         *)      echo "$0: no word $word" >&2; exit 1;;
 esac; done

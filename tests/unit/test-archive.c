@@ -93,6 +93,7 @@ TEST(large_member_compresses) {
         archive_add(a, "zeros", data, size);
         _cleanup_(freep) char *packed = archive_end(a, &packed_size);
         archive_free(a);
+        ASSERT_TRUE(packed);
         ASSERT_TRUE(packed_size < size / 500);
 }
 
