@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* systemd-networkd, over D-Bus (org.freedesktop.network1(5)). */
+#include "net/net.h"
+
+typedef struct Link {
+        char *name;
+        char *setup;                    /* "configured", "unmanaged", "pending", …: AdministrativeState */
+        char *operational;              /* "routable", "degraded", "no-carrier", … */
+} Link;
+typedef struct Links { Link *items; size_t n; } Links;
+void links_done(Links *l);
+/* Reads what Manager.Describe answers and `networkctl list --json` prints; -EBADMSG where it is no
+ * such text. */
+_must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret);
+
+/* Has networkd read its files again. 0 also where it does not run: then it reads them when it starts. One
+ * that is starting is waited for until the deadline (now_usec()). */
+_must_check_ _nonnull_ int networkd_reload(uint64_t deadline_usec, Diag *diag);
+
+/* Waits until done() says so of the links, asked anew whenever networkd signals a change or an interface
+ * comes or goes; where it is not on the bus, every 100 ms of `networkctl list --json=pretty`. -ETIMEDOUT at the
+ * deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends it, too. done: 1 it
+ * is so, 0 not yet. */
+typedef int (*LinksDone)(const Links *links, void *userdata);
+_must_check_ _nonnull(1, 4) int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec,
+                                              Diag *diag);

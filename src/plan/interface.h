@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What becomes of one network interface: facts → whether they suffice, and the plan. Pure, as all here. */
+#include "aws/enis.h"
+#include "net/net.h"
+#include "plan/plan.h"
+
+/* Asked where spec.featureGates.OSManagedNoManageENIs is on and the CNI would have the interface. */
+typedef enum NoManage {
+        NO_MANAGE_NOT_ASKED,
+        NO_MANAGE_TAGGED,
+        NO_MANAGE_UNTAGGED,
+        NO_MANAGE_UNKNOWN,
+} NoManage;
+
+typedef struct InterfaceFacts {
+        const Interface *interface;
+        const Enis *enis;
+        const Decisions *decisions;
+        const Interfaces *interfaces;   /* all, for those that have changed their names */
+        bool init_ran;                  /* the run phase of this boot has begun (/run/nodeadm/init) */
+        NoManage no_manage;
+        unsigned cards;                 /* of the instance type; 0: not known */
+        char *const *files;             /* names in /run/systemd/network */
+        char *const *drop_ins;          /* paths of the image's own *.conf for this interface, or NULL */
+} InterfaceFacts;
+
+typedef enum Judgement {
+        JUDGEMENT_LATE,                 /* the metadata service has not told all yet */
+        JUDGEMENT_IGNORED,              /* nobody's: it has no address */
+        JUDGEMENT_DECIDED,
+} Judgement;
+/* Do the facts suffice? ret_why, the caller's: what is missing, or why it is ignored; NULL where decided. */
+_must_check_ _nonnull_ Judgement interface_judge(const InterfaceFacts *f, char **ret_why);
+/* Who manages it. Needs no facts of aws/enis.h but the instance id and the primary MAC. */
+_nonnull_ Manager interface_manager(const InterfaceFacts *f);
+/* Its files below /run/systemd/network, rp_filter, the decision to keep, the reload. Of one that was judged
+ * late the plan is empty. */
+_must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag);
+/* Takes away what interface_plan() made for a name. The decision stays. */
+_must_check_ _nonnull_ int interface_plan_removal(const char *name, char *const *files, Plan **ret,
+                                                  Diag *diag);
+
+/* Where the route table, the rules and the metric of an interface have their numbers from
+ * (amazonlinux/amazon-ec2-net-utils:lib/lib.sh). */
+#define INTERFACE_METRIC(card, device) (512 + 100 * (card) + (device))
+#define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))
+/* The .network file, byte for byte nodeadm's for the primary interface (eni->mac is enis->primary). */
+_malloc_ char *network_file(const Eni *eni, bool primary);
