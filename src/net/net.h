@@ -16,9 +16,9 @@ DECLARE_STRING_TABLE(manager, Manager);
 
 /* ---- what was decided before ---- */
 
-/* A folder for each instance id, a file for each interface name, as nodeadm writes it: the bare word, or since
- * autumn 2026 {"mac": …, "manager": …} (awslabs/amazon-eks-ami#2791). Names change hands; so beside
- * them, where nodeadm does not look, is one for each MAC: {"interface": …, "manager": …}. */
+/* A folder for each instance id, a file for each interface name, as nodeadm writes it: the bare word, or
+ * since autumn 2026 {"mac": …, "manager": …} (awslabs/amazon-eks-ami#2791). Names change hands; so beside
+ * those folders, where nodeadm does not look, is a file for each MAC: {"interface": …, "manager": …}. */
 #define DECISIONS_DIR "/etc/eks/nodeadm/udev-net-manager"
 
 typedef struct Decision {
