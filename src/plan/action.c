@@ -352,6 +352,9 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
         [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
         [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      10 },
+        [ACTION_REMOVE_FILE]      = { "remove-file",    &plain,       10 },
+        [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },
+        [ACTION_RELOAD_NETWORKD]  = { "reload-networkd",&plain,       15 },
 };
 
 static const Row *row_of(ActionType type) {
