@@ -33,6 +33,8 @@ static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX]
         [CAUSE_SYSCTL]           = { "ESYSCTL",         EXIT_FILE },
         [CAUSE_HUGEPAGES]        = { "EHUGEPAGES",      EXIT_HUGEPAGES },
         [CAUSE_EFA]              = { "EEFA",            EXIT_NETWORK },
+        [CAUSE_INTERFACE]        = { "EINTERFACE",      EXIT_NETWORK },
+        [CAUSE_LINK]             = { "ELINK",           EXIT_NETWORK },
         [CAUSE_MODULE]           = { "EMODULE",         EXIT_ACCELERATOR },
         [CAUSE_GPU_CLASS]        = { "EGPUCLASS",       EXIT_ACCELERATOR },
         [CAUSE_GPU_MISSING]      = { "EGPUMISSING",     EXIT_ACCELERATOR },

@@ -44,6 +44,8 @@ typedef enum Cause {
         CAUSE_SYSCTL,           /* a kernel setting that cannot be made */
         CAUSE_HUGEPAGES,        /* fewer huge pages than asked for */
         CAUSE_EFA,              /* EFA devices that are missing, or without their driver */
+        CAUSE_INTERFACE,        /* a network interface that cannot be set up */
+        CAUSE_LINK,             /* one that does not get ready */
         CAUSE_MODULE,           /* a kernel module that cannot be loaded */
         CAUSE_GPU_CLASS,        /* devices and instance type contradict
                                  * each other about what machine this is */
