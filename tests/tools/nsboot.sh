@@ -80,9 +80,8 @@ After=vmfakes.service
 Before=sysinit.target shutdown.target
 Conflicts=shutdown.target
 [Service]
-Type=exec
+Type=notify
 ExecStart=/usr/bin/python3 /vmtest/imds.py serve 169.254.169.254 80 /vmtest/imds
-ExecStartPost=/bin/bash -c "until : <>/dev/tcp/169.254.169.254/80; do sleep 0.02; done 2>/dev/null"
 I
 fi
 cat > "$W/b/usr/local/sbin/mdadm" <<'I'
