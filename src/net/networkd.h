@@ -15,7 +15,8 @@ void links_done(Links *l);
 _must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret);
 
 /* Has networkd read its files again. 0 also where it does not run: then it reads them when it starts. One
- * that is starting is waited for until the deadline (now_usec()). */
+ * that is starting, or that the bus is not there for yet, is waited for until the deadline (now_usec()). A
+ * failure has a diagnostic: CAUSE_BUS (-ETIMEDOUT: no answer until then), or CAUSE_INTERRUPTED. */
 _must_check_ _nonnull_ int networkd_reload(uint64_t deadline_usec, Diag *diag);
 
 /* Waits until done() says so of the links, asked anew whenever networkd signals a change or an interface

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * systemd-networkd by its D-Bus interface (org.freedesktop.network1(5)): read your files again; what do you
+ * say of your links? Every wait is one of sd-event's, so that SIGTERM ends it. networkd is never started by
+ * a message of ours. Early in a boot it runs before there is a bus, whose daemon comes after sysinit.target:
+ * whether it will come to the bus is known to PID 1, which has a socket of its own. */
+#include "net/networkd.h"
+
+#include "base/run.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#define NETWORKD    "org.freedesktop.network1"
+#define OBJECT      "/org/freedesktop/network1"
+#define PROPERTIES  "org.freedesktop.DBus.Properties"
+#define PID1_SOCKET "unix:path=/run/systemd/private"
+#define PID1        "org.freedesktop.systemd1"
+#define UNIT_OBJECT "/org/freedesktop/systemd1/unit/systemd_2dnetworkd_2eservice"
+
+#define NEVER_USEC  (3600 * USEC_PER_SEC)       /* a call ends with our deadline, not with the bus's 25 s */
+#define ANSWER_USEC (5 * USEC_PER_SEC)  /* networkd and networkctl answer at once, or are asked again */
+#define RETRY_USEC  (100 * USEC_PER_MSEC)       /* while nobody answers */
+#define LOOK_USEC   (250 * USEC_PER_MSEC)       /* what done() looks at beside the links has no signals */
+#define PAUSE_USEC  (20 * USEC_PER_MSEC)        /* 32 links that come up make hundreds of signals */
+#define LIST_LIMIT  (16U << 20)         /* some kB a link */
+
+#define SIGNALS "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',"                            \
+                "interface='" PROPERTIES "',member='PropertiesChanged'"
+#define OWNERS  "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                   \
+                "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" NETWORKD "'"
+
+typedef struct Networkd {
+        sd_event *event;
+        sd_bus *bus;                    /* NULL: there is none yet */
+        sd_event_source *interfaces;
+        int interfaces_fd;
+        bool changed;                   /* something has, since links were asked for */
+} Networkd;
+
+/* Nothing is flushed: that would wait for a daemon that may not come. */
+static void networkd_close(Networkd *n) {
+        sd_bus_close_unref(n->bus);
+        sd_event_source_unref(n->interfaces);
+        sd_event_unref(n->event);
+        close_fd(&n->interfaces_fd);
+}
+
+static int networkd_open(Networkd *ret, Diag *diag) {
+        *ret = (Networkd){ .interfaces_fd = -1 };
+        int r = sd_event_new(&ret->event);
+        return r < 0 ? diag_error(diag, r, CAUSE_INTERNAL, "no event loop can be made: %s", strerror(-r)) : 0;
+}
+
+/* What there is to do is done, or waited for until an instant. -EINTR: somebody wants us to stop. */
+static int networkd_turn(Networkd *n, uint64_t until_usec) {
+        int r = sd_event_prepare(n->event);
+        if (r == 0) {
+                r = stop_wait(sd_event_get_fd(n->event), until_usec);
+                if (r >= 0)
+                        r = sd_event_wait(n->event, 0);
+        }
+        return r > 0 ? sd_event_dispatch(n->event) : r;
+}
+
+/* ---- connections ---- */
+
+static int on_bus_change(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        ((Networkd *)userdata)->changed = true;
+        return 0;
+}
+
+/* The matches go out before any question, so that no change behind an answer is missed. */
+static int networkd_open_bus(Networkd *n) {
+        int r = sd_bus_open_system(&n->bus);
+        if (r >= 0)
+                r = sd_bus_attach_event(n->bus, n->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_add_match_async(n->bus, NULL, SIGNALS, on_bus_change, NULL, n);
+        if (r >= 0)
+                r = sd_bus_add_match_async(n->bus, NULL, OWNERS, on_bus_change, NULL, n);
+        if (r < 0)
+                n->bus = sd_bus_close_unref(n->bus);
+        return r;
+}
+
+/* 1: the bus takes questions. Its socket may be there before its daemon, and what is asked then waits; so it
+ * is given a moment, and looked at again later. */
+static int networkd_connect(Networkd *n) {
+        uint64_t until = now_usec() + RETRY_USEC;
+        int r = 0;
+        if (n->bus && sd_bus_is_open(n->bus) <= 0)
+                n->bus = sd_bus_close_unref(n->bus);
+        if (!n->bus && networkd_open_bus(n) < 0)
+                return 0;
+        while (r >= 0 && sd_bus_is_open(n->bus) > 0 && sd_bus_is_ready(n->bus) <= 0 && now_usec() < until)
+                r = networkd_turn(n, until);
+        return r < 0 ? r : sd_bus_is_ready(n->bus) > 0;
+}
+
+/* ---- questions ---- */
+
+static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        *(sd_bus_message **)userdata = sd_bus_message_ref(m);
+        return 0;
+}
+
+/* *ret may be an error's message, also one of sd-bus: that the connection was lost. */
+static int networkd_send(Networkd *n, sd_bus *bus, sd_bus_message *call, uint64_t deadline_usec,
+                         sd_bus_message **ret) {
+        sd_bus_slot *slot = NULL;
+        sd_bus_message *answer = NULL;
+        int r = sd_bus_message_set_auto_start(call, 0);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &slot, call, on_answer, &answer, NEVER_USEC);
+        while (r >= 0 && !answer)
+                r = now_usec() < deadline_usec ? networkd_turn(n, deadline_usec) : -ETIMEDOUT;
+        sd_bus_slot_unref(slot);
+        if (answer) {
+                *ret = answer;
+                return 0;
+        }
+        return r;
+}
+
+static int networkd_call(Networkd *n, const char *member, uint64_t deadline_usec, sd_bus_message **ret) {
+        sd_bus_message *call = NULL;
+        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager", member);
+        if (r >= 0)
+                r = networkd_send(n, n->bus, call, deadline_usec, ret);
+        sd_bus_message_unref(call);
+        return r;
+}
+
+/* A property of systemd-networkd.service, by the line that systemctl takes for root. */
+static int networkd_get_property(Networkd *n, sd_bus *pid1, const char *name, uint64_t deadline_usec,
+                                 sd_bus_message **ret) {
+        sd_bus_message *call = NULL;
+        int r = sd_bus_message_new_method_call(pid1, &call, PID1, UNIT_OBJECT, PROPERTIES, "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "ss", PID1 ".Unit", name);
+        if (r >= 0)
+                r = networkd_send(n, pid1, call, deadline_usec, ret);
+        sd_bus_message_unref(call);
+        return r;
+}
+
+static int networkd_is_active(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
+        sd_bus_message *answer = NULL;
+        const char *state = "";
+        int r = networkd_get_property(n, pid1, "ActiveState", deadline_usec, &answer);
+        if (r >= 0 && sd_bus_message_read(answer, "v", "s", &state) < 0)
+                state = "";
+        if (r >= 0)
+                r = streq(state, "active") || streq(state, "activating") || streq(state, "reloading");
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+static int networkd_has_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
+        sd_bus_message *answer = NULL;
+        uint32_t job = 0;
+        int r = networkd_get_property(n, pid1, "Job", deadline_usec, &answer);
+        if (r >= 0 && sd_bus_message_read(answer, "v", "(uo)", &job, NULL) < 0)
+                job = 0;
+        sd_bus_message_unref(answer);
+        return r < 0 ? r : job != 0;
+}
+
+/* Does a process of it run, or, with queued, is one about to be started? 0 also where there is no PID 1 to
+ * ask. The connection is for this alone: on it come all signals of PID 1, asked for or not. */
+static int networkd_runs(Networkd *n, bool queued, uint64_t deadline_usec) {
+        sd_bus *pid1 = NULL;
+        int r = sd_bus_new(&pid1);
+        if (r >= 0)
+                r = sd_bus_set_address(pid1, PID1_SOCKET);
+        if (r >= 0)
+                r = sd_bus_start(pid1);
+        if (r >= 0)
+                r = sd_bus_attach_event(pid1, n->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0) {
+                r = networkd_is_active(n, pid1, deadline_usec);
+                if (r == 0 && queued)
+                        r = networkd_has_job(n, pid1, deadline_usec);
+        }
+        sd_bus_close_unref(pid1);
+        return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
+}
+
+/* ---- reload ---- */
+
+/* It is not on the bus (the two daemons have different words for that), or went away meanwhile. */
+static bool networkd_is_absent(const sd_bus_error *error) {
+        static const char *const names[] = { "ServiceUnknown", "NameHasNoOwner", "NoReply", "Disconnected" };
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (startswith(error->name, "org.freedesktop.DBus.Error.") &&
+                    streq(error->name + strlen("org.freedesktop.DBus.Error."), names[i]))
+                        return true;
+        return false;
+}
+
+/* 1: done. 0: it is not there. */
+static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag) {
+        sd_bus_message *answer = NULL;
+        int r = networkd_connect(n);
+        if (r <= 0)
+                return r;
+        r = networkd_call(n, "Reload", deadline_usec, &answer);
+        if (r < 0)
+                return r == -EINTR || r == -ETIMEDOUT ? r : 0;  /* otherwise the bus has gone away */
+        const sd_bus_error *error = sd_bus_message_get_error(answer);
+        if (!error)
+                r = 1;
+        else if (!networkd_is_absent(error))
+                r = diag_error(diag, -sd_bus_message_get_errno(answer), CAUSE_BUS,
+                               "systemd-networkd does not read its files again: %s",
+                               error->message ?: error->name);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+static int networkd_fail_reload(int r, Diag *diag) {
+        if (r == -EINTR)
+                return diag_error(diag, r, CAUSE_INTERRUPTED,
+                                  "%s came while systemd-networkd was to read its files again",
+                                  stop_name(stop_signal()));
+        return diag_error(diag, r, CAUSE_BUS,
+                          "systemd-networkd runs and does not answer on D-Bus, so that it does not know of "
+                          "its new files; look at dbus.service, and restart systemd-networkd.service");
+}
+
+/* Whether it runs is asked after it was not found: one that has begun since then has read the files. */
+int networkd_reload(uint64_t deadline_usec, Diag *diag) {
+        _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
+        size_t errors = diag_count(diag, false);
+        int r = networkd_open(&n, diag);
+        while (r >= 0) {
+                uint64_t retry = now_usec() + RETRY_USEC;
+                r = networkd_reload_once(&n, deadline_usec, diag);
+                if (r > 0)
+                        return 0;
+                if (r == 0) {
+                        r = networkd_runs(&n, false, deadline_usec);
+                        if (r == 0)
+                                return 0;
+                }
+                while (r >= 0 && now_usec() < retry)
+                        r = networkd_turn(&n, retry);
+                if (r >= 0 && now_usec() >= deadline_usec)
+                        r = -ETIMEDOUT;
+        }
+        return diag_count(diag, false) > errors ? r : networkd_fail_reload(r, diag);
+}
