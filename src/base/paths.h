@@ -16,6 +16,12 @@
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
 
+/* ---- nodeadm's, which its udev helper looks for (nodeadm: internal/system/marker.go) ---- */
+#define INIT_MARKER         "/run/nodeadm/init"                 /* the run phase has begun: interfaces that
+                                                                 * come now are the CNI's */
+#define NO_MANAGE_MARKER    "/run/nodeadm/os-managed-no-manage-enis"    /* but for those that are tagged so
+                                                                 * (awslabs/amazon-eks-ami#2791) */
+
 /* ---- systemd's ---- */
 #define UNIT_DIR            "/etc/systemd/system"
 #define SYSTEM_ENVIRONMENT  "/etc/systemd/system.conf.d/environment.conf"

@@ -139,7 +139,10 @@ typedef struct Nvidia {
         Clocks clocks;
 } Nvidia;
 
-typedef struct FeatureGates { bool instance_id_node_name, fast_image_pull; } FeatureGates;
+typedef struct FeatureGates {
+        bool instance_id_node_name, fast_image_pull;
+        bool no_manage_enis;            /* interfaces that the CNI is told to leave alone are networkd's */
+} FeatureGates;
 
 typedef struct Config {
         Cluster cluster;

@@ -228,13 +228,18 @@ static const Field accelerator_fields[] = {
         {}
 };
 
-/* featuregates.go in nodeadm/internal/api: both are off unless said. */
+/* featuregates.go in nodeadm/internal/api: all are off unless said. The last one is nodeadm's since autumn 2026
+ * (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName", BOOL, "Name the node after its instance id, not its private DNS name."),
           AT(gates.instance_id_node_name) },
         { FIELD("FastImagePull", BOOL,
                 "Pull and unpack images in parallel on machines that are large enough."),
           AT(gates.fast_image_pull) },
+        { FIELD("OSManagedNoManageENIs", BOOL,
+                "Have systemd-networkd configure the interfaces that are tagged "
+                "node.k8s.amazonaws.com/no_manage=true, which the CNI leaves alone."),
+          AT(gates.no_manage_enis) },
         {}
 };
 

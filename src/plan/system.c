@@ -116,6 +116,15 @@ static int plan_hosts(Plan *plan, const Config *config, const Host *host, Diag *
         return 0;
 }
 
+/* ---- interfaces ---- */
+
+/* Before the run phase begins: until then all interfaces are networkd's. */
+static void plan_no_manage(Plan *plan, const FeatureGates *gates) {
+        if (gates->no_manage_enis)
+                plan_file(plan, PHASE_CONFIG, "system", NO_MANAGE_MARKER,
+                          "interfaces tagged no_manage are networkd's, whenever they come", "", 0644);
+}
+
 int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *instance = &config->instance;
         int r = 0;
@@ -126,5 +135,6 @@ int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);
+        plan_no_manage(plan, &config->gates);
         return plan_hosts(plan, config, host, diag);
 }

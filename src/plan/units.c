@@ -5,8 +5,6 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define MARKER        "/run/nodeadm/init"       /* nodeadm-internal's udev helper looks for
-                                                 * it (nodeadm: internal/system/marker.go) */
 #define SOCI_UNIT     "soci-snapshotter.service"
 
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
@@ -144,11 +142,12 @@ static void plan_turn(Plan *plan, bool tainted) {
 
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         if (soci)
-                action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull", "write-file:" MARKER),
+                action_after(plan_unit(plan, "containerd", SOCI_UNIT, "FastImagePull",
+                                       "write-file:" INIT_MARKER),
                              "write-file:" MOUNTS_READY);
         Action *containerd = plan_unit(plan, "containerd", "containerd.service",
                                        "restarted if what it reads changed",
-                                       soci ? "start-unit:" SOCI_UNIT : "write-file:" MARKER);
+                                       soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         after_devices(plan, containerd, false);
         plan_sandbox_image(plan, config, host, soci);
@@ -165,7 +164,7 @@ void plan_units(Plan *plan, const Config *config, const Host *host) {
         plan_reload(plan);
         plan_ready(plan, config->instance.storage.strategy != STORAGE_NONE ||
                                  config->instance.n_volumes > 0);
-        plan_file(plan, PHASE_RUN, "system", MARKER, "interfaces attached from now on are the CNI's", "",
-                  0644);
+        plan_file(plan, PHASE_RUN, "system", INIT_MARKER, "interfaces attached from now on are the CNI's",
+                  "", 0644);
         plan_daemons(plan, config, host, plan_uses_soci(config, host, &reason));
 }

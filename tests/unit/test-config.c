@@ -112,7 +112,7 @@ TEST(binds_every_field) {
                 "      mig: [{devices: [0, 3], profiles: {3g.20gb: 1, 1g.5gb: 4}}, {devices: [1], profiles: {19: 7}}]\n"
                 "      memoryMode: numa\n"
                 "      clocks: max\n"
-                "  featureGates: {InstanceIdNodeName: on, FastImagePull: true}\n"
+                "  featureGates: {InstanceIdNodeName: on, FastImagePull: true, OSManagedNoManageENIs: Y}\n"
                 "  failurePolicy: join-tainted\n");
         const Config *c = l.config;
         ASSERT_STREQ(l.messages, "");
@@ -172,7 +172,7 @@ TEST(binds_every_field) {
         ASSERT_STREQ(c->nvidia.mig[1].profiles[0].name, "19");
         ASSERT_EQ(c->nvidia.memory, MEMORY_NUMA);
         ASSERT_EQ(c->nvidia.clocks, CLOCKS_MAX);
-        ASSERT_TRUE(c->gates.instance_id_node_name && c->gates.fast_image_pull);
+        ASSERT_TRUE(c->gates.instance_id_node_name && c->gates.fast_image_pull && c->gates.no_manage_enis);
         ASSERT_EQ(c->failure_policy, FAILURE_JOIN_TAINTED);
 }
 
@@ -550,7 +550,7 @@ TEST(a_document_survives_the_cache) {
         _cleanup_(loaded_done) Loaded l = load_with(
                 "  kubelet: {config: {a: 1.5, b: '1.5', c: 1e300, d: true, h: 1.0, e: 'true', f: [null, '~', {g: ''}]}, flags: ['5', 'null', '--x']}\n"
                 "  instance: {environment: {default: {A: 'no', B: '0123', C: ''}}}\n  containerd: {config: 'a = 1.0'}\n"
-                "  featureGates: {InstanceIdNodeName: true}\n  accelerator: {nvidia: {mode: off, imex: {channels: 5}}}\n");
+                "  featureGates: {InstanceIdNodeName: true, OSManagedNoManageENIs: true}\n  accelerator: {nvidia: {mode: off, imex: {channels: 5}}}\n");
 
         ASSERT_EQ(l.r, 0);
         ASSERT_TRUE(mkdtemp(dir) != NULL);
