@@ -28,6 +28,8 @@ unsigned imds_requests(const Imds *i);          /* sent so far, retries counted 
  * imds_answers() gives belongs to i, and is NULL before any answer. */
 _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
+/* What this path was answered, and that there was nothing there, is asked for again. */
+_nonnull_ void imds_forget(Imds *i, const char *path);
 
 typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
 

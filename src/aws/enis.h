@@ -33,7 +33,10 @@ typedef struct EniQuestion {
 /* Completes what is known: instance id, primary MAC and whether there is IPv6 once; the list, where a MAC of
  * `again` is not in it; then every interface that is not to be skipped, with three requests each and two more
  * where there is IPv6. The primary one is card 0, device 0 by definition and needs none. A 404 is no error:
- * that stays -1 or NULL. On a failure, with a diagnostic, what is known already stays. */
+ * that stays -1 or NULL, and where the primary MAC is not told, nothing further is asked. IPv4 prefixes are
+ * asked for where an interface is on card 0, or there are four at most. On a failure, with a diagnostic, what
+ * is known already stays. Garbage is a failure (-EBADMSG) about the instance and about a MAC of `again`; of
+ * another one it is a warning and stays -1 or NULL, for whoever needs it to ask again. */
 _must_check_ _nonnull_ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag);
 /* As it is kept for the next process; enis_from_json() takes what it does not understand for not known. */
 json_t *enis_to_json(const Enis *e);

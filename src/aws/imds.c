@@ -69,6 +69,11 @@ json_t *imds_answers(const Imds *i) {
         return i->answers;
 }
 
+void imds_forget(Imds *i, const char *path) {
+        if (i->answers)
+                json_object_del(i->answers, path);
+}
+
 /* What this path was answered before: 1 with those bytes, -ENOENT for a 404, 0 where it was not
  * asked for. */
 static int find_answer(const Imds *i, const char *path, char **ret, size_t *ret_size) {

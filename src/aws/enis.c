@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the metadata service says of network interfaces → Enis. Thirty-two of them may come up at once, and
+ * the service throttles who asks much
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html), so each request
+ * has its reason here. */
+#include "aws/enis.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <strings.h>
+
+#define MACS           "meta-data/network/interfaces/macs/"
+#define MAX_INTERFACES 1024
+#define MAX_ADDRESSES  1024             /* of one interface; EC2 allows some dozens */
+#define MAX_NUMBER     255              /* of a card or device */
+#define FEW_INTERFACES 4
+
+/* ---- the noun ---- */
+/* The lists of an interface: key of the service, key of what is kept, and what they hold. */
+static const struct EniList {
+        const char *key, *name;
+        size_t offset;
+        int family;
+        bool prefixes;
+} eni_lists[] = {
+        { .key = "local-ipv4s", .name = "ipv4s", .offset = offsetof(Eni, ipv4s), .family = AF_INET },
+        { .key = "ipv6s", .name = "ipv6s", .offset = offsetof(Eni, ipv6s), .family = AF_INET6 },
+        { .key = "ipv4-prefix", .name = "ipv4Prefixes", .offset = offsetof(Eni, ipv4_prefixes),
+          .family = AF_INET, .prefixes = true },
+        { .key = "ipv6-prefix", .name = "ipv6Prefixes", .offset = offsetof(Eni, ipv6_prefixes),
+          .family = AF_INET6, .prefixes = true },
+};
+static const struct EniList vpc_blocks = { .family = AF_INET6, .prefixes = true };
+
+static char ***list_of(const Eni *eni, const struct EniList *l) {
+        return (char ***)((char *)eni + l->offset);
+}
+
+static void eni_done(Eni *eni) {
+        free(eni->mac);
+        for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
+                strv_free(*list_of(eni, &eni_lists[i]));
+        *eni = (Eni){};
+}
+
+static void items_done(Enis *e) {
+        for (size_t i = 0; i < e->n; i++)
+                eni_done(&e->items[i]);
+        free(e->items);
+        e->items = NULL;
+        e->n = 0;
+}
+
+void enis_done(Enis *e) {
+        items_done(e);
+        free(e->instance_id);
+        free(e->primary);
+        *e = (Enis){};
+}
+
+static Eni *find_eni(const Enis *e, const char *mac) {
+        for (size_t i = 0; i < e->n; i++)
+                if (strcasecmp(e->items[i].mac, mac) == 0)
+                        return &e->items[i];
+        return NULL;
+}
+
+const Eni *eni_find(const Enis *e, const char *mac) {
+        return find_eni(e, mac);
+}
+
+static int compare_macs(const void *a, const void *b) {
+        return strcmp(((const Eni *)a)->mac, ((const Eni *)b)->mac);
+}
+
+/* ---- words: a copy in the one form in which they are compared, NULL for what is none ---- */
+static char *normal_mac(const char *s) {
+        static const char form[] = "xx:xx:xx:xx:xx:xx";
+        if (strlen(s) != strlen(form))
+                return NULL;
+        for (size_t i = 0; form[i]; i++)
+                if (form[i] == ':' ? s[i] != ':' : hex_digit(s[i]) < 0)
+                        return NULL;
+        return str_lower(s);
+}
+
+/* It becomes the name of a directory. */
+static char *normal_instance_id(const char *s) {
+        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
+        return n > 0 && n <= 64 && !s[n] ? xstrdup(s) : NULL;
+}
+
+static char *normal_address(int family, const char *s) {
+        char text[INET6_ADDRSTRLEN];
+        unsigned char bytes[16];
+        return inet_pton(family, s, bytes) == 1 ? xstrdup(inet_ntop(family, bytes, text, sizeof text)) : NULL;
+}
+
+static char *normal_prefix(int family, const char *s) {
+        const char *slash = strchr(s, '/');
+        unsigned char bytes[16];
+        uint64_t length = 0, bits = family == AF_INET ? 32 : 128;
+        if (!slash || parse_u64(slash + 1, &length) < 0 || length < 1 || length > bits)
+                return NULL;
+        _cleanup_(freep) char *before = xstrndup(s, (size_t)(slash - s)),
+                              *address = normal_address(family, before);
+        if (!address || inet_pton(family, address, bytes) != 1)
+                return NULL;
+        for (uint64_t i = length; i < bits; i++)
+                if (bytes[i / 8] & 0x80 >> i % 8)
+                        return NULL;
+        return xasprintf("%s/%u", address, (unsigned)length);
+}
+
+static char *normal_entry(const struct EniList *l, const char *s) {
+        return l->prefixes ? normal_prefix(l->family, s) : normal_address(l->family, s);
+}
+
+static const char *describe_entries(const struct EniList *l) {
+        return l->family == AF_INET ? l->prefixes ? "a list of IPv4 prefixes" : "a list of IPv4 addresses"
+               : l->prefixes        ? "a list of IPv6 prefixes"
+                                    : "a list of IPv6 addresses";
+}
+
+/* ---- answers ---- */
+typedef struct Inquiry {
+        Imds *imds;
+        const EniQuestion *question;
+        Enis *enis;
+        bool tolerant;                  /* garbage is for somebody else to complain of */
+        Diag *diag;
+} Inquiry;
+
+/* 0, as of what is not told, where that is somebody else's failure: whoever needs it asks again. */
+static int report_garbage(const Inquiry *q, const char *path, const char *wanted) {
+        if (q->tolerant) {
+                diag_warn(q->diag, "interface-metadata", "/latest/%s of the instance metadata is not %s",
+                          path, wanted);
+                return 0;
+        }
+        return diag_error(q->diag, -EBADMSG, CAUSE_IMDS,
+                          "/latest/%s of the instance metadata is not %s; is it the metadata service of EC2 "
+                          "that answers there?",
+                          path, wanted);
+}
+
+/* 1 with the text, 0 where there is none. Asks the service itself, whatever it has answered before. */
+static int ask_text(const Inquiry *q, const char *path, char **ret) {
+        _cleanup_(freep) char *data = NULL, *text = NULL;
+        size_t size = 0;
+        imds_forget(q->imds, path);
+        int r = imds_get(q->imds, path, &data, &size, q->diag);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if (memchr(data, '\0', size))
+                return report_garbage(q, path, "a text");
+        text = str_strip(data);
+        if (!*text)
+                return 0;
+        *ret = TAKE_PTR(text);
+        return 1;
+}
+
+/* One of the texts that are told once for an instance. 0 also where it is not told. */
+static int ask_word(const Inquiry *q, const char *path, char *(*normal)(const char *), const char *wanted,
+                    char **ret) {
+        _cleanup_(freep) char *text = NULL;
+        int r = ask_text(q, path, &text);
+        if (r <= 0)
+                return r;
+        *ret = normal(text);
+        return *ret ? 0 : report_garbage(q, path, wanted);
+}
+
+static int ask_number(const Inquiry *q, const char *path, int *ret) {
+        _cleanup_(freep) char *text = NULL;
+        uint64_t n = 0;
+        int r = ask_text(q, path, &text);
+        if (r <= 0)
+                return r;
+        if (parse_u64(text, &n) < 0 || n > MAX_NUMBER)
+                return report_garbage(q, path, "a number from 0 to 255");
+        *ret = (int)n;
+        return 0;
+}
+
+/* The lines of a text, without blanks around them. */
+static char **split_lines(char *text) {
+        char **lines = NULL, *rest = text, *line = NULL;
+        for (size_t n = 0; (line = strsep(&rest, "\n"));) {
+                _cleanup_(freep) char *word = str_strip(line);
+                if (*word)
+                        strv_push_at(&lines, n++, TAKE_PTR(word));
+        }
+        return lines;
+}
+
+static int ask_list(const Inquiry *q, const char *path, const struct EniList *l, char ***ret) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(strv_freep) char **lines = NULL, **list = NULL;
+        int r = ask_text(q, path, &text);
+        if (r <= 0)
+                return r;
+        lines = split_lines(text);
+        for (size_t n = 0; lines && lines[n]; n++) {
+                char *entry = n < MAX_ADDRESSES ? normal_entry(l, lines[n]) : NULL;
+                if (!entry)
+                        return report_garbage(q, path, describe_entries(l));
+                strv_push_at(&list, n, entry);
+        }
+        *ret = TAKE_PTR(list);
+        return 0;
+}
+
+/* ---- which interfaces there are ---- */
+static bool names_mac(char *const *macs, const char *mac) {
+        for (; macs && *macs; macs++)
+                if (strcasecmp(*macs, mac) == 0)
+                        return true;
+        return false;
+}
+
+static bool list_is_wanted(const Inquiry *q) {
+        for (char *const *mac = q->question->again; mac && *mac; mac++)
+                if (!find_eni(q->enis, *mac))
+                        return true;
+        return q->enis->n == 0;
+}
+
+/* Adds an interface that is not there yet; what is known of it already comes from before. */
+static void add_listed(Enis *e, Enis *before, char *mac) {
+        Eni *known = find_eni(before, mac);
+        if (find_eni(e, mac) || e->n >= MAX_INTERFACES) {
+                free(mac);
+                return;
+        }
+        e->items = xrealloc(e->items, e->n + 1, sizeof *e->items);
+        e->items[e->n] = (Eni){ .mac = mac, .card = -1, .device = -1 };
+        if (known) {
+                e->items[e->n] = *known;
+                *known = (Eni){ .mac = mac };
+        }
+        e->n++;
+}
+
+/* What the list does not have any more is gone. A list without any interface is none: the primary one is
+ * always there. */
+static int ask_interfaces(Inquiry *q) {
+        _cleanup_(freep) char *text = NULL;
+        _cleanup_(strv_freep) char **lines = NULL;
+        _cleanup_(enis_done) Enis listed = {};
+        int r = ask_text(q, MACS, &text);
+        if (r <= 0)
+                return r;
+        lines = split_lines(text);
+        for (char **line = lines; line && *line; line++) {
+                size_t n = strlen(*line);
+                (*line)[n - ((*line)[n - 1] == '/')] = '\0';
+                char *mac = normal_mac(*line);
+                if (mac)
+                        add_listed(&listed, q->enis, mac);
+                else
+                        diag_warn(q->diag, "interface-metadata",
+                                  "/latest/" MACS " of the instance metadata lists what is no MAC address");
+        }
+        if (listed.n == 0)
+                return 0;
+        qsort(listed.items, listed.n, sizeof *listed.items, compare_macs);
+        items_done(q->enis);
+        q->enis->items = TAKE_PTR(listed.items);
+        q->enis->n = listed.n;
+        listed.n = 0;
+        return 0;
+}
+
+/* The primary MAC and whether there is IPv6 become known together, or not at all: a 404 of an interface that
+ * is not listed yet says nothing. */
+static int ask_primary(const Inquiry *q, char **primary) {
+        _cleanup_(strv_freep) char **blocks = NULL;
+        _cleanup_(freep) char *path = xasprintf(MACS "%s/vpc-ipv6-cidr-blocks", *primary);
+        if (q->enis->primary || !find_eni(q->enis, *primary))
+                return 0;
+        int r = ask_list(q, path, &vpc_blocks, &blocks);
+        if (r < 0)
+                return r;
+        q->enis->ipv6 = blocks;
+        q->enis->primary = TAKE_PTR(*primary);
+        return 0;
+}
+
+/* ---- what they are ---- */
+/* Where it must also be asked on which card they are, a request for prefixes would be the fourth of an
+ * interface: a hundred and more for the thirty-two cards of a machine whose interfaces come up at once. Those
+ * on other cards than 0 do without it: the CNI, whose prefixes they are, leaves those cards alone
+ * (aws/amazon-vpc-cni-k8s:README.md, ENABLE_MULTI_NIC). A card that is still not told when it is asked for
+ * again, of a type that is not known, becomes card 0. */
+static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList *l) {
+        if (l->family == AF_INET6)
+                return q->enis->ipv6;
+        return !l->prefixes || q->question->cards == 1 || eni->card == 0 || q->enis->n <= FEW_INTERFACES ||
+               (q->question->cards == 0 && eni->card < 0 && names_mac(q->question->again, eni->mac));
+}
+
+static int ask_eni(const Inquiry *q, Eni *eni) {
+        _cleanup_(freep) char *device = xasprintf(MACS "%s/device-number", eni->mac),
+                              *card = xasprintf(MACS "%s/network-card", eni->mac);
+        _cleanup_(eni_done) Eni fresh = { .mac = xstrdup(eni->mac), .card = -1, .device = -1,
+                                          .asked_usec = now_usec() };
+        int r = ask_number(q, device, &fresh.device);
+        if (q->question->cards == 1)
+                fresh.card = 0;
+        else if (r >= 0)
+                r = ask_number(q, card, &fresh.card);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(eni_lists); i++) {
+                const struct EniList *l = &eni_lists[i];
+                _cleanup_(freep) char *path = xasprintf(MACS "%s/%s", eni->mac, l->key);
+                if (list_is_asked(q, &fresh, l))
+                        r = ask_list(q, path, l, list_of(&fresh, l));
+        }
+        if (r < 0)
+                return r;
+        Eni stale = *eni;
+        *eni = fresh;
+        fresh = stale;
+        return 0;
+}
+
+static int ask_enis(Inquiry *q) {
+        const EniQuestion *question = q->question;
+        for (size_t i = 0; i < q->enis->n; i++) {
+                Eni *eni = &q->enis->items[i];
+                bool again = names_mac(question->again, eni->mac);
+                if (streq(eni->mac, q->enis->primary)) {
+                        eni->card = eni->device = 0;
+                        eni->asked_usec = eni->asked_usec ?: now_usec();
+                        continue;
+                }
+                if (names_mac(question->skip, eni->mac) ||
+                    (!again && eni->asked_usec > 0 && eni->asked_usec >= question->older_usec))
+                        continue;
+                q->tolerant = !again;
+                int r = ask_eni(q, eni);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
+        Inquiry q = { .imds = imds, .question = question, .enis = e, .diag = diag };
+        _cleanup_(freep) char *primary = e->primary ? xstrdup(e->primary) : NULL;
+        int r = 0;
+        if (!e->instance_id)
+                r = ask_word(&q, "meta-data/instance-id", normal_instance_id, "the id of an instance",
+                             &e->instance_id);
+        if (r >= 0 && !primary)
+                r = ask_word(&q, "meta-data/mac", normal_mac, "a MAC address", &primary);
+        /* without it nothing can be decided */
+        if (r < 0 || !primary)
+                return r;
+        if (list_is_wanted(&q))
+                r = ask_interfaces(&q);
+        if (r >= 0)
+                r = ask_primary(&q, &primary);
+        return r < 0 || !e->primary ? r : ask_enis(&q);
+}
+
+/* ---- as it is kept ---- */
+static void set_new(json_t *object, const char *key, json_t *value) {
+        if (value)
+                json_object_set_new(object, key, value);
+}
+
+static json_t *strings_to_json(char *const *v) {
+        json_t *array = v ? json_array() : NULL;
+        for (; v && *v; v++)
+                json_array_append_new(array, json_string(*v));
+        return array;
+}
+
+static json_t *eni_to_json(const Eni *eni) {
+        json_t *object = json_object();
+        set_new(object, "mac", json_string(eni->mac));
+        set_new(object, "card", eni->card >= 0 ? json_integer(eni->card) : NULL);
+        set_new(object, "device", eni->device >= 0 ? json_integer(eni->device) : NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
+                set_new(object, eni_lists[i].name, strings_to_json(*list_of(eni, &eni_lists[i])));
+        set_new(object, "askedUsec", json_integer((json_int_t)eni->asked_usec));
+        return object;
+}
+
+json_t *enis_to_json(const Enis *e) {
+        json_t *object = json_object(), *interfaces = json_array();
+        set_new(object, "instanceId", e->instance_id ? json_string(e->instance_id) : NULL);
+        set_new(object, "primary", e->primary ? json_string(e->primary) : NULL);
+        set_new(object, "ipv6", json_boolean(e->ipv6));
+        for (size_t i = 0; i < e->n; i++)
+                json_array_append_new(interfaces, eni_to_json(&e->items[i]));
+        set_new(object, "interfaces", interfaces);
+        return object;
+}
+
+static char *word_from_json(const json_t *object, const char *key, char *(*normal)(const char *)) {
+        const char *text = json_string_value(json_object_get(object, key));
+        return text ? normal(text) : NULL;
+}
+
+/* Is it understood? What is not there is. */
+static bool number_from_json(const json_t *object, const char *key, int *ret) {
+        const json_t *value = json_object_get(object, key);
+        json_int_t n = json_integer_value(value);
+        if (value && (!json_is_integer(value) || n < 0 || n > MAX_NUMBER))
+                return false;
+        *ret = value ? (int)n : -1;
+        return true;
+}
+
+static bool list_from_json(const json_t *object, const struct EniList *l, char ***ret) {
+        const json_t *array = json_object_get(object, l->name);
+        size_t n = json_array_size(array);
+        if ((array && !json_is_array(array)) || n > MAX_ADDRESSES)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                const char *text = json_string_value(json_array_get(array, i));
+                char *entry = text ? normal_entry(l, text) : NULL;
+                if (!entry)
+                        return false;
+                strv_push_at(ret, i, entry);
+        }
+        return true;
+}
+
+/* Of an interface that is not understood as a whole only its MAC remains. */
+static Eni eni_from_json(const json_t *object, char *mac) {
+        Eni eni = { .mac = mac };
+        json_int_t asked = json_integer_value(json_object_get(object, "askedUsec"));
+        bool understood = asked > 0 && (uint64_t)asked <= now_usec() &&
+                          number_from_json(object, "card", &eni.card) &&
+                          number_from_json(object, "device", &eni.device);
+        for (size_t i = 0; understood && i < ARRAY_SIZE(eni_lists); i++)
+                understood = list_from_json(object, &eni_lists[i], list_of(&eni, &eni_lists[i]));
+        eni.asked_usec = (uint64_t)asked;
+        if (understood)
+                return eni;
+        eni.mac = NULL;
+        eni_done(&eni);
+        return (Eni){ .mac = mac, .card = -1, .device = -1 };
+}
+
+void enis_from_json(const json_t *json, Enis *ret) {
+        const json_t *interfaces = json_object_get(json, "interfaces");
+        size_t n = MIN(json_array_size(interfaces), (size_t)MAX_INTERFACES);
+        const json_t *ipv6 = json_object_get(json, "ipv6");
+        *ret = (Enis){ .ipv6 = json_is_true(ipv6) };
+        ret->instance_id = word_from_json(json, "instanceId", normal_instance_id);
+        if (json_is_boolean(ipv6))
+                ret->primary = word_from_json(json, "primary", normal_mac);
+        ret->items = xcalloc(n + 1, sizeof *ret->items);
+        for (size_t i = 0; i < n; i++) {
+                const json_t *object = json_array_get(interfaces, i);
+                char *mac = word_from_json(object, "mac", normal_mac);
+                if (mac && !find_eni(ret, mac))
+                        ret->items[ret->n++] = eni_from_json(object, mac);
+                else
+                        free(mac);
+        }
+        qsort(ret->items, ret->n, sizeof *ret->items, compare_macs);
+}
