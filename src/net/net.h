@@ -34,9 +34,16 @@ _must_check_ _nonnull_ int decisions_read(const Root *root, const char *instance
                                           Diag *diag);
 /* That of a MAC; else the one that stands under the name and that no other MAC has made. NULL: none. */
 _nonnull_ const Decision *decision_find(const Decisions *d, const char *mac, const char *name);
-/* Paths of the two files, new. */
+/* Paths of the two files, new; whatever the words say, they stay below DECISIONS_DIR. */
 _malloc_ char *decision_name_path(const char *instance_id, const char *name);
 _malloc_ char *decision_mac_path(const char *instance_id, const char *mac);
+/* What such a file holds, in either form: mac and name, where it says them. -EBADMSG: no decision. */
+_must_check_ _nonnull_ int decision_parse(const char *text, size_t size, Decision *ret);
+_nonnull_ void decision_done(Decision *d);
+/* As EC2 and the kernel have them, and fit to be a component of a path. */
+_nonnull_ bool instance_id_is_valid(const char *id);
+_nonnull_ bool interface_name_is_valid(const char *name);
+_nonnull_ bool mac_is_valid(const char *mac);   /* of Ethernet, lower case */
 
 /* ---- interfaces of the kernel ---- */
 
@@ -52,4 +59,5 @@ void interfaces_done(Interfaces *i);
 /* All that are there, loopback too, by name. One that goes away meanwhile is not there. */
 _must_check_ _nonnull_ int interfaces_read(const Root *root, Interfaces *ret, Diag *diag);
 _nonnull_ const Interface *interface_by_name(const Interfaces *i, const char *name);     /* or NULL */
-_nonnull_ const Interface *interface_by_mac(const Interfaces *i, const char *mac);       /* or NULL */
+/* One with hardware, else any (a VLAN has its parent's), or NULL. */
+_nonnull_ const Interface *interface_by_mac(const Interfaces *i, const char *mac);

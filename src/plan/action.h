@@ -66,8 +66,8 @@ typedef enum ActionType {
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
         ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed,
                                  * else removed; taints */
-        ACTION_REMOVE_FILE,     /* target: path, also of a link or of an empty directory;
-                                 * unchanged where there is none */
+        ACTION_REMOVE_FILE,     /* target: path, also of a link or of a directory, which stays while
+                                 * something is in it; unchanged where there is none */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link there leads */
         ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; reads its files again; unchanged
                                  * where nothing that it comes after changed anything */

@@ -21,7 +21,8 @@ typedef struct InterfaceFacts {
         bool init_ran;                  /* the run phase of this boot has begun (/run/nodeadm/init) */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
-        char *const *files;             /* names in /run/systemd/network */
+        char *const *files;             /* names in /run/systemd/network, and of links in its folders for
+                                         * drop-ins: "70-eks-eth1.network.d/eni.conf" */
         char *const *drop_ins;          /* paths of the image's own *.conf for this interface, or NULL */
 } InterfaceFacts;
 
@@ -37,7 +38,7 @@ _nonnull_ Manager interface_manager(const InterfaceFacts *f);
 /* Its files below /run/systemd/network, rp_filter, the decision to keep, the reload. Of one that was judged
  * late the plan is empty. */
 _must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag);
-/* Takes away what interface_plan() made for a name. The decision stays. */
+/* Takes away what interface_plan() made for a name; files as above. The decision stays. */
 _must_check_ _nonnull_ int interface_plan_removal(const char *name, char *const *files, Plan **ret,
                                                   Diag *diag);
 

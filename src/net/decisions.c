@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who manages which interface, as it was decided before: files below /etc, so that a reboot changes nothing.
+ * nodeadm keeps one for each name and believes it whoever has the name by now; those for each MAC, beside
+ * them, are ours. Both are read, for a node may have been booted by either. */
+#include "net/net.h"
+
+#include "base/json.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define BY_MAC   "by-mac"
+#define FILE_MAX 4096
+#define NAME_MAX_BYTES 15       /* IFNAMSIZ without its NUL */
+
+DEFINE_STRING_TABLE(manager, Manager, "", "io.systemd.Network", "cni")
+
+void decision_done(Decision *d) {
+        free(d->mac);
+        free(d->name);
+        *d = (Decision){};
+}
+
+void decisions_done(Decisions *d) {
+        for (size_t i = 0; i < d->n; i++)
+                decision_done(&d->items[i]);
+        free(d->items);
+        *d = (Decisions){};
+}
+
+/* ---- words from outside ---- */
+
+bool instance_id_is_valid(const char *id) {
+        size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+        return n > 0 && n <= 64 && !id[n] && !streq(id, BY_MAC);
+}
+
+/* What the kernel takes (dev_valid_name() of net/core/dev.c), and of that what a terminal can show. */
+bool interface_name_is_valid(const char *name) {
+        size_t n = strlen(name);
+        for (const char *c = name; *c; c++)
+                if (*c <= ' ' || *c > '~' || *c == '/' || *c == ':')
+                        return false;
+        return n > 0 && n <= NAME_MAX_BYTES && !streq(name, ".") && !streq(name, "..");
+}
+
+bool mac_is_valid(const char *mac) {
+        for (size_t i = 0; i < 17; i++)
+                if (i % 3 == 2 ? mac[i] != ':' : hex_digit(mac[i]) < 0 || (mac[i] >= 'A' && mac[i] <= 'F'))
+                        return false;
+        return !mac[17];
+}
+
+/* ---- paths ---- */
+
+/* Callers have checked what they were given; should one not have, the path still stays where it belongs. */
+static char *component(const char *word) {
+        char *c = xstrdup(word);
+        for (char *slash = c; (slash = strchr(slash, '/'));)
+                *slash = '_';
+        if (*c == '.')
+                *c = '_';
+        return c;
+}
+
+static char *path_below(const char *folder, const char *instance_id, const char *word) {
+        _cleanup_(freep) char *id = component(instance_id), *file = component(word);
+        return xasprintf("%s/%s/%s", folder, id, file);
+}
+
+char *decision_name_path(const char *instance_id, const char *name) {
+        return path_below(DECISIONS_DIR, instance_id, name);
+}
+
+char *decision_mac_path(const char *instance_id, const char *mac) {
+        return path_below(DECISIONS_DIR "/" BY_MAC, instance_id, mac);
+}
+
+/* ---- one file ---- */
+
+static int parse_object(const char *text, size_t size, Decision *ret) {
+        _cleanup_(json_decrefp) json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+        _cleanup_(freep) char *mac = str_lower(json_get_text(json, "mac"));
+        const char *name = json_get_text(json, "interface");
+        int manager = manager_from_string(json_get_text(json, "manager"));
+        if (manager <= MANAGER_NONE || (*mac && !mac_is_valid(mac)) ||
+            (*name && !interface_name_is_valid(name)))
+                return -EBADMSG;
+        *ret = (Decision){ .manager = (Manager)manager, .json = true };
+        ret->mac = *mac ? TAKE_PTR(mac) : NULL;
+        ret->name = *name ? xstrdup(name) : NULL;
+        return 0;
+}
+
+int decision_parse(const char *text, size_t size, Decision *ret) {
+        _cleanup_(freep) char *copy = xstrndup(text, size), *word = str_strip(copy);
+        if (strlen(copy) != size)
+                return -EBADMSG;
+        if (*word == '{')
+                return parse_object(word, strlen(word), ret);
+        int manager = manager_from_string(word);
+        if (manager <= MANAGER_NONE)
+                return -EBADMSG;
+        *ret = (Decision){ .manager = (Manager)manager };
+        return 0;
+}
+
+static void warn_of(Diag *diag, const char *path, const char *why) {
+        _cleanup_(text_done) Text shown = {};
+        text_add_shown(&shown, path, strlen(path), 200, 0);
+        diag_warn(diag, "interface-decision",
+                  "%s is left out, for it %s; what it is about is decided anew, and rm takes the file away",
+                  shown.data, why);
+}
+
+static int read_decision(const Root *root, const char *path, Decision *ret, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = root_read(root, path, FILE_MAX, &text, &size);
+        if (r == -ENOENT)               /* between two looks */
+                return r;
+        if (r < 0) {
+                _cleanup_(freep) char *why = xasprintf("cannot be read (%s)", strerror(-r));
+                warn_of(diag, path, why);
+                return r;
+        }
+        r = decision_parse(text, size, ret);
+        if (r < 0)
+                warn_of(diag, path, "holds no decision: neither io.systemd.Network nor cni");
+        return r;
+}
+
+/* ---- folders ---- */
+
+static void add_decision(Decisions *to, Decision *d) {
+        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+        to->items[to->n++] = *d;
+        *d = (Decision){};
+}
+
+static void add_by_mac(Decisions *to, const char *path, const char *mac, Decision *d, Diag *diag) {
+        if (!mac_is_valid(mac) || !d->name) {
+                warn_of(diag, path, mac_is_valid(mac) ? "names no interface" : "is called as no MAC is");
+                return;
+        }
+        free(d->mac);
+        d->mac = xstrdup(mac);
+        d->json = false;                /* speaks of the file by name */
+        add_decision(to, d);
+}
+
+/* A bare word was written by the MAC whose own file names this interface. */
+static void add_by_name(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag) {
+        if (!interface_name_is_valid(name)) {
+                warn_of(diag, path, "is called as no interface is");
+                return;
+        }
+        for (size_t i = 0; i < to->n; i++)
+                if (to->items[i].mac && streq(to->items[i].name, name) &&
+                    (!d->mac || streq(d->mac, to->items[i].mac))) {
+                        to->items[i].json = d->json;
+                        return;
+                }
+        free(d->name);
+        d->name = xstrdup(name);
+        add_decision(to, d);
+}
+
+typedef void (*AddDecision)(Decisions *to, const char *path, const char *name, Decision *d, Diag *diag);
+
+static int read_folder(const Root *root, const char *folder, AddDecision add, Decisions *to, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(root, folder, &names);
+        if (r < 0 && r != -ENOENT)
+                return diag_error(diag, r, CAUSE_INTERFACE,
+                                  "%s, where decisions about interfaces are kept, cannot be read: %s", folder,
+                                  strerror(-r));
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);
+                _cleanup_(decision_done) Decision d = {};
+                if (**name == '.')      /* what a killed run has left */
+                        continue;
+                if (read_decision(root, path, &d, diag) >= 0)
+                        add(to, path, *name, &d, diag);
+        }
+        return 0;
+}
+
+int decisions_read(const Root *root, const char *instance_id, Decisions *ret, Diag *diag) {
+        _cleanup_(decisions_done) Decisions d = {};
+        if (!instance_id_is_valid(instance_id))
+                return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
+                                  "the metadata service's instance id is none that a folder can be named by");
+        _cleanup_(freep) char *names = xasprintf(DECISIONS_DIR "/%s", instance_id),
+                              *macs = xasprintf(DECISIONS_DIR "/" BY_MAC "/%s", instance_id);
+        int r = read_folder(root, macs, add_by_mac, &d, diag);
+        if (r >= 0)
+                r = read_folder(root, names, add_by_name, &d, diag);
+        if (r < 0)
+                return r;
+        *ret = d;
+        d = (Decisions){};
+        return 0;
+}
+
+const Decision *decision_find(const Decisions *d, const char *mac, const char *name) {
+        for (size_t i = 0; i < d->n; i++)
+                if (d->items[i].mac && streq(d->items[i].mac, mac))
+                        return &d->items[i];
+        for (size_t i = 0; i < d->n; i++)
+                if (!d->items[i].mac && streq(d->items[i].name, name))
+                        return &d->items[i];
+        return NULL;
+}
