@@ -228,8 +228,8 @@ static const Field accelerator_fields[] = {
         {}
 };
 
-/* featuregates.go in nodeadm/internal/api: all are off unless said. The last one is nodeadm's since autumn 2026
- * (awslabs/amazon-eks-ami#2791). */
+/* featuregates.go in nodeadm/internal/api: all are off unless said. The last one is nodeadm's since autumn
+ * 2026 (awslabs/amazon-eks-ami#2791). */
 const Field feature_gates[] = {
         { FIELD("InstanceIdNodeName", BOOL, "Name the node after its instance id, not its private DNS name."),
           AT(gates.instance_id_node_name) },
