@@ -27,8 +27,10 @@ table == "instance-types" {
         fields(14)
         ordered($1)
         if (n == 1) print "const InstanceType instance_types[] = {"
+        step = split($7, cards, ":") == 2 ? cards[2] : 1
+        if ($7 !~ /^([0-9]*|[0-9]+:[1-9])$/) fail("neither cards nor cards:step: " $7)
         print "        { " word($1) ", " number($2, 0) ", " number($3, 0) ", " number($4, 0) ", " word($5) ", " word($6) ", " \
-              number($7, -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) ", " hex($14) " },"
+              number(cards[1], -1) ", " number($8, -1) ", " number($9, -1) ", " number($10, 0) ", " word($11) ", " word($12) ", " number($13, -1) ", " hex($14) ", " step " },"
 }
 table == "gpus" {
         fields(8)

@@ -25,6 +25,7 @@ typedef enum Flag {
         FLAG_KUBELET_VERSION,
         FLAG_CONTAINERD_VERSION,
         FLAG_DRIVER_VERSION,
+        FLAG_INTERFACES,
         FLAG_CONFIG_OUTPUT,
         FLAG_CLUSTER_NAME,
         FLAG_CLUSTER_ID,
@@ -86,6 +87,7 @@ typedef struct Options {
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
+        unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
         const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
         const char *goal;               /* of wait: "registered" or "ready", and for how long */

@@ -14,6 +14,7 @@
 #define BIT(n)       (1u << (n))
 #define TIMEOUT_USEC (300 * USEC_PER_SEC)
 #define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
+#define INTERFACES_MAX 999
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
                                          * no letter as this and their number */
 
@@ -46,6 +47,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
         [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd" },
         [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver" },
+        [FLAG_INTERFACES]         = { "interfaces", "N",
+                                      "show which network card, metric and table N interfaces get" },
         [FLAG_CONFIG_OUTPUT]      = { "config-output", "FILE",
                                       "write there instead of stdout", .letter = 'o' },
         [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for" },
@@ -138,6 +141,16 @@ static int set_timeout(Options *o, const char *text, Diag *diag) {
         return 0;
 }
 
+static int set_interfaces(Options *o, const char *text, Diag *diag) {
+        uint64_t n = 0;
+        if (parse_u64(text, &n) < 0 || n < 1 || n > INTERFACES_MAX)
+                return diag_error(diag, -EINVAL, CAUSE_USAGE,
+                                  "--interfaces takes a number from 1 to %d, not \"%s\"", INTERFACES_MAX,
+                                  text);
+        o->interfaces = (unsigned)n;
+        return 0;
+}
+
 static int set_bundle(Options *o, const char *file, Diag *diag) {
         if (!*file)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
@@ -161,6 +174,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
         case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
         case FLAG_DRIVER_VERSION:     o->driver_version = argument; return 0;
+        case FLAG_INTERFACES:         return set_interfaces(o, argument, diag);
         case FLAG_CONFIG_OUTPUT:      o->output_file = *argument ? argument : NULL; return 0;
         case FLAG_CLUSTER_NAME:       o->cluster_name = argument; return 0;
         case FLAG_CLUSTER_ID:         o->cluster_id = argument; return 0;

@@ -29,7 +29,7 @@ static const Command commands[_COMMAND_MAX] = {
         [PLAN] = {
                 .words = "plan",
                 .help = "show what init would do, on this machine or another; changes nothing",
-                .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO),
+                .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
         },
         [CONFIG_CHECK] = {

@@ -213,7 +213,7 @@ int run_make_plan(Run *run) {
         const Options *o = &run->options;
         int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
         assert(plugin >= 0);            /* the command line takes no others */
-        PlanOptions options = { .plugin = (CredentialPlugin)plugin };
+        PlanOptions options = { .plugin = (CredentialPlugin)plugin, .interfaces = o->interfaces };
         if (r >= 0)
                 r = hash_load(&run->diag);
         /* before anything is looked at: another init may be changing just that */

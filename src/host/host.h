@@ -178,6 +178,8 @@ typedef struct InstanceType {
         const char *arch;
         int numa_nodes;                 /* with CPUs; -1: not known */
         unsigned gpu_subsystem;         /* PCI subsystem device of a part of a GPU; 0: a whole one */
+        int card_step;                  /* every how many network cards, from card 0 on, one takes interfaces
+                                         * with addresses; the others take EFA alone */
 } InstanceType;
 /* NULL for a type that the table does not know */
 const InstanceType *instance_type_find(const char *name);

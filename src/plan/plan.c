@@ -277,6 +277,9 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
                 return r;
         plan->facts = host_to_json(host);
         plan->machine = plan_describe_host(host);
+        r = options->interfaces > 0 ? plan_placement(plan, host, options->interfaces, diag) : 0;
+        if (r < 0)
+                return r;
         warn_of_host(plan, config, host);
 
         r = plan_system(plan, config, host, diag);

@@ -27,6 +27,7 @@ typedef enum CredentialPlugin { PLUGIN_AWS, PLUGIN_NODESTRAP, _PLUGIN_INVALID = 
 DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
 typedef struct PlanOptions {
         CredentialPlugin plugin;        /* of the kubeconfig's exec plugin */
+        unsigned interfaces;            /* of how many network interfaces to tell where they go; 0: of none */
 } PlanOptions;
 
 /* Decides everything. -EINVAL with diagnostics when configuration and machine contradict each other. */

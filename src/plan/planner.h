@@ -46,6 +46,9 @@ _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 
 /* Some lines for people: the machine, the instance, the software. */
 _malloc_ char *plan_describe_host(const Host *host);
+/* Where n network interfaces of this instance type go, for the reader: adds it to facts and machine, and
+ * warns of what is not known. -EINVAL where the type has no room for them. */
+_must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag);
 /* The OCI runtime spec: containerd's own with user (or NULL) merged over it. memlock: containers may lock all
  * memory. */
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instance type + number of network interfaces → the network card, device, metric and route table of each,
+ * for who writes a launch template. They are placed as AWS's guide has it
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html): the primary one is device 0
+ * of card 0, each further one device 1 of the next card, where device 0 is left to an EFA-only one; what the
+ * launch template says instead counts on the node. The plan and its id do not depend on it. */
+#include "base/str.h"
+#include "plan/interface.h"
+#include "plan/planner.h"
+
+#include <errno.h>
+
+/* Room for interfaces with addresses. */
+typedef struct Cards {
+        unsigned n, step;               /* cards that take them; cards 0, step, 2 step, … */
+        unsigned limit;                 /* of each; 0: not known */
+        bool known;                     /* false: how many cards there are */
+} Cards;
+
+/* EC2 tells the limit of the default card alone. With one that differs (P6e-GB200) it is in no table. */
+static Cards cards_of(const Host *host) {
+        const InstanceType *t = host->type;
+        bool known = t && t->network_cards > 0;
+        unsigned step = known && t->card_step > 0 ? (unsigned)t->card_step : 1;
+        return (Cards) {
+                .n = known ? ((unsigned)t->network_cards + step - 1) / step : 1,
+                .step = step,
+                .limit = host->eni_limits_known ? host->max_enis : 0,
+                .known = known,
+        };
+}
+
+static int refuse(const Cards *cards, const char *type, unsigned n, Diag *diag) {
+        _cleanup_(freep) char *on = cards->n == 1 ? xstrdup("its network card")
+                                                  : xasprintf("each of %u network cards%s", cards->n,
+                                                             cards->step > 1 ? " that take addresses" : "");
+        if (cards->limit > 0)
+                return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
+                                     "%s has no room for %u: it takes %u, %u on %s; ask for fewer, or for "
+                                     "another --instance-type",
+                                     type, n, cards->n * cards->limit, cards->limit, on);
+        return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
+                             "how many interfaces a network card of %s takes is not known: up to %u can be "
+                             "placed, one on %s; ask for fewer than %u",
+                             type, cards->n, on, n);
+}
+
+/* The i-th of them: round by round over the cards; of cards beyond the first one, device 0 comes second. */
+static void place(const Cards *cards, unsigned i, unsigned *ret_card, unsigned *ret_device) {
+        unsigned at = i % cards->n, round = i / cards->n;
+        *ret_card = at * cards->step;
+        *ret_device = at > 0 && round < 2 && cards->limit != 1 ? 1 - round : round;
+}
+
+static void show(json_t *places, Text *text, unsigned card, unsigned device) {
+        bool primary = card == 0 && device == 0;
+        unsigned metric = INTERFACE_METRIC(card, device), table = INTERFACE_TABLE(card, device);
+        json_t *o = json_pack("{si si si sb}", "card", card, "device", device, "metric", metric, "rules",
+                              !primary);
+        if (!primary)
+                json_object_set_new(o, "table", json_integer(table));
+        json_array_append_new(places, o);
+        text_add(text, "           card %2u, device %2u: metric %4u, ", card, device, metric);
+        if (primary)
+                text_add(text, "no table and no rules: the primary interface\n");
+        else
+                text_add(text, "table %5u, rules for each of its addresses\n", table);
+}
+
+static void show_all(Plan *plan, const Cards *cards, const char *type, unsigned n) {
+        _cleanup_(text_done) Text text = {};
+        json_t *places = json_array();
+        text_add(&text, "%sinterfaces %u of %s, on network cards as AWS's guide places them\n",
+                 plan->machine, n, type);
+        for (unsigned i = 0; i < n; i++) {
+                unsigned card, device;
+                place(cards, i, &card, &device);
+                show(places, &text, card, device);
+        }
+        free(plan->machine);
+        plan->machine = text_take(&text);
+        json_object_set_new(plan->facts, "interfaces", places);
+}
+
+int plan_placement(Plan *plan, const Host *host, unsigned n, Diag *diag) {
+        const char *type = host->instance.type;
+        Cards cards = cards_of(host);
+        if (!type || strv_contains(host->assumed, "instance.type"))
+                return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--interfaces",
+                                     "the type of this machine is not known; say it with --instance-type");
+        if (n > cards.n * (cards.limit ?: 1))
+                return refuse(&cards, type, n, diag);
+        if (!cards.known)
+                diag_warn(&plan->warnings, "network-cards-unknown",
+                          "how many network cards %s has is not in this version's tables: its interfaces are "
+                          "shown as on a single one",
+                          type);
+        show_all(plan, &cards, type, n);
+        return 0;
+}
