@@ -8,6 +8,8 @@
 #   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" if nobody wrote to it
 #   -v NAME[:SIZE][:late]  one more EBS volume, which keeps what it holds: NAME from the launch template (/dev/sdb) in its identify
 #               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
+#   -w MAC[:late]  one network card (virtio) with this MAC in a network of vpc.py's, may be given nine times; late: it comes when the guest
+#               says so. There are no others then, but for eth0 of -i
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
@@ -23,7 +25,8 @@
 #   --clean     remove what tests keep in the cache: images, snapshots, packages of other suites, kept failures        --help
 # SCRIPT finds its boot number in $VMTEST_BOOT and may say "systemctl reboot": it then runs again with the next number. After
 # "echo VMTEST blank-drives >/dev/ttyS0" the next boot has new, empty instance stores (what an EC2 stop/start does). Said the same way,
-# attach N and detach N have the Nth volume come and go, and "grow N SIZE" has it larger when it comes the next time.
+# attach N and detach N have the Nth volume come and go, and "grow N SIZE" has it larger when it comes the next time; "plug N MAC" and
+# "unplug N" have the Nth network card come, with this MAC from then on, and go.
 # Exit status: SCRIPT's; 77 skipped (reason on stderr), 96 no power cut happened, 97 no result, 98 time limit or panic, 99 no image.
 # Environment: NODESTRAP_TEST_CACHE (default /var/cache/nodestrap-test), NODESTRAP_TEST_REQUIRE=1 (a skip is an error),
 # NODESTRAP_TEST_NO_BUILD=1 (skip where the image is not made yet),
@@ -31,7 +34,7 @@
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 EBS= VOLUMES=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P=
+TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P= VPC=
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
@@ -40,8 +43,8 @@ case ${1-} in
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
-while getopts p:d:ev:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
-        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+while getopts p:d:ev:w:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
@@ -130,7 +133,7 @@ I
         cd /
 }
 # ---- end of the image ------------------------------------------------------------------------------------------------------------
-cleanup() { [ -z "$P" ] || kill -KILL "$P" 2>/dev/null; [ -z "$W" ] || rm -rf "$W"; }
+cleanup() { [ -z "$P" ] || kill -KILL "$P" 2>/dev/null; [ -z "$VPC" ] || kill "$VPC"; [ -z "$W" ] || rm -rf "$W"; }
 trap cleanup EXIT; trap 'exit 130' INT TERM
 mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
 key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE-$key
@@ -166,8 +169,7 @@ qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $
         local console=$1 img=$2 plug=$3; shift 3; exec 9>&-
         exec "$QEMU" -M pc "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
                 -drive if=none,id=root,file="$img",format=qcow2,cache=$CACHING -device virtio-blk-pci,drive=root,serial=ROOT,disable-legacy=on \
-                -netdev user,id=n0,restrict=on,net=169.254.169.0/24,host=169.254.169.1,dhcpstart=169.254.169.10"${IMDS:+,guestfwd=tcp:169.254.169.254:80-cmd:$W/imds}" \
-                -device virtio-net-pci,netdev=n0,romfile= -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz" -initrd "$CACHE/initrd.cpio" \
+                "${NET[@]}" -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz" -initrd "$CACHE/initrd.cpio" \
                 -append "console=ttyS0 net.ifnames=0 no_timer_check mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
                 "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
 }
@@ -185,12 +187,14 @@ hmp() {
         } | socat -t 1 - UNIX-CONNECT:"$W/mon" >"$W/said"
         grep -aiE '^(error|.*could not)' "$W/said" >&2
 }
+OWN=(-netdev "user,id=n0,restrict=on,net=169.254.169.0/24,host=169.254.169.1,dhcpstart=169.254.169.10${IMDS:+,guestfwd=tcp:169.254.169.254:80-cmd:$W/imds}"
+        -device virtio-net-pci,netdev=n0,romfile=)
 uptime_of() { tr -d '\r' <"$1" 2>/dev/null | sed -n "s/.*VMTEST $2 //p" | tail -1 | grep . || echo -; }
 
 SNAPFILE=$CACHE/snap-$VERSION-$MIB-$CPUS-$NODES-${NODESTRAP_TEST_ACCEL:-tcg}.qcow2 BOOT=1
 if [ -n "$SNAP" ] && [ ! -f "$SNAPFILE" ]; then         # boot once without drives (QEMU cannot save an NVMe device), save
         say "saving a booted snapshot"; t=$EPOCHREALTIME; qemu-img create -q -f qcow2 -b "$CACHE/root.img" -F raw "$W/snap"
-        IMDS= qemu "$W/console" "$W/snap" 1 & P=$!
+        NET=("${OWN[@]/,guestfwd*/}"); qemu "$W/console" "$W/snap" 1 & P=$!
         until grep -q 'VMTEST booted' "$W/console" 2>/dev/null; do sleep 0.2; kill -0 $P 2>/dev/null || { P=; tail "$W/console" >&2; exit 98; }; done
         { sleep 0.5; echo 'savevm booted'; } | hmp; kill $P; wait $P; P=; rm -f "$W/mon"; mv "$W/snap" "$SNAPFILE"; say "saved in $(elapsed $t) s"
 fi
@@ -209,6 +213,18 @@ volume() {      # INDEX: the line of a volume
         local n=$(($1 + 1)) name=${VOLUMES[$1]%%:*}
         printf 'nvme,id=volume%d,serial=vol%017d%-40s%-32s|%s\n' $n $n "$(model 'Amazon Elastic Block Store')" "$(model "$name")" "$W/v$n.raw"
 }
+# What every card ends in is there from the start: a card that comes or goes is the device alone. A place of its own on the bus has it
+# keep its name with net.ifnames=1.
+NET=(); [ ${#CARDS[@]} != 0 ] && [ -z "$IMDS$SNAP" ] || NET=("${OWN[@]}")
+if [ ${#CARDS[@]} != 0 ]; then
+        [ ${#CARDS[@]} -le 9 ] || { say "at most nine cards"; exit 2; }
+        for i in "${!CARDS[@]}"; do
+                NET+=(-netdev "dgram,id=w$((i + 1)),local.type=unix,local.path=$W/w$((i + 1)).qemu,remote.type=unix,remote.path=$W/w$((i + 1)).vpc")
+        done
+        (exec 9>&-; exec python3 "$here/vpc.py" "$W" ${#CARDS[@]} >"$OUT/vpc") & VPC=$!
+        until grep -qs listening "$OUT/vpc"; do sleep 0.02; kill -0 $VPC 2>/dev/null || { say "no network"; exit 97; }; done
+fi
+card() { printf 'virtio-net-pci,id=card%d,netdev=w%d,mac=%s,addr=0x%x,romfile=\n' $(($1 + 1)) $(($1 + 1)) "${CARDS[$1]%:late}" $(($1 + 17)); }
 drives() {      # lines "device|file"; instance stores keep their serial until they are blanked
         for ((i = 1; i <= ND; i++)); do truncate -s 1G "$W/d$i.raw"
                 printf 'nvme,serial=AWS%05X%012X%s|%s\n' "$BLANKED" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
@@ -219,12 +235,14 @@ drives() {      # lines "device|file"; instance stores keep their serial until t
 # What the guest said to the world on the console of this boot, and was not done yet (ASKED lines are). A drive that comes while the
 # guest runs comes through the monitor.
 obey() {
-        local what n size all; mapfile -t all < <(tr -d '\r' <"$C" | grep -aoE 'VMTEST (attach [0-9]|detach [0-9]|grow [0-9] [0-9]+[MG]|blank-drives)')
+        local what n size all; mapfile -t all < <(tr -d '\r' <"$C" | grep -aoE 'VMTEST (attach [0-9]|detach [0-9]|grow [0-9] [0-9]+[MG]|blank-drives|unplug [0-9]|plug [0-9] [0-9a-f:]{17})')
         for ((; ASKED < ${#all[@]}; ASKED++)); do
                 read -r _ what n size <<<"${all[ASKED]}"; say "the guest says: ${all[ASKED]#VMTEST }"
                 case $what in
                 attach) ATTACHED[n - 1]=1; [ -z "$P" ] || volume $((n - 1)) | plug "a$BOOT.$ASKED" | hmp;;
                 detach) unset "ATTACHED[n - 1]"; [ -z "$P" ] || echo "device_del volume$n" | hmp;;
+                plug)   CARDS[n - 1]=$size PLUGGED[n - 1]=1; [ -z "$P" ] || echo "device_add \"$(card $((n - 1)))\"" | hmp;;
+                unplug) unset "PLUGGED[n - 1]"; [ -z "$P" ] || { echo "device_del card$n" | hmp; unplugged "card$n"; };;
                 grow)   truncate -s "$size" "$W/v$n.raw";;
                 blank-drives) BLANK=1;;
                 esac
@@ -235,6 +253,11 @@ plug() {        # ID: the monitor's commands for these lines
         while IFS='|' read -r dev file; do n=$((n + 1))
                 printf 'drive_add 0 "if=none,id=%s,format=raw,cache=%s,file=%s"\ndevice_add "%s,drive=%s"\n' "$1.$n" "$CACHING" "$file" "$dev" "$1.$n"; done
 }
+unplugged() {   # the guest has let go of it, so that what it ended in is free for another
+        for ((i = 0; i < 100; i++)); do echo 'info network' | hmp; grep -aq "^$1:" "$W/said" || return; sleep 0.1; done
+        say "$1 is still there"
+}
+PLUGGED=(); for i in "${!CARDS[@]}"; do [[ ${CARDS[i]} == *:late ]] || PLUGGED[i]=1; done
 ATTACHED=() BLANKED=1; for i in "${!VOLUMES[@]}"; do
         IFS=: read -r _ size late <<<"${VOLUMES[i]}"; [ "$size" != late ] || { size=; late=late; }
         truncate -s "${size:-1G}" "$W/v$((i + 1)).raw"; [ -n "$late" ] || ATTACHED[i]=1; done
@@ -247,7 +270,8 @@ for ((BOOT = 1; BOOT <= 20; BOOT++)); do
         C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME ASKED=0 BLANK=; : > "$C"; rm -f "$W/mon"; drives > "$W/drives"
         while IFS='|' read -r dev file; do n=$((n + 1))
                 A+=(-drive "if=none,id=x$n,format=raw,cache=$CACHING,file=$file" -device "$dev,drive=x$n"); done < "$W/drives"
-        if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { plug x <"$W/drives"; sleep 0.5; } | hmp
+        for i in "${!PLUGGED[@]}"; do A+=(-device "$(card "$i")"); done
+        if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { plug x <"$W/drives"; for i in "${!PLUGGED[@]}"; do echo "device_add \"$(card "$i")\""; done; sleep 0.5; } | hmp
         else qemu "$C" "$W/root" 0 "${A[@]}" & P=$!; fi
         cut=
         while kill -0 $P 2>/dev/null; do
@@ -255,7 +279,7 @@ for ((BOOT = 1; BOOT <= 20; BOOT++)); do
                 if [ $BOOT = 1 -a -n "$CUT" -a "$up" -ge "$(awk -v s="${CUT:-0}" 'BEGIN { print int(s * 1000) }')" ] ||
                                 { [ -n "$CUTTEXT" ] && grep -aqF -- "$CUTTEXT" "$C"; }; then cut=1 CUTS=$((CUTS + 1)); kill -KILL $P; say "power cut after $(elapsed $t) s"; break; fi
                 [ $up -lt $((LIMIT * 1000)) ] || { say "boot $BOOT passed $LIMIT s; end of its console:"; tail -5 "$C" >&2; DONE=98; kill -KILL $P; break; }
-                [ ${#VOLUMES[@]} = 0 ] || obey
+                [ ${#VOLUMES[@]}${#CARDS[@]} = 00 ] || obey
                 sleep 0.05
         done
         wait $P 2>/dev/null; q=$?; P=
