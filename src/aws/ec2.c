@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two questions to the EC2 API → the private DNS name of an instance, the network limits of an instance
- * type. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html */
+ * Three questions to the EC2 API → the private DNS name of an instance, the network limits of an instance
+ * type, whether an interface is left to the system.
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeNetworkInterfaces.html */
+#include "aws/enis.h"
 #include "aws/internal.h"
 
 #include "base/time.h"
@@ -41,8 +44,9 @@ const RetryPolicy ec2_retry_policy = {
         .base_usec = BACKOFF_USEC,
         .cap_usec = BACKOFF_CAP,
 };
-/* The number of pods has a fallback: it is not worth a long wait. */
-static const RetryPolicy limits_retry_policy = {
+/* The number of pods has a fallback: it is not worth a long wait. And a unit that sets up an interface is
+ * started again. */
+static const RetryPolicy short_retry_policy = {
         .attempts = 4,
         .total_usec = 20 * USEC_PER_SEC,
         .base_usec = BACKOFF_USEC,
@@ -76,12 +80,12 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         return r < 0 ? r : https_load(ec2_api.cause, ec2_api.other_bundle, diag);
 }
 
-/* Completes the question with what is the same for all of them. */
-static int ask_ec2(const Ec2 *ec2, Query *q, Diag *diag) {
+/* Completes the question with what is the same for all of them. policy: one that allows it. */
+static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         _cleanup_(freep) char *unauthorized =
-                xasprintf("the role of this instance lacks the permission ec2:%s (AmazonEKSWorkerNodePolicy "
-                          "has it), or a service control policy or the policy of the VPC endpoint denies it",
-                          q->action);
+                xasprintf("the role of this instance lacks the permission ec2:%s (%s has it), or a service "
+                          "control policy or the policy of the VPC endpoint denies it",
+                          q->action, policy);
         q->service = &ec2_api;
         q->imds = ec2->imds;
         q->credentials = &credentials;
@@ -135,7 +139,7 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
         };
         if (!is_form_word(instance_id))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS, "the instance id has characters that none has");
-        return ask_ec2(ec2, &q, diag);
+        return ask_ec2(ec2, &q, "AmazonEKSWorkerNodePolicy", diag);
 }
 
 /* ---- the limits ---- */
@@ -181,7 +185,7 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
                 .domain = ec2->domain,
                 .action = "DescribeInstanceTypes",
                 .fields = fields,
-                .retry = limits_retry_policy,
+                .retry = short_retry_policy,
                 .accept = accept_limits,
                 .ret = limits,
                 .missing = "an answer without limits of network interfaces",
@@ -191,10 +195,51 @@ int ec2_eni_limits(const Ec2 *ec2, const char *instance_type, unsigned *ret_enis
         if (!is_form_word(instance_type))
                 return diag_error(diag, -EINVAL, CAUSE_FACTS,
                                   "the instance type has characters that none has");
-        int r = ask_ec2(ec2, &q, diag);
+        int r = ask_ec2(ec2, &q, "AmazonEKSWorkerNodePolicy", diag);
         if (r < 0)
                 return r;
         *ret_enis = (unsigned)limits[0];
         *ret_addresses = (unsigned)limits[1];
         return 0;
+}
+
+/* ---- who manages an interface ---- */
+#define INTERFACES "DescribeNetworkInterfacesResponse/networkInterfaceSet/item/"
+#define NO_MANAGE  "node.k8s.amazonaws.com/no_manage"
+
+static int accept_tags(const Query *q, const Text *body) {
+        _cleanup_(strv_freep) char **ids = NULL, **keys = NULL, **values = NULL;
+        if (xml_texts(body->data, body->size, INTERFACES "networkInterfaceId", &ids) < 0 ||
+            xml_texts(body->data, body->size, INTERFACES "tagSet/item/key", &keys) < 0 ||
+            xml_texts(body->data, body->size, INTERFACES "tagSet/item/value", &values) < 0 ||
+            strv_length(keys) != strv_length(values))
+                return -EBADMSG;
+        if (!ids)
+                return 0;
+        bool tagged = false;
+        /* compared as the CNI does (aws/amazon-vpc-cni-k8s:pkg/ipamd/ipamd.go) */
+        for (size_t i = 0; keys && keys[i]; i++)
+                tagged = tagged || (streq(keys[i], NO_MANAGE) && streq(values[i], "true"));
+        *(bool *)q->ret = tagged;
+        return 1;
+}
+
+int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char *mac, bool *ret, Diag *diag) {
+        _cleanup_(text_done) Text fields = {};
+        Query q = {
+                .region = ec2->region,
+                .domain = ec2->domain,
+                .action = "DescribeNetworkInterfaces",
+                .retry = short_retry_policy,
+                .accept = accept_tags,
+                .ret = ret,
+                .missing = "the instance has no interface of this MAC address (yet)",
+                .missing_advice = "Look whether it is still attached",
+        };
+        text_add(&fields, "&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=");
+        text_add_encoded(&fields, instance_id);
+        text_add(&fields, "&Filter.2.Name=mac-address&Filter.2.Value.1=");
+        text_add_encoded(&fields, mac);
+        q.fields = fields.data;
+        return ask_ec2(ec2, &q, "AmazonEKS_CNI_Policy", diag);
 }

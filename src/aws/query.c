@@ -29,7 +29,13 @@ int64_t query_clock(int64_t seconds) {
 }
 
 /* ---- an attempt ---- */
-typedef enum QueryStep { QUERY_DONE, QUERY_REFUSED, QUERY_AGAIN, QUERY_AGAIN_AT_ONCE } QueryStep;
+typedef enum QueryStep {
+        QUERY_DONE,
+        QUERY_FORBIDDEN,
+        QUERY_REFUSED,
+        QUERY_AGAIN,
+        QUERY_AGAIN_AT_ONCE,
+} QueryStep;
 
 /* A question on its way. */
 typedef struct Asking {
@@ -163,9 +169,9 @@ static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsRe
                              : streq(code, "RegionDisabledException")
                                      ? "switch STS on for this region in the account settings of IAM"
                                      : "it will not help to ask again";
-        diag_error(diag, -EACCES, s->cause, "%s at %s refused %s: %s (HTTP %ld, request %s): %s", s->name,
+        diag_error(diag, -EPERM, s->cause, "%s at %s refused %s: %s (HTTP %ld, request %s): %s", s->name,
                    a->endpoint.host, a->query->action, code, reply->status, id ?: "without id", advice);
-        return QUERY_REFUSED;
+        return kind == REFUSAL_UNAUTHORIZED ? QUERY_FORBIDDEN : QUERY_REFUSED;
 }
 
 static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
@@ -258,8 +264,8 @@ static int attempt_until(Asking *a, Diag *diag) {
                 QueryStep step = attempt_query(a, diag);
                 if (step == QUERY_DONE)
                         return 0;
-                if (step == QUERY_REFUSED)
-                        return -EACCES;
+                if (step == QUERY_FORBIDDEN || step == QUERY_REFUSED)
+                        return step == QUERY_FORBIDDEN ? -EACCES : -EPERM;
                 if (stop_signal())
                         return report_stop(a, diag);
                 uint64_t now = now_usec();

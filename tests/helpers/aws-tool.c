@@ -5,8 +5,11 @@
  *   aws-tool source BUDGET URI...   "NAME BYTES" of each blob
  *   aws-tool name ID                PrivateDnsName
  *   aws-tool limits TYPE            "ENIS ADDRESSES"
+ *   aws-tool tagged ID MAC          "yes" or "no": is this interface of the instance tagged no_manage?
+ *   aws-tool enis CARDS [AGAIN...]  what is known of interfaces after one question, as it is kept
  *   aws-tool endpoint ec2|sts REGION...     the host of each, or what is wrong with it
  * Errors go to stderr as a person would see them; exit 1. Request counts are the last line on stderr. */
+#include "aws/enis.h"
 #include "aws/internal.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -57,6 +60,29 @@ static int tool_limits(const Ec2 *ec2, const char *type, Diag *diag) {
         return r;
 }
 
+static int tool_tagged(const Ec2 *ec2, const char *id, const char *mac, Diag *diag) {
+        bool tagged = false;
+        int r = ec2_interface_is_tagged(ec2, id, mac, &tagged, diag);
+        if (r == -EACCES)
+                fputs("may not ask\n", stderr);
+        if (r >= 0)
+                puts(tagged ? "yes" : "no");
+        return r;
+}
+
+static int tool_enis(Imds *imds, const char *cards, char **again, Diag *diag) {
+        _cleanup_(enis_done) Enis enis = {};
+        uint64_t n = 0;
+        if (parse_u64(cards, &n) < 0)
+                return -EINVAL;
+        int r = enis_ask(imds, &(EniQuestion){ .cards = (unsigned)n, .again = again }, &enis, diag);
+        json_t *json = enis_to_json(&enis);
+        json_dumpf(json, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(json);
+        return r;
+}
+
 static int tool_endpoint(const char *service, char **regions) {
         for (; *regions; regions++) {
                 _cleanup_(diag_done) Diag diag = {};
@@ -79,11 +105,13 @@ int main(int argc, char **argv) {
         int r = streq(argv[1], "imds") ? tool_imds(imds, argv + 3, &diag)
               : streq(argv[1], "source") ? tool_source(imds, argv + 3, &diag)
               : streq(argv[1], "name") ? tool_name(&ec2, argv[2], &diag)
+              : streq(argv[1], "tagged") && argc > 3 ? tool_tagged(&ec2, argv[2], argv[3], &diag)
+              : streq(argv[1], "enis") ? tool_enis(imds, argv[2], argv + 3, &diag)
               : streq(argv[1], "endpoint") ? tool_endpoint(argv[2], argv + 3)
               : streq(argv[1], "limits") ? tool_limits(&ec2, argv[2], &diag) : -EINVAL;
         for (size_t i = 0; i < diag.n; i++) {
                 _cleanup_(freep) char *text = diagnostic_format(&diag.items[i]);
-                fprintf(stderr, "%s: %s\n", cause_word(diag.items[i].cause), text);
+                fprintf(stderr, "%s: %s\n", diag.items[i].warning ? "warning" : cause_word(diag.items[i].cause), text);
         }
         fprintf(stderr, "requests imds=%u ec2=%u\n", imds_requests(imds), ec2_requests());
         return r < 0;

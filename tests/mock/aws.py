@@ -17,17 +17,19 @@ listens, then serves until killed.
   --container-listen A:P   of a container's endpoint: /v1/credentials, for who sends --container-token TOKEN, if that is given
   --ec2-name NAME       PrivateDnsName of every instance (default: meta-data/local-hostname, or made from local-ipv4)
   --eni TYPE=ENIS,ADDRESSES   what DescribeInstanceTypes says of TYPE (any other type: InvalidInstanceType)
+  --interface MAC[,KEY=VALUE]...   one that DescribeNetworkInterfaces knows, and its tags; without it those that the metadata service
+                        lists, without tags
   --no-role             no instance profile
   --tls CERT:KEY        the EC2 API speaks TLS with these PEM files
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
-  --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH
-                        (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
+  --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH,
+                        or matches it where it has a * (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
     all:   delay=SECONDS   status=CODE   redirect   silent (no answer)   hang (half an answer, then nothing)
            close (half an answer, then closed)   refuse (closed without an answer)   garbage (no HTTP)
            short / long (Content-Length says less / more than is sent)   chunked   until-close (no length, then closed)
            no-keepalive (Connection: close)   drop (closed after the answer without saying so)   surplus (bytes behind the answer)
            no-date (an answer without the Date header)
-    imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)
+    imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)   text=TEXT (that instead)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
            skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE
     sts:   not-xml   error=CODE   expired and skew=SECONDS as for ec2        container: body=TEXT
@@ -37,6 +39,7 @@ of --key ID:SECRET[:TOKEN], and the date against their clock: 300 s either way, 
 """
 import argparse
 import email.utils
+import fnmatch
 import json
 import os
 import socket
@@ -61,7 +64,8 @@ class Fault:
         self.left = int(count) if count else None
 
     def takes(self, service, path):
-        if self.service != service or self.left == 0 or not path.startswith(self.path):
+        fits = fnmatch.fnmatchcase(path, self.path) if '*' in self.path else path.startswith(self.path)
+        if self.service != service or self.left == 0 or not fits:
             return False
         if self.left is not None:
             self.left -= 1
@@ -208,6 +212,8 @@ def imds(method, path, headers, body, fault):
         return 401, b'', []
     if fault and fault.kind == 'big':
         return 200, b'#' * int(fault.value), []
+    if fault and fault.kind == 'text':
+        return 200, fault.value.encode(), []
     found = metadata(path)
     return (404, b'', []) if found is None else (200, found, [('Content-Type', 'text/plain')])
 
@@ -271,7 +277,25 @@ def describe_instance_types(form, fault):
 ''')
 
 
-ACTIONS = {'DescribeInstances': describe_instances, 'DescribeInstanceTypes': describe_instance_types}
+def describe_network_interfaces(form, fault):
+    """Knows the two filters that are asked for, and these alone."""
+    filters = {form.get(f'Filter.{n}.Name'): form.get(f'Filter.{n}.Value.1') for n in (1, 2)}
+    if set(filters) != {'attachment.instance-id', 'mac-address'} or any(k.startswith('Filter.3') or '.Value.2' in k for k in form):
+        return ec2_error('InvalidParameterValue')
+    known = {i.split(',')[0]: [t.split('=') for t in i.split(',')[1:]] for i in options.interface}
+    if not known:
+        listed = from_tree('meta-data/network/interfaces/macs') or MAC.encode()
+        known = {line.strip('/'): [] for line in listed.decode().split()}
+    mac = filters['mac-address']
+    items = ''
+    if mac in known and filters['attachment.instance-id'] == from_tree('meta-data/instance-id').decode() and not (fault and fault.kind == 'empty'):
+        tags = ''.join(f'<item><key>{k}</key>{f"<value>{v}</value>" if v else "<value/>"}</item>' for k, v in known[mac])
+        items = f'<item><networkInterfaceId>eni-1</networkInterfaceId><macAddress>{mac}</macAddress><tagSet>{tags}</tagSet></item>'
+    return ec2_answer('DescribeNetworkInterfaces', f'  <networkInterfaceSet>{items}</networkInterfaceSet>\n')
+
+
+ACTIONS = {'DescribeInstances': describe_instances, 'DescribeInstanceTypes': describe_instance_types,
+           'DescribeNetworkInterfaces': describe_network_interfaces}
 
 
 def ec2(method, path, headers, body, fault):
@@ -437,6 +461,7 @@ def main():
     p.add_argument('--role-arn')
     p.add_argument('--ec2-name')
     p.add_argument('--eni', action='append', default=[])
+    p.add_argument('--interface', action='append', default=[])
     p.add_argument('--no-role', action='store_true')
     p.add_argument('--key')
     p.add_argument('--tls')
