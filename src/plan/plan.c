@@ -177,6 +177,17 @@ static void plan_name(Plan *plan) {
         snprintf(plan->id, sizeof(plan->id), "sha256:%s", digest);
 }
 
+int plan_finish(Plan *plan, Diag *diag) {
+        int r = plan_sort(plan, diag);
+        if (r < 0)
+                return r;
+        plan_name(plan);
+        /* Behind the name: on the next boot there is something else to move, and the plan is the same. */
+        for (size_t i = 0; i < plan->n; i++)
+                plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
+        return 0;
+}
+
 /* ---- filter ---- */
 
 /* Groups that --daemon selects from; everything else belongs to the machine and is always kept, as nodeadm
@@ -298,13 +309,8 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
                  "files of an earlier plan that this one no longer writes");
         plan_units(plan, config, host);
-        r = plan_sort(plan, diag);
-        if (r < 0)
-                return r;
-        plan_name(plan);
-        /* Behind the name: on the next boot there is something else to move, and the plan is the same. */
-        for (size_t i = 0; i < plan->n; i++)
-                plan->actions[i].deadline_usec += action_more_usec(&plan->actions[i]);
-        *ret = TAKE_PTR(plan);
-        return 0;
+        r = plan_finish(plan, diag);
+        if (r >= 0)
+                *ret = TAKE_PTR(plan);
+        return r;
 }

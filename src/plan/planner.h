@@ -16,6 +16,8 @@ _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, 
  * Returns its action. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
                                           const char *why, const char *content, mode_t mode);
+/* Puts the actions into an order that respects what each comes after, and names the plan. Comes last. */
+_must_check_ _nonnull_ int plan_finish(Plan *plan, Diag *diag);
 void action_after(Action *a, const char *id);
 void action_after_any(Action *a, const char *id);
 /* replaces the content: for bytes that are no text */

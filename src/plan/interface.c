@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of one network interface. Those that were there when the node booted are networkd's, those
+ * that the CNI attaches later are the CNI's: networkd would take their routes and rules away
+ * (awslabs/amazon-eks-ami#1738, aws/amazon-vpc-cni-k8s#3524). What the metadata service does not tell yet is
+ * waited for and never guessed: a wrong card gives two interfaces one table
+ * (amazonlinux/amazon-ec2-net-utils#153). */
+#include "plan/interface.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "plan/planner.h"
+
+#include <errno.h>
+
+#define GROUP        "network"
+#define NETWORK_DIR  "/run/systemd/network/"
+#define DEFAULT_FILE NETWORK_DIR "80-ec2.network.d/10-eks-disable.conf"
+/* nodeadm's bytes; there is no line end behind them */
+#define DEFAULT_OFF  "[Match]\nName=none"
+
+/* ---- judging ---- */
+
+static bool is_primary(const InterfaceFacts *f) {
+        return f->enis->primary && streq(f->enis->primary, f->interface->mac);
+}
+
+/* In nodeadm's order: what was decided before; then whether the run phase has begun, after which every
+ * interface that comes is the CNI's, unless it is tagged. There is no exception for the primary one: it has
+ * its decision from long before, and where somebody took that away, nodeadm answers cni, too, and leaves a
+ * running interface as it is (case udev-net-manager of its own tests). */
+Manager interface_manager(const InterfaceFacts *f) {
+        const Decision *kept = decision_find(f->decisions, f->interface->mac, f->interface->name);
+        if (kept)
+                return kept->manager;
+        return f->init_ran && f->no_manage != NO_MANAGE_TAGGED ? MANAGER_CNI : MANAGER_NETWORKD;
+}
+
+/* What is missing of a secondary interface, or NULL. */
+static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
+        if (!eni)
+                return "the metadata service does not list it yet";
+        if (eni->device < 0)
+                return "the metadata service does not tell its device number yet";
+        if (eni->card < 0 && f->cards == 0)
+                return "the metadata service does not tell its network card, and how many this instance type "
+                       "has is not known";
+        if (eni->card < 0 && f->cards > 1)
+                return "the metadata service does not tell its network card yet, and this instance type has "
+                       "several";
+        if (eni->card <= 0 && eni->device == 0)
+                return "the metadata service says that it is device 0 of card 0, which is the primary "
+                       "interface's place";
+        return NULL;
+}
+
+Judgement interface_judge(const InterfaceFacts *f, char **ret_why) {
+        const Eni *eni = eni_find(f->enis, f->interface->mac);
+        const char *why = NULL;
+        *ret_why = NULL;
+        if (!f->enis->instance_id || !f->enis->primary)
+                why = "the metadata service does not tell the instance's id and its primary interface yet";
+        else if (interface_manager(f) != MANAGER_CNI && !is_primary(f))
+                why = missing_place(f, eni);
+        else
+                return JUDGEMENT_DECIDED;
+        if (why) {
+                *ret_why = xstrdup(why);
+                return JUDGEMENT_LATE;
+        }
+        if (eni->ipv4s || eni->ipv6s)
+                return JUDGEMENT_DECIDED;
+        *ret_why = xstrdup("it has no address, as interfaces for EFA alone");
+        return JUDGEMENT_IGNORED;
+}
+
+/* ---- making ---- */
+
+/* What is planned for one interface: the decision first, which a power cut must not take from a file that
+ * follows from it; then what networkd reads, one after the other; then what depends on that. */
+typedef struct Making {
+        Plan *plan;
+        char **decided;         /* ids of the actions that keep the decision */
+        char **changes;         /* of those that change what networkd reads */
+} Making;
+
+static void making_done(Making *m) {
+        plan_free(m->plan);
+        strv_free(m->decided);
+        strv_free(m->changes);
+}
+
+static void after_all(Action *a, char *const *ids) {
+        for (char *const *id = ids; id && *id; id++)
+                action_after(a, *id);
+}
+
+/* The next change of what networkd reads. */
+static void next_change(Making *m, Action *a) {
+        size_t n = strv_length(m->changes);
+        if (n > 0)
+                action_after(a, m->changes[n - 1]);
+        else
+                after_all(a, m->decided);
+        strv_add(&m->changes, a->id);
+}
+
+static void write_network(Making *m, const char *path, const char *why, const char *content) {
+        next_change(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path, why, content, 0644));
+}
+
+static void remove_network(Making *m, const char *path, const char *why) {
+        next_change(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path, why));
+}
+
+/* ---- the decision ---- */
+
+/* Did another MAC decide for an interface of that name? */
+static bool is_anothers(const Decisions *d, const char *mac, const char *name) {
+        for (size_t i = 0; i < d->n; i++)
+                if (streq(d->items[i].name, name) && d->items[i].mac && !streq(d->items[i].mac, mac))
+                        return true;
+        return false;
+}
+
+static bool is_of_former_name(const InterfaceFacts *f, const Decision *d) {
+        return d->mac && streq(d->mac, f->interface->mac) && !streq(d->name, f->interface->name);
+}
+
+/* nodeadm's file keeps the form that it has. */
+static char *name_content(const InterfaceFacts *f, Manager manager) {
+        const char *word = manager_to_string(manager);
+        bool object = false;
+        for (size_t i = 0; i < f->decisions->n; i++)
+                object |= f->decisions->items[i].json &&
+                          streq(f->decisions->items[i].name, f->interface->name);
+        return object ? xasprintf("{\"mac\":\"%s\",\"manager\":\"%s\"}", f->interface->mac, word)
+                      : xstrdup(word);
+}
+
+/* A read-only /etc keeps nothing, and the interface works all the same. */
+static void decision_step(Making *m, Action *a) {
+        a->lenient = true;
+        strv_add(&m->decided, a->id);
+}
+
+static bool is_removed(const Making *m, const char *path) {
+        _cleanup_(freep) char *id = xasprintf("remove-file:%s", path);
+        return plan_find(m->plan, id);
+}
+
+/* Under a name that the interface no longer has, the next one of that name would find what is not its own;
+ * and nodeadm's boot-hook would wait for it. */
+static void forget_names(Making *m, const InterfaceFacts *f) {
+        for (size_t i = 0; i < f->decisions->n; i++) {
+                const Decision *d = &f->decisions->items[i];
+                if (!is_of_former_name(f, d) || is_anothers(f->decisions, d->mac, d->name))
+                        continue;
+                _cleanup_(freep) char *path = decision_name_path(f->enis->instance_id, d->name);
+                if (!is_removed(m, path))
+                        decision_step(m, plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
+                                                  "the interface is no longer called so"));
+        }
+}
+
+static void keep_decision(Making *m, const InterfaceFacts *f, Manager manager) {
+        _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, f->interface->mac),
+                              *nodeadms = decision_name_path(f->enis->instance_id, f->interface->name),
+                              *word = name_content(f, manager);
+        _cleanup_(json_decrefp) json_t *json = json_pack("{ss ss}", "interface", f->interface->name,
+                                                         "manager", manager_to_string(manager));
+        _cleanup_(freep) char *object = json_text(json, 0, false);
+        decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path,
+                                   "decided for this MAC, whatever its name", object, 0644));
+        decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, nodeadms, "the same where nodeadm looks",
+                                   word, 0644));
+        forget_names(m, f);
+}
+
+/* ---- files ---- */
+
+static char *network_path(const char *name) {
+        return xasprintf(NETWORK_DIR "70-eks-%s.network", name);
+}
+
+static bool is_there(char *const *files, const char *path) {
+        return strv_contains(files, path + strlen(NETWORK_DIR));
+}
+
+/* What was made for a name: the file, then links to drop-ins, then the folder that they were in. */
+static void remove_all(Making *m, const char *name, char *const *files, const char *why) {
+        _cleanup_(freep) char *path = network_path(name), *folder = xasprintf("%s.d", path),
+                              *below = xasprintf("%s/", folder + strlen(NETWORK_DIR));
+        remove_network(m, path, why);
+        for (char *const *file = files; file && *file; file++) {
+                if (!startswith(*file, below))
+                        continue;
+                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "%s", *file);
+                remove_network(m, link, why);
+        }
+        if (is_there(files, folder))
+                remove_network(m, folder, why);
+}
+
+/* Our file has another name than amazon-ec2-net-utils', so networkd would not look at what the image has for
+ * this interface (awslabs/amazon-eks-ami#2623). Of several with one name that of /etc counts, then that of
+ * /run (systemd.network(5)). */
+static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) {
+        static const char *const folders[] = { "/etc/", "/run/", "/" };
+        for (size_t k = 0; k < ARRAY_SIZE(folders); k++)
+                for (char *const *from = f->drop_ins; from && *from; from++) {
+                        const char *slash = strrchr(*from, '/');
+                        if (!slash || !startswith(*from, folders[k]))
+                                continue;
+                        _cleanup_(freep) char *link = xasprintf("%s.d%s", path, slash),
+                                              *id = xasprintf("link-file:%s", link);
+                        if (plan_find(m->plan, id))
+                                continue;
+                        Action *a = plan_add(m->plan, ACTION_LINK_FILE, PHASE_CONFIG, GROUP, link,
+                                             "the image's own settings for this interface");
+                        a->with = xstrdup(*from);
+                        next_change(m, a);
+                }
+}
+
+/* All at once in networkd's eyes: it reads them when it is told to. Should it start just now, the file comes
+ * behind its drop-ins, and the image's default goes when ours is there. */
+static void write_files(Making *m, const InterfaceFacts *f) {
+        bool primary = is_primary(f);
+        const Eni *listed = eni_find(f->enis, f->interface->mac);
+        Eni eni = { .mac = f->interface->mac };
+        if (listed && !primary)
+                eni = *listed;
+        _cleanup_(freep) char *path = network_path(f->interface->name),
+                              *content = network_file(&eni, primary),
+                              *why = primary ? xstrdup("the primary interface")
+                                             : xasprintf("network card %d, device %d", MAX(eni.card, 0),
+                                                         eni.device);
+        link_drop_ins(m, f, path);
+        write_network(m, path, why, content);
+        if (primary)
+                write_network(m, DEFAULT_FILE, "no other interface is networkd's by default", DEFAULT_OFF);
+}
+
+/* Where the interface has had another name in this boot, its former file would still match it. One that has
+ * that name by now sees to its own. */
+static void remove_former(Making *m, const InterfaceFacts *f) {
+        for (size_t i = 0; i < f->decisions->n; i++) {
+                const Decision *d = &f->decisions->items[i];
+                _cleanup_(freep) char *path = network_path(d->name);
+                if (is_of_former_name(f, d) && !interface_by_name(f->interfaces, d->name) &&
+                    is_there(f->files, path) && !is_removed(m, path))
+                        remove_all(m, d->name, f->files, "the interface is no longer called so");
+        }
+}
+
+/* ---- the rest ---- */
+
+/* Replies leave by the interface's own table and may come in where the main one would not expect them: strict
+ * checks drop them. Before systemd 254 networkd has no word for it, so that it is set here. */
+static void loosen_rp_filter(Making *m, const char *name) {
+        _cleanup_(freep) char *setting = xasprintf("net/ipv4/conf/%s/rp_filter", name);
+        Action *a = plan_add(m->plan, ACTION_SET_SYSCTL, PHASE_CONFIG, GROUP, setting,
+                             "its addresses have routes of their own");
+        a->with = xstrdup("2");
+        a->lenient = true;
+        after_all(a, m->changes);
+}
+
+static void reload_networkd(Making *m) {
+        if (!m->changes)
+                return;
+        size_t n = m->plan->n;
+        Action *a = plan_add(m->plan, ACTION_RELOAD_NETWORKD, PHASE_CONFIG, GROUP, "systemd-networkd",
+                             "where any of this has changed");
+        after_all(a, m->changes);
+        for (size_t i = 0; i < n; i++)
+                if (m->plan->actions[i].type == ACTION_SET_SYSCTL)
+                        action_after_any(a, m->plan->actions[i].id);
+}
+
+static int making_finish(Making *m, Plan **ret, Diag *diag) {
+        reload_networkd(m);
+        int r = plan_finish(m->plan, diag);
+        if (r >= 0)
+                *ret = TAKE_PTR(m->plan);
+        return r;
+}
+
+static int check_names(const InterfaceFacts *f, Diag *diag) {
+        if (interface_name_is_valid(f->interface->name) && mac_is_valid(f->interface->mac) &&
+            instance_id_is_valid(f->enis->instance_id))
+                return 0;
+        return diag_error(diag, -EINVAL, CAUSE_INTERFACE,
+                          "an interface has a name or a MAC, or this instance an id, that no file can be "
+                          "called by; only interfaces of EC2 can be set up");
+}
+
+static bool is_guess(const InterfaceFacts *f) {
+        return f->init_ran && f->no_manage == NO_MANAGE_UNKNOWN &&
+               !decision_find(f->decisions, f->interface->mac, f->interface->name);
+}
+
+static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
+        const char *name = f->interface->name;
+        _cleanup_(freep) char *path = network_path(name);
+        const Eni *eni = eni_find(f->enis, f->interface->mac);
+        if (is_guess(f))
+                diag_warn(&m->plan->warnings, "no-manage-unknown",
+                          "whether %s is tagged node.k8s.amazonaws.com/no_manage is not known, so it is left "
+                          "to the CNI, as without the gate, and that is not kept",
+                          name);
+        else
+                keep_decision(m, f, manager);
+        if (manager == MANAGER_NETWORKD)
+                write_files(m, f);
+        else if (is_there(f->files, path))
+                remove_all(m, name, f->files, "the CNI manages what is called so now");
+        remove_former(m, f);
+        if (manager == MANAGER_NETWORKD && !is_primary(f) && eni && eni->ipv4s)
+                loosen_rp_filter(m, name);
+}
+
+int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag) {
+        _cleanup_(making_done) Making m = { .plan = xcalloc(1, sizeof(Plan)) };
+        _cleanup_(freep) char *why = NULL;
+        Judgement judgement = interface_judge(f, &why);
+        Manager manager = interface_manager(f);
+        int r = judgement == JUDGEMENT_DECIDED ? check_names(f, diag) : 0;
+        if (r < 0)
+                return r;
+        m.plan->facts = json_pack("{ss ss ss}", "interface", f->interface->name, "mac", f->interface->mac,
+                                  "manager", manager_to_string(manager));
+        if (judgement == JUDGEMENT_DECIDED)
+                plan_decided(&m, f, manager);
+        return making_finish(&m, ret, diag);
+}
+
+int interface_plan_removal(const char *name, char *const *files, Plan **ret, Diag *diag) {
+        _cleanup_(making_done) Making m = { .plan = xcalloc(1, sizeof(Plan)) };
+        if (!interface_name_is_valid(name))
+                return diag_error(diag, -EINVAL, CAUSE_INTERFACE, "no interface can be called so");
+        m.plan->facts = json_pack("{ss}", "interface", name);
+        remove_all(&m, name, files, "the interface is gone");
+        return making_finish(&m, ret, diag);
+}

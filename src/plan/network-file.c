@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An interface → its .network file (systemd.network(5)). The primary's is nodeadm's to the byte, so that a
+ * node which the one has booted is not changed by the other. A secondary one's does more than nodeadm's: all
+ * its addresses and prefixes have a rule, and its subnet is on-link in its own table. */
+#include "plan/interface.h"
+
+#include "base/str.h"
+
+#define EC2_NET_UTILS "https://github.com/amazonlinux/amazon-ec2-net-utils/blob/" \
+                      "3261b3b4c8824343706ee54d4a6f5d05cd8a5979/"
+
+/* Comments that are part of nodeadm's bytes
+ * (awslabs/amazon-eks-ami:nodeadm/cmd/nodeadm-internal/udev/eks-managed.network.tpl). */
+#define PRIMARY_HEAD                                                                \
+        "# this is derived from the ec2-net-util network config defaults.\n"        \
+        "#\n"                                                                       \
+        "# see: " EC2_NET_UTILS "systemd/network/80-ec2.network\n\n"
+#define PRIMARY_ROUTES                                                              \
+        "# additional route optimization to promote the primary interface being more\n"     \
+        "# likely to carry traffic from the instance on boot.\n"                    \
+        "#\n"                                                                       \
+        "# see: " EC2_NET_UTILS "lib/lib.sh#L354-L366\n\n"
+
+/* By the address that the hardware has: an interface may be renamed, and a VLAN on it has the same MAC. */
+static void add_common(Text *t, const char *mac) {
+        text_add(t, "[Match]\nPermanentMACAddress=%s\n\n", mac);
+        text_add(t, "[Link]\nMTUBytes=9001\n\n");
+        text_add(t, "[Network]\nDHCP=yes\nIPv6DuplicateAddressDetection=0\n"
+                    "LLMNR=no\nDNSDefaultRoute=yes\n\n");
+        text_add(t, "[DHCPv4]\nUseHostname=no\nUseDNS=yes\nUseNTP=yes\nUseDomains=yes\n\n");
+        text_add(t, "[DHCPv6]\nUseHostname=no\nUseDNS=yes\nUseNTP=yes\nWithoutRA=solicit\n\n");
+}
+
+static char *primary_file(const char *mac) {
+        Text t = {};
+        unsigned metric = INTERFACE_METRIC(0, 0);
+        text_add(&t, PRIMARY_HEAD);
+        add_common(&t, mac);
+        text_add(&t, PRIMARY_ROUTES);
+        text_add(&t, "[DHCPv4]\nRouteMetric=%u\nUseRoutes=true\nUseGateway=true\n\n", metric);
+        text_add(&t, "[IPv6AcceptRA]\nRouteMetric=%u\nUseGateway=true\n\n", metric);
+        return text_take(&t);
+}
+
+/* networkd puts all that DHCP and router advertisements tell into one table, so that becomes the interface's
+ * own: there the subnet is on-link without anybody having asked which it is. In the main one remains a
+ * default route behind the primary interface's. */
+static void add_routes(Text *t, int card, int device) {
+        unsigned metric = (unsigned)INTERFACE_METRIC(card, device),
+                 table = (unsigned)INTERFACE_TABLE(card, device);
+        text_add(t, "# network card %d, device %d\n", card, device);
+        text_add(t, "[DHCPv4]\nRouteMetric=%u\nRouteTable=%u\nUseRoutes=yes\nUseGateway=yes\n\n", metric,
+                 table);
+        text_add(t, "[IPv6AcceptRA]\nRouteMetric=%u\nRouteTable=%u\nUseGateway=yes\n\n", metric, table);
+        /* its subnet is not in the main table, so the gateway has to be taken for on-link */
+        text_add(t, "[Route]\nTable=main\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", metric);
+        text_add(t, "[Route]\nTable=main\nGateway=_ipv6ra\nMetric=%u\n\n", metric);
+}
+
+/* Right before the rule that leads to the main table, where the CNI has such rules of its own
+ * (aws/amazon-vpc-cni-k8s:pkg/networkutils/network.go). */
+static void add_rules(Text *t, char *const *froms, int card, int device) {
+        for (char *const *from = froms; from && *from; from++)
+                text_add(t, "[RoutingPolicyRule]\nFrom=%s\nTable=%d\nPriority=32765\n\n", *from,
+                         INTERFACE_TABLE(card, device));
+}
+
+char *network_file(const Eni *eni, bool primary) {
+        Text t = {};
+        int card = MAX(eni->card, 0), device = MAX(eni->device, 0);
+        if (primary)
+                return primary_file(eni->mac);
+        text_add(&t, "# Made by nodestrap udev-net-manager. Drop-ins for this interface go to\n"
+                     "# /etc/systemd/network/70-NAME.network.d/, as for amazon-ec2-net-utils.\n\n");
+        add_common(&t, eni->mac);
+        add_routes(&t, card, device);
+        add_rules(&t, eni->ipv4s, card, device);
+        add_rules(&t, eni->ipv4_prefixes, card, device);
+        add_rules(&t, eni->ipv6s, card, device);
+        add_rules(&t, eni->ipv6_prefixes, card, device);
+        return text_take(&t);
+}
