@@ -273,6 +273,53 @@ int root_remove(const Root *r, const char *path) {
         return result;
 }
 
+int root_remove_dir(const Root *r, const char *path) {
+        const char *name = NULL;
+        int parent = open_parent(r, path, 0, &name);
+        if (parent < 0)
+                return parent == -ENOENT || parent == -ENOTDIR ? 0 : parent;
+        int result = unlinkat(parent, name, AT_REMOVEDIR) == 0               ? 1
+                     : errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? 0
+                                                                             : -errno;
+        close(parent);
+        return result;
+}
+
+static bool leads_to(int dir_fd, const char *name, const char *target) {
+        size_t size = strlen(target);
+        _cleanup_(freep) char *there = xcalloc(size + 1, 1);
+        ssize_t n = readlinkat(dir_fd, name, there, size + 1);
+        return n >= 0 && (size_t)n == size && memcmp(there, target, size) == 0;
+}
+
+/* Free for what will be renamed to name in its directory. */
+static char *temporary_name(const char *name) {
+        uint64_t salt = 0;
+        if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) < 0)
+                salt = (uint64_t)getpid();      /* early boot without entropy: the name need only be free */
+        return xasprintf(".%s.%016llx.tmp", name, (unsigned long long)salt);
+}
+
+int root_link(const Root *r, const char *path, const char *target) {
+        const char *name = NULL;
+        int result = 1, parent = open_parent(r, path, 0755, &name);
+        if (parent < 0)
+                return parent;
+        if (leads_to(parent, name, target)) {
+                close(parent);
+                return 0;
+        }
+        _cleanup_(freep) char *temporary = temporary_name(name);
+        if (symlinkat(target, parent, temporary) < 0)
+                result = -errno;
+        else if (renameat(parent, temporary, parent, name) < 0) {
+                result = -errno;
+                unlinkat(parent, temporary, 0);
+        }
+        close(parent);
+        return result;
+}
+
 static int same_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode) {
         struct stat st;
         int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), result = 0;
@@ -308,7 +355,6 @@ static int write_all(int fd, const void *data, size_t size) {
 int root_tmp_stage(const Root *r, const char *path, const void *data, size_t size, mode_t mode,
                    RootTmp *ret) {
         const char *name = NULL;
-        uint64_t salt = 0;
         RootTmp t = { .fd = -1 };
         int result;
 
@@ -321,10 +367,8 @@ int root_tmp_stage(const Root *r, const char *path, const void *data, size_t siz
                 close(t.dir_fd);
                 return result < 0 ? result : 0;
         }
-        if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) < 0)
-                salt = (uint64_t)getpid();      /* early boot without entropy: the name need only be free */
         t.name = xstrdup(name);
-        t.temporary = xasprintf(".%s.%016llx.tmp", name, (unsigned long long)salt);
+        t.temporary = temporary_name(name);
         t.fd = openat(t.dir_fd, t.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (t.fd < 0)
                 result = -errno;

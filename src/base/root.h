@@ -47,6 +47,12 @@ _must_check_ _nonnull_ int root_make_dirs(const Root *r, const char *path, mode_
 /* 1 if it was removed, 0 if it was not there. */
 _must_check_ _nonnull_ int root_remove(const Root *r, const char *path);
 
+/* 1 if an empty directory was removed, 0 if none is there or something is in it. */
+_must_check_ _nonnull_ int root_remove_dir(const Root *r, const char *path);
+/* A symbolic link at path that leads to target, as it is written; missing directories are made 0755. 1 made,
+ * in one step also where a file or another link was, 0 if it was there. */
+_must_check_ _nonnull_ int root_link(const Root *r, const char *path, const char *target);
+
 /* A file is replaced in steps, so that many can share the wait for the disk: stage (temporary file beside
  * path, 0 when bytes and mode are what is there already and nothing is staged), sync, publish (rename). Never
  * through a link at path itself. */
