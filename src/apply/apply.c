@@ -71,6 +71,10 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
+        [ACTION_REMOVE_FILE]     = { .check = remove_check },
+        [ACTION_LINK_FILE]       = { .check = link_check },
+        [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_start, work_waiting,
+                                          .overdue = CAUSE_INTERFACE),
 };
 
 DEFINE_STRING_TABLE(outcome, Outcome, "pending", "unchanged", "done", "skipped", "failed")

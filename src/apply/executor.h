@@ -70,7 +70,7 @@ typedef struct Executor {
                                                          * failure; NULL: the action's type */
         int (*stage)(Task *t, RootTmp *ret);            /* 0: is so already, 1: staged */
         int (*publish)(Task *t);                        /* NULL: root_tmp_publish() */
-        int (*check)(Task *t);                          /* CHECK_* */
+        int (*check)(Task *t);                          /* CHECK_*, or it has ended the task */
         int (*start)(Task *t);                          /* work goes on in the event loop */
         int (*work)(Work *w);                           /* or on a thread of its own: work.h */
         char *(*waiting)(Task *t);                      /* what it waits for, for the
@@ -140,6 +140,12 @@ _must_check_ _nonnull_ int manifest_announce(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_stage(Task *t, RootTmp *ret);
 _must_check_ _nonnull_ int manifest_publish(Task *t);
 _nonnull_ void manifest_release(Task *t);
+
+/* networkd.c */
+_must_check_ _nonnull_ int remove_check(Task *t);       /* these two do what they find missing */
+_must_check_ _nonnull_ int link_check(Task *t);
+_must_check_ _nonnull_ int networkd_check(Task *t);
+_must_check_ _nonnull_ int networkd_start(Task *t);
 
 /* What a unit was last started with stands in a file of its name. */
 #define STARTED_DIR RUN_DIR "/started"

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * remove-file, link-file → what systemd-networkd reads; reload-networkd → that it reads it again. The
+ * files lie in /run, which no disk can hold up, so they are changed in the loop itself.
+ *
+ * Where thirty interfaces come up at once, so many processes want networkd to read its files again. Each
+ * needs a reload that began after its own files were written, and no more: they take turns under a lock, and
+ * who finds that such a one has been made in the meantime is done. */
+#include "apply/device.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "net/networkd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define RELOAD_LOCK  RUN_DIR "/networkd-reload.lock"
+/* When the last reload that ended well began, by CLOCK_MONOTONIC and by the clock of file times. */
+#define RELOAD_STAMP RUN_DIR "/networkd-reload"
+#define PAUSE_USEC   (10 * USEC_PER_MSEC)
+#define NETWORK_DIR  "/run/systemd/network"
+
+/* ---- files ---- */
+
+/* Beside it may lie what a run that was killed had not put in its place yet. */
+static void file_sweep(const Task *t) {
+        (void)!root_tmp_sweep(t->apply->root, t->action->target);
+}
+
+static int file_changed(Task *t, int r, const char *verb) {
+        if (r < 0)
+                return file_fail(t, r, verb, t->action->target);
+        if (r > 0)
+                task_end(t, OUTCOME_DONE);
+        return CHECK_DONE_ALREADY;
+}
+
+/* A directory with something of somebody else's in it stays. */
+int remove_check(Task *t) {
+        const Root *root = t->apply->root;
+        const char *path = t->action->target;
+        file_sweep(t);
+        int r = root_remove(root, path);
+        return file_changed(t, r == -EISDIR ? root_remove_dir(root, path) : r, "removed");
+}
+
+int link_check(Task *t) {
+        file_sweep(t);
+        int r = root_link(t->apply->root, t->action->target, t->action->with);
+        return file_changed(t, r, "linked");
+}
+
+/* ---- reload ---- */
+
+typedef struct Stamp {
+        uint64_t began_usec, coarse_usec;
+} Stamp;
+
+/* The clock that file times are taken from: it stands still between two ticks, so that a file with a later
+ * time than an instant of it was written later. */
+static uint64_t coarse_usec(void) {
+        struct timespec t = {};
+        (void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+        return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+}
+
+static Stamp stamp_read(const Root *root) {
+        _cleanup_(freep) char *line = NULL;
+        Stamp s = {};
+        unsigned long long began, coarse;
+        if (root_read_line(root, RELOAD_STAMP, &line) >= 0 &&
+            sscanf(line, "%llu %llu", &began, &coarse) == 2 && began <= now_usec())
+                s = (Stamp){ began, coarse };
+        return s;
+}
+
+static int stamp_write(const Root *root, const Stamp *s) {
+        _cleanup_(freep) char *line = xasprintf("%llu %llu\n", (unsigned long long)s->began_usec,
+                                                (unsigned long long)s->coarse_usec);
+        return root_replace_volatile(root, RELOAD_STAMP, line, strlen(line), 0644);
+}
+
+/* Where a run ended between its last file and the reload, the next one finds all files as they should be. But
+ * whatever is renamed, linked or removed changes the time of its directory. */
+static bool directory_changed(const Root *root, const char *path, const Stamp *last) {
+        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        struct stat st;
+        int fd = root_open(root, dir, O_PATH | O_DIRECTORY);
+        bool known = fd >= 0 && fstat(fd, &st) == 0;
+        close_fd(&fd);
+        return known && (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000 >=
+                                last->coarse_usec;
+}
+
+int networkd_check(Task *t) {
+        Stamp last = stamp_read(t->apply->root);
+        for (size_t i = 0; i < t->n_after; i++) {
+                const Task *before = t->after[i];
+                if (before->result->outcome == OUTCOME_DONE ||
+                    (startswith(before->action->target, NETWORK_DIR "/") &&
+                     directory_changed(t->apply->root, before->action->target, &last)))
+                        return CHECK_NEEDED;
+        }
+        return CHECK_DONE_ALREADY;
+}
+
+static int reload_lock(Work *w) {
+        _cleanup_(close_fd) int fd = root_open(w->root, RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
+        if (fd < 0)
+                return work_fail(w, fd, CAUSE_FILE, RELOAD_LOCK " cannot be made: %s", strerror(-fd));
+        work_at(w, "another process has systemd-networkd read its files");
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return work_fail(w, -errno, CAUSE_FILE, RELOAD_LOCK " cannot be locked: %s",
+                                         strerror(errno));
+                if (!work_pause(w, PAUSE_USEC))
+                        return work_fail(w, -ECANCELED, CAUSE_INTERFACE, "given up");
+        }
+        return TAKE_FD(fd);
+}
+
+static int reload_work(Work *w) {
+        uint64_t written = now_usec();
+        Diag diag = {};
+        _cleanup_(close_fd) int fd = reload_lock(w);
+        if (fd < 0)
+                return fd;
+        Stamp last = stamp_read(w->root), own = { now_usec(), coarse_usec() };
+        if (last.began_usec > written)
+                return 1;
+        work_at(w, "systemd-networkd has not read its files again");
+        int r = networkd_reload(work_patience(w), &diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        if (r < 0)
+                (void)work_fail(w, r, CAUSE_INTERFACE, "%s", error ? error->text : strerror(-r));
+        else if (stamp_write(w->root, &own) < 0)
+                log_debug(RELOAD_STAMP " cannot be written; the next one reloads once more");
+        diag_done(&diag);
+        return r < 0 ? r : 1;
+}
+
+int networkd_start(Task *t) {
+        return work_start(t, reload_work);
+}
