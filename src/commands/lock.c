@@ -12,40 +12,47 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#define LOCK_FILE  RUN_DIR "/lock"
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
+#define TELL_USEC  (1 * USEC_PER_SEC) /* a wait that is shorter is not worth a line */
 
-static int lock_open(const Root *root, Diag *diag) {
+static int lock_open(const Root *root, const char *path, Diag *diag) {
         int fd = root_make_dirs(root, RUN_DIR, 0755);
         if (fd >= 0)
-                fd = root_open(root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW);
+                fd = root_open(root, path, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
                 return diag_error(diag, fd, CAUSE_FILE,
-                                  LOCK_FILE " cannot be made: %s. The lock and the status of this boot live "
-                                  "there; /run must be a directory in which root can write",
-                                  strerror(-fd));
+                                  "%s cannot be made: %s. The lock and the status of this boot live there; "
+                                  "/run must be a directory in which root can write",
+                                  path, strerror(-fd));
         return fd;
 }
 
-int lock_take(const Root *root, uint64_t deadline_usec, Diag *diag) {
-        _cleanup_(close_fd) int fd = lock_open(root, diag);
+static int lock_late(const char *path, Diag *diag) {
+        return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
+                          "another nodestrap holds %s and does not end, so nothing was changed; fuser -v %s "
+                          "names it, and journalctl -u 'nodestrap-*' -u 'nodeadm-*' says what it waits for",
+                          path, path);
+}
+
+int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *diag) {
+        _cleanup_(close_fd) int fd = lock_open(root, path, diag);
+        uint64_t begin = now_usec();
+        bool told = false;
         if (fd < 0)
                 return fd;
-        for (bool told = false; flock(fd, LOCK_EX | LOCK_NB) < 0; told = true) {
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
-                        return diag_error(diag, -errno, CAUSE_FILE, LOCK_FILE " cannot be locked: %s",
+                        return diag_error(diag, -errno, CAUSE_FILE, "%s cannot be locked: %s", path,
                                           strerror(errno));
-                if (!told)
+                if (!told && now_usec() - begin >= TELL_USEC) {
                         log_info("Another nodestrap is at work on this machine; waiting for it to end.");
+                        told = true;
+                }
                 if (stop_signal())
                         return diag_error(diag, -EINTR, CAUSE_INTERRUPTED,
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));
                 if (now_usec() >= deadline_usec)
-                        return diag_error(diag, -ETIMEDOUT, CAUSE_DEADLINE,
-                                          "another nodestrap holds " LOCK_FILE " and does not end, so "
-                                          "nothing was changed; fuser -v " LOCK_FILE " names it, and "
-                                          "journalctl -u 'nodestrap-*' -u 'nodeadm-*' says what it waits "
-                                          "for");
+                        return lock_late(path, diag);
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);

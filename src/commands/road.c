@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -218,7 +219,7 @@ int run_make_plan(Run *run) {
                 r = hash_load(&run->diag);
         /* before anything is looked at: another init may be changing just that */
         if (r >= 0 && run_changes_machine(run)) {
-                run->lock_fd = lock_take(run->root, now_usec() + LOCK_USEC, &run->diag);
+                run->lock_fd = lock_take(run->root, RUN_DIR "/lock", now_usec() + LOCK_USEC, &run->diag);
                 r = run->lock_fd;
         }
         if (r >= 0)

@@ -31,20 +31,20 @@ static void box_init(Box *b) {
 
 TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
         BOX(b);
-        int fd = ASSERT_OK(lock_take(b.root, now_usec(), &b.diag));
-        ASSERT_ERROR(lock_take(b.root, now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
+        int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
+        ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec() + 100 * USEC_PER_MSEC, &b.diag), ETIMEDOUT);
         const Diagnostic *error = diag_first_error(&b.diag);
         ASSERT_EQ(error->cause, CAUSE_DEADLINE);
         ASSERT_TRUE(strstr(error->text, "another nodestrap holds " RUN_DIR "/lock"));
         close(fd);
-        fd = ASSERT_OK(lock_take(b.root, now_usec(), &b.diag));
+        fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
         close(fd);
 }
 
 TEST(a_place_where_it_cannot_be) {
         BOX(b);
         ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));
-        ASSERT_ERROR(lock_take(b.root, now_usec(), &b.diag), ENOTDIR);
+        ASSERT_ERROR(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag), ENOTDIR);
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_FILE);
 }
 
