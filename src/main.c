@@ -61,6 +61,13 @@ static ExitCode conclude(Run *run, int r) {
         return EXIT_DONE;
 }
 
+/* A command of nodeadm-internal that fails ends with 1, whatever the cause, and one that cannot be read with
+ * 2 (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
+static ExitCode exit_code_of(const Run *run, bool parsed, ExitCode code) {
+        bool internal = run->options.name == PROGRAM_NODEADM_INTERNAL;
+        return internal && parsed && code != EXIT_DONE ? EXIT_INTERNAL : code;
+}
+
 static void *allocate(size_t size) {
         return xcalloc(size, 1);
 }
@@ -96,7 +103,8 @@ int main(int argc, char **argv) {
         int r = options_parse(argc, argv, &command_table, &run.options, &run.diag);
         if (run.options.development)
                 log_set_level(LOG_DEBUG);
-        ExitCode code = conclude(&run, r < 0 ? r : walk(&run));
+        bool parsed = r >= 0;
+        ExitCode code = exit_code_of(&run, parsed, conclude(&run, parsed ? walk(&run) : r));
         leave(&run.results, code);
         run_done(&run);
         return (int)code;

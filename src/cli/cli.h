@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Command line → Options, and help. The commands are a table of the caller's: what a row does with the
- * options is not known here. Called as nodeadm, the program takes nodeadm's commands and flags. */
+ * options is not known here. Called as nodeadm or nodeadm-internal, the program takes their commands and
+ * flags. */
 #include "base/error.h"
 
 /* The names that the program may be called by, each with the commands that it has there. */
 typedef enum ProgramName {
         PROGRAM_NODESTRAP,
         PROGRAM_NODEADM,
+        PROGRAM_NODEADM_INTERNAL,
         _PROGRAM_MAX
 } ProgramName;
 
@@ -34,6 +36,8 @@ typedef enum Flag {
         FLAG_FOR,
         FLAG_TIMEOUT,
         FLAG_BUNDLE,
+        FLAG_ACTION,
+        FLAG_INTERFACE,
         FLAG_ROOT,
         FLAG_DEVELOPMENT,
         FLAG_HELP,
@@ -93,6 +97,7 @@ typedef struct Options {
         const char *goal;               /* of wait: "registered" or "ready", and for how long */
         uint64_t timeout_usec;
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
+        const char *action, *interface; /* of udev-net-manager, as given; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */
 } Options;
 void options_done(Options *o);

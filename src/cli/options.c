@@ -18,7 +18,7 @@
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
                                          * no letter as this and their number */
 
-static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm" };
+static const char *const program_names[_PROGRAM_MAX] = { "nodestrap", "nodeadm", "nodeadm-internal" };
 static const char *const goals[] = { "registered", "ready", NULL };
 static const char *const plugins[] = { "nodestrap", "aws", NULL };
 static const char *const formats[_OUTPUT_MAX] = {
@@ -60,6 +60,9 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
                 "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
+        [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
+                                      .letter = 'a' },
+        [FLAG_INTERFACE]          = { "interface", "NAME", "the network interface", .letter = 'i' },
         [FLAG_ROOT]               = { "root", "DIR",
                                       "every path read or written lies below DIR, /proc and /sys too" },
         [FLAG_DEVELOPMENT]        = { "development", NULL, "debug log" },
@@ -183,6 +186,8 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_FOR:                return set_goal(o, argument, diag);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
         case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
+        case FLAG_ACTION:             o->action = argument; return 0;
+        case FLAG_INTERFACE:          o->interface = argument; return 0;
         case FLAG_ROOT:               o->root = argument; return 0;
         case FLAG_DEVELOPMENT:        o->development = true; return 0;
         default:                      return 0;         /* help and version: options_parse() has noted them */
@@ -324,7 +329,11 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
 
 static ProgramName called_by(const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        return startswith(name, program_names[PROGRAM_NODEADM]) ? PROGRAM_NODEADM : PROGRAM_NODESTRAP;
+        /* the longest one first; behind it may stand what tells several apart: nodeadm-0.4 */
+        for (ProgramName n = _PROGRAM_MAX - 1; n > PROGRAM_NODESTRAP; n--)
+                if (startswith(name, program_names[n]))
+                        return n;
+        return PROGRAM_NODESTRAP;
 }
 
 /* nodeadm reads its command line with flaggy (github.com/integrii/flaggy): a name may stand behind one dash

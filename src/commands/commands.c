@@ -3,6 +3,7 @@
 #include "commands/commands.h"
 
 #define OURS    (1u << PROGRAM_NODESTRAP)
+#define INTERNAL (1u << PROGRAM_NODEADM_INTERNAL)
 #define BOTH    (OURS | 1u << PROGRAM_NODEADM)
 
 #define BIT(flag) (1u << FLAG_##flag)
@@ -15,6 +16,7 @@
 
 enum {
         INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, STATUS,
+        UDEV_NET_MANAGER,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
 };
@@ -67,6 +69,14 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "what the last boot did",
                 .names = OURS, .flags = ROOT | BIT(OUTPUT) | BIT(BUNDLE), .draws = true,
                 .last = STAGE_ROOT, .run = command_status,
+        },
+        [UDEV_NET_MANAGER] = {
+                .words = "udev-net-manager",
+                .help = "set up a network interface that has come or gone; udev's rule calls it",
+                .names = OURS | INTERNAL,
+                .flags = ROOT | BIT(ACTION) | BIT(INTERFACE) | BIT(DRY_RUN),
+                .dry_run = &commands[UDEV_NET_MANAGER],
+                .last = STAGE_ROOT, .run = command_udev_net_manager,
         },
         [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },
         [ABOUT_VERSION] = { .words = "version", .flags = EVERY, .last = STAGE_START,

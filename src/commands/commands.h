@@ -18,5 +18,7 @@ _must_check_ _nonnull_ int command_token(Run *run);
 /* until the node has joined; reports by itself */
 _must_check_ _nonnull_ int command_wait(Run *run);
 _must_check_ _nonnull_ int command_status(Run *run);            /* prints what the last boot did */
+/* sets up a network interface that has come, or takes away what it had made of one that has gone */
+_must_check_ _nonnull_ int command_udev_net_manager(Run *run);
 _must_check_ _nonnull_ int command_help(Run *run);
 _must_check_ _nonnull_ int command_version(Run *run);

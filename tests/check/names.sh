@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154,SC2016  # tmp and here are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
-for name in nodestrap nodeadm; do ln -s "$nodestrap" "$tmp/$name"; done
+for name in nodestrap nodeadm nodeadm-internal; do ln -s "$nodestrap" "$tmp/$name"; done
 cat >"$tmp/node.yaml" <<'END'
 ---
 apiVersion: node.eks.aws/v1alpha1
@@ -43,13 +43,39 @@ ok "also into a file" called nodeadm 0 config dump -c file://node.yaml -o dumped
 ok "the same" cmp "$tmp/dump" "$tmp/dumped.json"
 ok "and nothing on stdout then" test ! -s "$tmp/out"
 ok "an invalid one is not" eval 'echo "kind: NodeConfig" >"$tmp/bad.yaml"; called nodeadm 11 config check -c file://bad.yaml || called nodeadm 10 config check -c file://bad.yaml'
-for word in plan status 'config schema' boot-hook token wait; do ok "nodeadm has no $word" called nodeadm 2 "$word"; done
+for word in plan status 'config schema' boot-hook udev-net-manager token wait; do ok "nodeadm has no $word" called nodeadm 2 "$word"; done
 ok "nodeadm alone tells what to type" called nodeadm 2
 ok "help is no failure" called nodeadm 0 --help
 ok "and tells of nodeadm's commands alone" eval '! grep -qE "^  (plan|status|config schema) " "$tmp/out" && grep -q "^  init " "$tmp/out"'
 ok "so it is for one command" called nodeadm 0 init --help
 ok "the version is no failure either" called nodeadm 0 --version
 ok "nodestrap itself has all" called nodestrap 0 config schema
+
+# ---- nodeadm-internal: 1 is a failure there, whatever the cause, and 2 a command line that is none ----
+for word in init plan 'config check' status token; do ok "nodeadm-internal has no $word" called nodeadm-internal 2 "$word"; done
+ok "its help tells of its own" eval 'called nodeadm-internal 0 --help && grep -q "^  udev-net-manager " "$tmp/out" && ! grep -q "^  init " "$tmp/out"'
+ok "so does that of a command" eval 'called nodeadm-internal 0 udev-net-manager --help && grep -q -- "-i, --interface" "$tmp/out"'
+ok "alone it tells what to type" called nodeadm-internal 2
+ok "an option that nobody knows" called nodeadm-internal 2 udev-net-manager --no-such
+ok "a word too many" called nodeadm-internal 2 udev-net-manager ens6
+ok "no interface" eval 'called nodeadm-internal 1 udev-net-manager --action add && says "the name of the interface is missing"'
+ok "an action that nobody knows" eval 'called nodeadm-internal 1 udev-net-manager -a frob -i ens6 && says "not \"frob\""'
+mkdir -p "$tmp/empty/sys/class/net"
+while IFS= read -r words; do
+        # shellcheck disable=SC2086
+        ok "what has never been there can be removed: $words" called nodeadm-internal 0 $words --root "$tmp/empty"
+done <<'END'
+udev-net-manager --action remove --interface ens6
+udev-net-manager --action=remove --interface=ens6
+udev-net-manager -a remove -i ens6
+udev-net-manager -action remove -interface=ens6
+-d udev-net-manager -i=ens6 -a=remove
+END
+ok "what is not there cannot be added" called nodeadm-internal 1 udev-net-manager -a add -i ens6 --root "$tmp/empty"
+ok "which says the line that others read, with the cause" says "failed (32 EINTERFACE) at interface: ens6: there is no network interface of this name"
+ok "under our own name that is the exit status" called nodestrap 32 udev-net-manager -a add -i ens6 --root "$tmp/empty"
+ok "and a command line that is none another" called nodestrap 2 udev-net-manager -a frob -i ens6
+for name in .. a/b 'a b' sixteen-letters- a:b ''; do ok "no interface is called \"$name\"" called nodestrap 2 udev-net-manager --action remove --interface "$name"; done
 
 # ---- spellings ----
 while IFS= read -r words; do

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Snapshot ⇄ /run/nodestrap/interfaces.json. The boot id guards it, as its stamps are of one boot. */
+#include "commands/snapshot.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "net/net.h"
+
+#include <errno.h>
+
+#define SNAPSHOT_LIMIT (4u << 20)
+
+void snapshot_done(Snapshot *s) {
+        enis_done(&s->enis);
+        free(s->failure);
+        *s = (Snapshot){};
+}
+
+/* An instant that is still to come is none of this boot's. */
+static uint64_t stamp_get(const json_t *json, const char *key) {
+        json_int_t usec = json_integer_value(json_object_get(json, key));
+        return usec > 0 && (uint64_t)usec <= now_usec() ? (uint64_t)usec : 0;
+}
+
+/* Below another root there may be no kernel to name its boot. */
+static char *boot_name(const Root *root) {
+        char *boot = NULL;
+        return root_boot_id(root, &boot) < 0 ? xstrdup("") : boot;
+}
+
+void snapshot_read(const Root *root, Snapshot *ret, Diag *diag) {
+        _cleanup_(freep) char *boot = boot_name(root), *text = NULL;
+        json_error_t error = {};
+        size_t size = 0;
+
+        *ret = (Snapshot){};
+        int r = root_read(root, SNAPSHOT_FILE, SNAPSHOT_LIMIT, &text, &size);
+        if (r == -ENOENT)
+                return;
+        _cleanup_(json_decrefp) json_t *json = r < 0 ? NULL : json_loadb(text, size, 0, &error);
+        if (!json_is_object(json)) {
+                diag_warn(diag, "snapshot",
+                          SNAPSHOT_FILE " cannot be read (%s); the metadata service is asked again",
+                          r < 0  ? strerror(-r)
+                          : json ? "no object"
+                                 : error.text);
+                return;
+        }
+        if (!streq(json_get_text(json, "bootId"), boot))
+                return;
+        enis_from_json(json_object_get(json, "interfaces"), &ret->enis);
+        ret->listed_usec = stamp_get(json, "listedUsec");
+        ret->failed_usec = stamp_get(json, "failedUsec");
+        ret->failure = json_copy_text(json, "failure");
+}
+
+void snapshot_write(const Root *root, const Snapshot *s, Diag *diag) {
+        _cleanup_(freep) char *boot = boot_name(root), *text = NULL;
+        _cleanup_(json_decrefp) json_t *json =
+                json_pack("{sI sI so}", "listedUsec", (json_int_t)s->listed_usec, "failedUsec",
+                          (json_int_t)s->failed_usec, "interfaces", enis_to_json(&s->enis));
+        json_set_text(json, "bootId", boot);
+        json_set_text(json, "failure", s->failure);
+        text = json_text(json, 1, false);
+        int r = root_replace_volatile(root, SNAPSHOT_FILE, text, strlen(text), 0600);
+        if (r < 0)
+                diag_warn(diag, "snapshot",
+                          SNAPSHOT_FILE " cannot be written (%s); each interface asks for itself",
+                          strerror(-r));
+}
+
+/* ---- asking ---- */
+
+static int note(Snapshot *s, int r, Diag *found, Diag *diag) {
+        const Diagnostic *error = diag_first_error(found);
+        free(s->failure);
+        s->failed_usec = r < 0 ? now_usec() : 0;
+        s->failure = r < 0 ? xstrdup(error ? error->text : strerror(-r)) : NULL;
+        diag_move(diag, found);
+        return r;
+}
+
+/* A 404 is an answer, and what it is about may be there later. What is no such id enis_ask() will complain
+ * of. */
+int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
+        _cleanup_(freep) char *text = NULL;
+        Diag found = {};
+        int r = imds_get(imds, "meta-data/instance-id", &text, NULL, &found);
+        _cleanup_(freep) char *id = r >= 0 ? str_strip(text) : NULL;
+        if (id && !s->enis.instance_id && instance_id_is_valid(id))
+                s->enis.instance_id = TAKE_PTR(id);
+        return note(s, r == -ENOENT ? 0 : r, &found, diag);
+}
+
+/* Will the list be asked for, too? */
+static bool wants_list(const Snapshot *s, const EniQuestion *question) {
+        for (char *const *mac = question->again; mac && *mac; mac++)
+                if (!eni_find(&s->enis, *mac))
+                        return true;
+        return s->enis.n == 0;
+}
+
+int snapshot_ask(Snapshot *s, Imds *imds, const EniQuestion *question, Diag *diag) {
+        Diag found = {};
+        if (wants_list(s, question))
+                s->listed_usec = now_usec();
+        return note(s, enis_ask(imds, question, &s->enis, &found), &found, diag);
+}
+
+void snapshot_drop(Snapshot *s, const char *mac) {
+        const Eni *found = eni_find(&s->enis, mac);
+        size_t i = found ? (size_t)(found - s->enis.items) : 0;
+        if (!found)
+                return;
+        Enis gone = { .items = xcalloc(1, sizeof(Eni)), .n = 1 };
+        gone.items[0] = s->enis.items[i];
+        s->enis.n--;
+        memmove(&s->enis.items[i], &s->enis.items[i + 1], (s->enis.n - i) * sizeof(Eni));
+        enis_done(&gone);
+}
