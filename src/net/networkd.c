@@ -30,10 +30,12 @@
 #define PAUSE_USEC  (20 * USEC_PER_MSEC)        /* 32 links that come up make hundreds of signals */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
-#define SIGNALS "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',"                            \
-                "interface='" PROPERTIES "',member='PropertiesChanged'"
-#define OWNERS  "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                   \
-                "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" NETWORKD "'"
+#define SIGNALS                                                                                               \
+        "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',interface='" PROPERTIES "',"         \
+        "member='PropertiesChanged'"
+#define OWNERS                                                                                                \
+        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                           \
+        "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" NETWORKD "'"
 
 typedef struct Networkd {
         sd_event *event;
@@ -41,6 +43,7 @@ typedef struct Networkd {
         sd_event_source *interfaces;
         int interfaces_fd;
         bool changed;                   /* something has, since links were asked for */
+        bool answers;                   /* it told them then */
 } Networkd;
 
 /* Nothing is flushed: that would wait for a daemon that may not come. */
@@ -162,19 +165,9 @@ static int networkd_is_active(Networkd *n, sd_bus *pid1, uint64_t deadline_usec)
         return r;
 }
 
-static int networkd_has_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
-        sd_bus_message *answer = NULL;
-        uint32_t job = 0;
-        int r = networkd_get_property(n, pid1, "Job", deadline_usec, &answer);
-        if (r >= 0 && sd_bus_message_read(answer, "v", "(uo)", &job, NULL) < 0)
-                job = 0;
-        sd_bus_message_unref(answer);
-        return r < 0 ? r : job != 0;
-}
-
-/* Does a process of it run, or, with queued, is one about to be started? 0 also where there is no PID 1 to
- * ask. The connection is for this alone: on it come all signals of PID 1, asked for or not. */
-static int networkd_runs(Networkd *n, bool queued, uint64_t deadline_usec) {
+/* Is there a process of it, from before? 0 also where there is no PID 1 to ask. The connection is for this
+ * alone: on it come all signals of PID 1, asked for or not. */
+static int networkd_runs(Networkd *n, uint64_t deadline_usec) {
         sd_bus *pid1 = NULL;
         int r = sd_bus_new(&pid1);
         if (r >= 0)
@@ -183,11 +176,8 @@ static int networkd_runs(Networkd *n, bool queued, uint64_t deadline_usec) {
                 r = sd_bus_start(pid1);
         if (r >= 0)
                 r = sd_bus_attach_event(pid1, n->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0) {
+        if (r >= 0)
                 r = networkd_is_active(n, pid1, deadline_usec);
-                if (r == 0 && queued)
-                        r = networkd_has_job(n, pid1, deadline_usec);
-        }
         sd_bus_close_unref(pid1);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
@@ -245,7 +235,7 @@ int networkd_reload(uint64_t deadline_usec, Diag *diag) {
                 if (r > 0)
                         return 0;
                 if (r == 0) {
-                        r = networkd_runs(&n, false, deadline_usec);
+                        r = networkd_runs(&n, deadline_usec);
                         if (r == 0)
                                 return 0;
                 }
@@ -255,4 +245,81 @@ int networkd_reload(uint64_t deadline_usec, Diag *diag) {
                         r = -ETIMEDOUT;
         }
         return diag_count(diag, false) > errors ? r : networkd_fail_reload(r, diag);
+}
+
+/* ---- wait ---- */
+
+static int on_interfaces(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events, void *userdata) {
+        char buffer[8192];
+        ssize_t n;
+        do
+                n = recv(fd, buffer, sizeof buffer, 0);
+        while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));       /* there were more than fit */
+        ((Networkd *)userdata)->changed = true;
+        return 0;
+}
+
+/* rtnetlink(7). Where that may not be, it is found out a little later. */
+static void networkd_watch_interfaces(Networkd *n) {
+        struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+        n->interfaces_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+        if (n->interfaces_fd >= 0 &&
+            bind(n->interfaces_fd, (const struct sockaddr *)(const void *)&address, sizeof address) >= 0)
+                (void)sd_event_add_io(n->event, &n->interfaces, n->interfaces_fd, EPOLLIN, on_interfaces, n);
+}
+
+/* 1: *ret is what it said; 0: it does not answer. */
+static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
+        sd_bus_message *answer = NULL;
+        const char *json;
+        int r = networkd_connect(n);
+        if (r <= 0)
+                return r;
+        r = networkd_call(n, "Describe", deadline_usec, &answer);
+        if (r >= 0)
+                r = sd_bus_message_read(answer, "s", &json);    /* an error's is its sentence */
+        if (r > 0)
+                r = links_parse(json, strlen(json), ret) < 0 ? 0 : 1;
+        sd_bus_message_unref(answer);
+        return r == -EINTR || r > 0 ? r : 0;
+}
+
+/* It may have a way that we have not: that of systemd 257 needs no bus. */
+static int networkctl_list(uint64_t deadline_usec, Links *ret) {
+        static char *const argv[] = { (char *)"networkctl", (char *)"list", (char *)"--json=pretty", NULL };
+        _cleanup_(child_result_done) ChildResult result = {};
+        if (child_run_until(argv, deadline_usec, -1, LIST_LIMIT, &result) < 0 || result.status != 0)
+                return 0;
+        return links_parse(result.output, result.size, ret) < 0 ? 0 : 1;
+}
+
+static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, void *userdata) {
+        _cleanup_(links_done) Links links = {};
+        n->changed = false;
+        int r = networkd_describe(n, deadline_usec, &links);
+        n->answers = r > 0;
+        if (r == 0)
+                r = networkctl_list(deadline_usec, &links);
+        return r > 0 ? done(&links, userdata) : r;
+}
+
+int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec, Diag *diag) {
+        _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
+        int r = networkd_open(&n, diag);
+        if (r < 0)
+                return r;
+        networkd_watch_interfaces(&n);
+        for (;;) {
+                r = networkd_look(&n, MIN(now_usec() + ANSWER_USEC, deadline_usec), done, userdata);
+                uint64_t now = now_usec(), pause = MIN(now + PAUSE_USEC, deadline_usec),
+                         look = MIN(now + (n.answers ? LOOK_USEC : RETRY_USEC), deadline_usec);
+                if (r != 0)
+                        return MIN(r, 0);
+                while (r >= 0 && (now = now_usec()) < look && (!n.changed || now < pause))
+                        r = networkd_turn(&n, n.changed ? pause : look);
+                if (r < 0)
+                        return r;
+                if (now >= deadline_usec)
+                        return -ETIMEDOUT;
+        }
 }

@@ -20,9 +20,10 @@ _must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret
 _must_check_ _nonnull_ int networkd_reload(uint64_t deadline_usec, Diag *diag);
 
 /* Waits until done() says so of the links, asked anew whenever networkd signals a change or an interface
- * comes or goes; where it is not on the bus, every 100 ms of `networkctl list --json=pretty`. -ETIMEDOUT at
- * the deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends it, too. done:
- * 1 it is so, 0 not yet. */
+ * comes or goes, and some times a second, for done() may look at files, too; where it is not on the bus,
+ * every 100 ms of `networkctl list --json=pretty`. -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a
+ * diagnostic; what done() returns below 0 ends it, too. done: 1 it is so, 0 not yet; it is never called where
+ * nobody answers. */
 typedef int (*LinksDone)(const Links *links, void *userdata);
 _must_check_ _nonnull(1, 4) int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec,
                                               Diag *diag);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * systemd-networkd's JSON → the states of its links. networkctl prints the answer of Manager.Describe as it
+ * is (systemd:src/network/networkctl.c), in other layouts; what else stands in it, addresses and routes, is
+ * left. */
+#include "net/networkd.h"
+
+#include "base/json.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+void links_done(Links *l) {
+        for (size_t i = 0; i < l->n; i++) {
+                free(l->items[i].name);
+                free(l->items[i].setup);
+                free(l->items[i].operational);
+        }
+        free(l->items);
+        *l = (Links){};
+}
+
+int links_parse(const char *json, size_t size, Links *ret) {
+        json_auto_t *document = json_loadb(json, size, 0, NULL);
+        const json_t *list = json_object_get(document, "Interfaces"), *item;
+        size_t i;
+        if (!json_is_array(list))
+                return -EBADMSG;
+        Links links = { .items = xcalloc(json_array_size(list) + 1, sizeof(Link)) };
+        json_array_foreach(list, i, item) {
+                if (!*json_get_text(item, "Name"))
+                        continue;
+                links.items[links.n++] = (Link){
+                        .name = xstrdup(json_get_text(item, "Name")),
+                        .setup = xstrdup(json_get_text(item, "AdministrativeState")),
+                        .operational = xstrdup(json_get_text(item, "OperationalState")),
+                };
+        }
+        *ret = links;
+        return 0;
+}
