@@ -5,6 +5,8 @@
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
+presetdir    ?= $(prefix)/lib/systemd/system-preset
+rulesdir     ?= $(prefix)/lib/udev/rules.d
 mandir       ?= $(prefix)/share/man
 completiondir ?= $(prefix)/share/bash-completion/completions
 PKG_CONFIG   ?= pkg-config
@@ -125,6 +127,9 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0755 $(BINARY) $(DESTDIR)$(bindir)/nodestrap
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir) units/*.service
 	for d in units/*.service.d; do $(INSTALL) -D -m 0644 -t $(DESTDIR)$(unitdir)/$${d#units/} $$d/*.conf || exit; done
+	cd units/systemd && find . -name '*.conf' -exec $(INSTALL) -D -m 0644 {} $(DESTDIR)$(prefix)/lib/nodestrap/systemd/{} \;
+	$(INSTALL) -D -m 0644 units/90-nodestrap.rules $(DESTDIR)$(rulesdir)/90-nodestrap.rules
+	$(INSTALL) -D -m 0644 units/nodestrap.preset $(DESTDIR)$(presetdir)/80-nodestrap.preset
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
