@@ -21,64 +21,76 @@ root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
 prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" && cp "$W"/nodestrap_*.deb "$W/$1/m/tmp/p.deb"; }
 everything() { (cd "$m" && find . -xdev -path ./var/lib/dpkg -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -printf '%p %l\n' | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
-in_package() { dpkg-deb -c "$W"/nodestrap_*.deb | sed -n 's|.* \./usr/lib/systemd/system/\(.*[^/]\)$|./\1|p'; }
+in_package() { dpkg-deb -c "$W"/nodestrap_*.deb | sed -n "s|.* \./usr/lib/$1/\(.*[^/]\)\$|./\1|p" | sort; }
+in_tree() { (cd "$top/units/$1" && shift && find . "$@" | sort); }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "dpkg -i: nothing else is needed" in_root dpkg -i /tmp/p.deb
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
-try "nodeadm-internal is not: it has no commands" test ! -e "$m/usr/bin/nodeadm-internal" -a ! -L "$m/usr/bin/nodeadm-internal"
-try "every unit and drop-in is there" diff <(cd "$top/units" && find . -name '*.service' -o -name '*.conf' | sort) <(in_package | sort)
-try "the units are not enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "disabled disabled disabled"
-try "they can be enabled" in_root systemctl enable nodestrap-config nodestrap-run nodestrap-joined
-try "they are enabled then" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "enabled enabled enabled"
+try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
+try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.conf' -print) <(in_package systemd/system)
+try "and what udev and networkd get" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
+try "and the rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
+state() { in_root systemctl is-enabled $units | sort -u; }
+units="nodestrap-boot-hook nodestrap-config nodestrap-run nodestrap-joined"
+try "the units are not enabled" is "$(state)" disabled
+try "nor do presets enable them" in_root systemctl preset $units
+try "they are still not" is "$(state)" disabled
+try "they can be enabled" in_root systemctl enable $units
+try "they are enabled then" is "$(state)" enabled
+link=$(cd "$m" && find etc -name nodestrap-boot-hook.service)
+for file in udev/rules.d/90-nodestrap.rules systemd/system/{nodeadm-boot-hook,udev-net-manager@}.service.d/10-nodestrap.conf; do
+        try "which $file looks for" grep -qF "/$link" "$m/usr/lib/$file"
+done
 try "an upgrade succeeds" in_root dpkg -i /tmp/p.deb
-try "an upgrade leaves them enabled" is "$(in_root systemctl is-enabled nodestrap-config nodestrap-run nodestrap-joined | xargs)" "enabled enabled enabled"
+try "an upgrade leaves them enabled" is "$(state)" enabled
 mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
 try "dpkg --remove" in_root dpkg --remove nodestrap
-try "nodeadm is gone" test ! -e "$m/usr/bin/nodeadm" -a ! -L "$m/usr/bin/nodeadm"
+try "nodeadm is gone" is "$(find "$m/usr/bin" "$m/etc/alternatives" -name 'nodeadm*')" ''
 try "dpkg --purge" in_root dpkg --purge nodestrap
 everything >"$W/after"; try "nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
 # EKS's image: its nodeadm is a file, and its units are enabled.
 own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat "$m"/run/somebody/*)" = $'nodeadm --version\nnodeadm-internal --version' ] && rm -r "$m/run/somebody"; }
-ours() { is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap && in_root nodeadm config check --help >/dev/null && ! in_root nodeadm wait --help; }
-enabled() { is "$(in_root systemctl is-enabled nodeadm-config nodeadm-run nodestrap-config nodestrap-run nodestrap-joined | xargs)" "$*"; }
-try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d"
-in_root systemctl -q enable nodeadm-boot-hook nodeadm-config nodeadm-run; everything >"$W/before"
+ours() { is "$(in_root readlink -f /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/usr/bin/nodestrap /usr/bin/nodestrap" && in_root nodeadm config check --help >/dev/null && ! in_root nodeadm wait --help; }
+theirs="nodeadm-boot-hook nodeadm-config nodeadm-run"
+enabled() { is "$(in_root systemctl is-enabled $theirs | sort -u) $(state)" "$*"; }    # THEIRS OURS
+try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
+in_root systemctl -q enable $theirs; everything >"$W/before"
 try "dpkg -i beside it" in_root dpkg -i /tmp/p.deb
 try "the image's nodeadm stays" own
 try "an upgrade leaves it" in_root dpkg -i /tmp/p.deb
 try "it is still there" own
-try "nobody's units are enabled or disabled" enabled enabled enabled disabled disabled disabled
+try "nobody's units are enabled or disabled" enabled enabled disabled
 in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "purged again, nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
 try "dpkg -i once more" in_root dpkg -i /tmp/p.deb
-try "our units instead of nodeadm's" in_root sh -c "systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-run nodestrap-joined"
+try "our units instead of nodeadm's" in_root sh -c "systemctl disable $theirs && systemctl enable $units"
 try "an upgrade with them" in_root dpkg -i /tmp/p.deb
-try "leaves all as it is" enabled disabled disabled enabled enabled enabled
-try "the way back" in_root sh -c "systemctl disable nodestrap-config nodestrap-run nodestrap-joined && systemctl enable nodeadm-config nodeadm-run"
-everything | grep -vE 'nodestrap|alternatives/nodeadm|/usr/lib/systemd/system/[a-z-]*.service.d ' >"$W/after"
-try "is the image as it was" diff <(grep -vE '/usr/lib/systemd/system/[a-z-]*.service.d ' "$W/before") "$W/after"
-in_root systemctl -q disable nodeadm-config nodeadm-run; in_root systemctl -q enable nodestrap-config nodestrap-run nodestrap-joined
-mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
-try "removed with our units enabled, it tells who boots the node now" sh -c 'chroot "$1" dpkg --remove nodestrap 2>&1 | grep "systemctl enable nodeadm-config nodeadm-run"' sh "$m"
-try "which is heeded" in_root systemctl enable nodeadm-config nodeadm-run
+try "leaves all as it is" enabled disabled enabled
+try "the way back" in_root sh -c "systemctl disable $units && systemctl enable $theirs"
+everything | grep -vE 'nodestrap|alternatives/nodeadm|/usr/lib/systemd/system/[a-z@-]*.service.d ' >"$W/after"
+try "is the image as it was" diff <(grep -vE '/usr/lib/systemd/system/[a-z@-]*.service.d ' "$W/before") "$W/after"
+in_root systemctl -q disable $theirs; in_root systemctl -q enable $units
+mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -rT "$m"/usr/lib/nodestrap/systemd "$m"/run/systemd; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
+try "removed with our units enabled, it tells who boots the node now" sh -c 'chroot "$1" dpkg --remove nodestrap 2>&1 | grep "systemctl enable $2"' sh "$m" "$theirs"
+try "which is heeded" in_root systemctl enable $theirs
 try "a purge behind it" in_root dpkg --purge nodestrap
 everything >"$W/after"; try "and all is as it was" diff "$W/before" "$W/after"
 
 try "dpkg -i for a swap" in_root dpkg -i /tmp/p.deb
-try "asked to, it takes nodeadm's place" in_root sh -c "mv /usr/bin/nodeadm /usr/bin/nodeadm.aws && update-alternatives --install /usr/bin/nodeadm nodeadm /usr/bin/nodeadm.aws 10"
-try "nodeadm is ours" ours
+try "asked to, it takes nodeadm's place" in_root sh -c "for n in nodeadm nodeadm-internal; do mv /usr/bin/\$n /usr/bin/\$n.aws && update-alternatives --install /usr/bin/\$n \$n /usr/bin/\$n.aws 10 || exit; done"
+try "both names are ours" ours
 try "an upgrade of the swapped" in_root dpkg -i /tmp/p.deb
 try "leaves it so" ours
-try "the way back from there" in_root update-alternatives --set nodeadm /usr/bin/nodeadm.aws
-try "nodeadm is the image's" own
+try "the way back from there" in_root sh -c "update-alternatives --set nodeadm /usr/bin/nodeadm.aws && update-alternatives --set nodeadm-internal /usr/bin/nodeadm-internal.aws"
+try "both are the image's" own
 try "an upgrade behind it" in_root dpkg -i /tmp/p.deb
 try "does not swap again" own
-try "asked to, it does" in_root update-alternatives --auto nodeadm
-try "nodeadm is ours once more" ours
+try "asked to, it does" in_root sh -c "update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal"
+try "both are ours once more" ours
 try "dpkg --purge of the swapped" in_root dpkg --purge nodestrap
 try "leaves the image's in its place" own
 finish
