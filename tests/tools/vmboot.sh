@@ -10,6 +10,7 @@
 #               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
 #   -w MAC[:late]  one network card (virtio) with this MAC in a network of vpc.py's, may be given nine times; late: it comes when the guest
 #               says so. There are no others then, but for eth0 of -i
+#   -T TYPE     an instance type, as the machine's firmware says it (/sys/class/dmi/id/product_name)
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
@@ -34,7 +35,7 @@
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= BUILD= W= P= VPC=
+TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC=
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
@@ -43,8 +44,8 @@ case ${1-} in
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
-while getopts p:d:ev:w:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
-        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+while getopts p:d:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; T) TYPE=(-smbios "type=1,product=$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
@@ -167,7 +168,7 @@ CACHING=unsafe; [ -z "$CUT$CUTTEXT" ] || CACHING=writeback              # with a
 # for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
 qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $! is QEMU itself
         local console=$1 img=$2 plug=$3; shift 3; exec 9>&-
-        exec "$QEMU" -M pc "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
+        exec "$QEMU" -M pc "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" "${TYPE[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
                 -drive if=none,id=root,file="$img",format=qcow2,cache=$CACHING -device virtio-blk-pci,drive=root,serial=ROOT,disable-legacy=on \
                 "${NET[@]}" -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz" -initrd "$CACHE/initrd.cpio" \
                 -append "console=ttyS0 net.ifnames=0 no_timer_check mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
@@ -221,7 +222,7 @@ if [ ${#CARDS[@]} != 0 ]; then
         for i in "${!CARDS[@]}"; do
                 NET+=(-netdev "dgram,id=w$((i + 1)),local.type=unix,local.path=$W/w$((i + 1)).qemu,remote.type=unix,remote.path=$W/w$((i + 1)).vpc")
         done
-        (exec 9>&-; exec python3 "$here/vpc.py" "$W" ${#CARDS[@]} >"$OUT/vpc") & VPC=$!
+        (exec 9>&-; exec python3 "$here/vpc.py" "$W" ${#CARDS[@]} "$TREE/vmtest/interfaces" >"$OUT/vpc") & VPC=$!
         until grep -qs listening "$OUT/vpc"; do sleep 0.02; kill -0 $VPC 2>/dev/null || { say "no network"; exit 97; }; done
 fi
 card() { printf 'virtio-net-pci,id=card%d,netdev=w%d,mac=%s,addr=0x%x,romfile=\n' $(($1 + 1)) $(($1 + 1)) "${CARDS[$1]%:late}" $(($1 + 17)); }

@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network as VMs of EC2 see theirs, for network cards of QEMU: everybody is there, nothing is reached.
 
-usage: vpc.py DIRECTORY N       cards 1 to N: -netdev dgram, QEMU's socket is DIRECTORY/wN.qemu, ours is DIRECTORY/wN.vpc; prints
-                                "listening" and a line for each frame that it answers: SECONDS CARD MAC WHAT
+usage: vpc.py DIRECTORY N [INTERFACES]
+                        cards 1 to N: -netdev dgram, QEMU's socket is DIRECTORY/wN.qemu, ours is DIRECTORY/wN.vpc; prints
+                        "listening" and a line for each frame that it answers: SECONDS CARD MAC WHAT
 
-A card's address is the last four bytes of its MAC: 02:00:0a:00:01:0a has 10.0.1.10/24 and the gateway 10.0.1.1, by DHCP and for
-good. Everybody else answers ARP, ping, and UDP on port 7 with a line that says on which card, from which MAC and which address the
-packet came.
+An interface has its address and subnet by its MAC, from INTERFACES (what tests/fakes/interfaces.py prints, where there is such a file);
+else the address is the last four bytes of the MAC: 02:00:0a:00:01:0a has 10.0.1.10/24. DHCP tells it, with the subnet's
+first address as the gateway. Everybody else answers ARP, ping, and UDP on port 7 with a line that says on which card, from
+which MAC and which address the packet came.
 """
+import ipaddress
+import os
 import selectors
 import socket
 import struct
@@ -20,6 +24,7 @@ BROADCAST, ANY = b'\xff' * 6, bytes(4)
 ARP, IPV4 = 0x0806, 0x0800
 ICMP, UDP = 1, 17
 MTU = 9001
+interfaces = {}                 # MAC → (address, subnet), or False: it has no address
 
 
 def mac_text(mac):
@@ -65,17 +70,23 @@ def options_of(data):
     return found
 
 
+def interface(mac):
+    return interfaces.get(mac_text(mac), (mac[2:], ipaddress.ip_network((mac[2:], 24), strict=False)))
+
+
 def answer_dhcp(mac, data):
     """https://www.rfc-editor.org/rfc/rfc2131"""
     options = options_of(data[240:])
     kinds = {1: (2, 'offer'), 3: (5, 'lease')}
     kind = options.get(53, b'\0')[0]
-    if data[0] != 1 or kind not in kinds:
+    found = interface(mac)
+    if data[0] != 1 or kind not in kinds or not found:
         return None
-    address, gateway = mac[2:], mac[2:5] + b'\1'
+    address, subnet = found
+    gateway = subnet[1].packed
     reply = b'\2' + data[1:16] + address + gateway + ANY + data[28:236] + data[236:240]
-    for code, value in ((53, bytes([kinds[kind][0]])), (54, gateway), (51, struct.pack('!I', 3600)), (1, b'\xff\xff\xff\0'), (3, gateway),
-                        (6, mac[2:5] + b'\2'), (26, struct.pack('!H', MTU))):
+    for code, value in ((53, bytes([kinds[kind][0]])), (54, gateway), (51, struct.pack('!I', 3600)), (1, subnet.netmask.packed), (3, gateway),
+                        (6, subnet[2].packed), (26, struct.pack('!H', MTU))):
         reply += bytes([code, len(value)]) + value
     sent = datagram(67, 68, reply + b'\xff')
     return f'{kinds[kind][1]} {socket.inet_ntoa(address)}', frame(mac, IPV4, packet(UDP, gateway, address, sent))
@@ -108,7 +119,11 @@ def answer(card, data):
     return None
 
 
-def main(directory, cards):
+def main(directory, cards, file=''):
+    if os.path.isfile(file):
+        with open(file) as f:
+            for _, mac, _, _, subnet, ipv4, *_ in map(str.split, f):
+                interfaces[mac] = ipv4 != '-' and (socket.inet_aton(ipv4.split(',')[0]), ipaddress.ip_network(subnet))
     begin, selector = time.monotonic(), selectors.DefaultSelector()
     for card in range(1, cards + 1):
         s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -128,6 +143,6 @@ def main(directory, cards):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
