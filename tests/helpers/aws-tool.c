@@ -111,7 +111,8 @@ int main(int argc, char **argv) {
               : streq(argv[1], "limits") ? tool_limits(&ec2, argv[2], &diag) : -EINVAL;
         for (size_t i = 0; i < diag.n; i++) {
                 _cleanup_(freep) char *text = diagnostic_format(&diag.items[i]);
-                fprintf(stderr, "%s: %s\n", diag.items[i].warning ? "warning" : cause_word(diag.items[i].cause), text);
+                fprintf(stderr, "%s: %s\n",
+                        diag.items[i].warning ? "warning" : cause_word(diag.items[i].cause), text);
         }
         fprintf(stderr, "requests imds=%u ec2=%u\n", imds_requests(imds), ec2_requests());
         return r < 0;
