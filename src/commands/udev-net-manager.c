@@ -184,8 +184,9 @@ static bool worth_asking(const NetEvent *e, Judgement judgement) {
 
 static Imds *imds_of(NetEvent *e) {
         Run *run = e->run;
+        uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0;
         if (!run->imds)
-                run->imds = imds_new(BUDGET_USEC);
+                run->imds = imds_new(MAX(MIN(BUDGET_USEC, left), USEC_PER_SEC));
         imds_recall(run->imds, NULL); /* what was not there may be there now */
         return run->imds;
 }
@@ -246,9 +247,8 @@ static int ask_for_tag(NetEvent *e) {
         if (r != -EACCES)
                 return pass_on(e, r, &found);
         const Diagnostic *error = diag_first_error(&found);
-        diag_warn(&e->run->diag, "no-manage-unknown",
-                  "%s: %s. It is left to the CNI, as without the gate OSManagedNoManageENIs", e->name,
-                  error ? error->text : "EC2 may not be asked");
+        diag_warn(&e->run->diag, "no-manage-unknown", "%s: %s", e->name,
+                  error ? error->text : "EC2 may not be asked for its tags");
         diag_done(&found);
         return 0;
 }

@@ -3,7 +3,7 @@
 # udev-net-manager from outside: a metadata service that lags, garbles and fails, trees with many interfaces, and a process for each of them,
 # all at once. What systemd-networkd makes of the files is for tests/boot and tests/vm.
 # shellcheck source=tests/mock/lib.sh
-# shellcheck disable=SC2154,SC2016  # tmp, here and count are its; what eval gets is expanded there
+# shellcheck disable=SC2154,SC2016,SC2034  # tmp, here and count are its; what eval gets is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
 ln -s "$nodestrap" "$tmp/nodeadm-internal"; internal=$tmp/nodeadm-internal
@@ -57,6 +57,7 @@ manager() { # STATUS ACTION INTERFACE [ARGUMENT...]
 add() { manager 0 add "$@"; }
 all_at_once() { # NUMBER
         local i rc=0 pids=()
+        rm -f "$tmp"/err.*
         for ((i = 5; i < 5 + $1; i++)); do
                 "$nodestrap" udev-net-manager --action add --interface "ens$i" --root "$root" >"$tmp/out.$i" 2>"$tmp/err.$i" & pids+=($!)
         done
@@ -101,4 +102,204 @@ for n in 1 2 8 32; do
 done
 ok "what was asked is for root's eyes" test "$(stat -c %a "$root/run/nodestrap/interfaces.json")" = 600
 ok "a reboot keeps the decisions" eval 'rm -r "$root/run"; mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init"; all_at_once 32 && all_as_expected'
+
+# ---- a service that lags ----
+machine p5.48xlarge --count 8
+lag "404 */network-card 2x" "=0 */device-number 1x" "404 */local-ipv4s 2x"
+ok "cards, devices and addresses that come late are waited for" all_at_once 8
+ok "and are what they are in the end" all_as_expected
+machine p5.48xlarge --count 32
+late=$(mac_of 20)
+lag "404 $late 2 list" "404 $(mac_of 30) 2 list"
+ok "so are interfaces that are not listed yet" all_at_once 32
+ok "with all that belongs to them" all_as_expected
+ok "the list is asked for once a round, whoever waits" eval 'n=$(grep -c "/macs/ " "$tmp/log"); [ "$n" -le 6 ] || { echo "$n"; false; }'
+ok "and what is known is not asked for again" eval '[ "$(grep -c "$(mac_of 7)/device-number" "$tmp/log")" = 1 ]'
+machine p5.48xlarge --count 4
+within 1500
+lag "404 $(mac_of 7) 60"
+ok "one that is not listed in time fails" manager 32 add ens7
+ok "which says why" eval 'says "(32 EINTERFACE)" && says "ens7: the metadata service does not list it yet" && says "$(mac_of 7)"'
+ok "nothing is decided" undecided ens7
+ok "nothing is written" no_file ens7
+ok "the others are well" add ens6
+lag "404 */network-card 60"
+rm "$root/run/nodestrap/interfaces.json"
+ok "a card that is never told on a type with several is no card 0" eval 'manager 32 add ens7 && says "does not tell its network card yet" && undecided ens7'
+lag "=0 */network-card 60" "=0 */device-number 60"
+rm "$root/run/nodestrap/interfaces.json"
+ok "nor is there a second device 0 on card 0" eval 'manager 32 add ens7 && says "the primary interface'"'"'s place" && undecided ens7'
+lag ""
+ok "the next try succeeds" add ens7
+machine p5.48xlarge --count 8 --device-0
+ok "device 0 is a place on any other card" eval 'all_at_once 8 && all_as_expected && has ens6 RouteMetric=612'
+machine x9.huge --cards 1 --count 3
+within 3000
+ok "on a type that nobody knows a card that is not told is the only one" eval 'add ens7 && says "warning" && says "it counts as card 0" && has ens7 RouteMetric=514'
+machine x9.huge --cards 4 --count 4
+within 1500
+lag "404 $(mac_of 7)/network-card 60"
+ok "unless another interface is on another card" eval 'add ens6 && manager 32 add ens7 && undecided ens7'
+machine p5.48xlarge --count 4 --efa-only 2
+within 3000
+ok "an interface without an address is left alone" eval 'add ens7 && says "is left alone: it has no address" && undecided ens7 && no_file ens7'
+machine p5.48xlarge --count 4 --ipv6
+ok "with IPv6 each has rules for both" eval 'all_at_once 4 && all_as_expected && grep -q "^From=2001:db8:11::a1" "$network/70-eks-ens6.network" && grep -q "^From=10.11." "$network/70-eks-ens6.network"'
+
+# ---- a service that is down ----
+machine p5.48xlarge --count 8
+within 1500
+lag "down * 60"; sleep 0.3
+ok "without the service it fails" manager 32 add ens6
+ok "and says so" eval 'says "(32 EINTERFACE)" && says "no usable answer from the instance metadata service" && undecided ens6'
+ok "so do all at once" eval '! all_at_once 8 && [ "$(grep -lF "(32 EINTERFACE)" "$tmp"/err.* | wc -l)" = 8 ]'
+ok "each with the service's failure, and none with a lock" eval '! grep -L "no usable answer" "$tmp"/err.* | grep . && ! grep -F .lock "$tmp"/err.*'
+lag "silent * 60" "silent api/token 60"
+ok "a service that is silent is no better" eval 'manager 32 add ens6 && says "no answer in time"'
+lag "503 /latest/meta-data/mac 60"
+ok "nor is one that has nothing but errors" eval 'manager 32 add ens6 && says "HTTP 503"'
+rm "$root/run/nodestrap/deadline-ms"
+lag "down * 2"
+ok "one that comes up is waited for" eval 'all_at_once 8 && all_as_expected'
+AWS_EC2_METADATA_DISABLED=true ok "what time does not mend is told at once" eval 'rm "$root/run/nodestrap/interfaces.json"; manager 32 add ens6 && says AWS_EC2_METADATA_DISABLED'
+
+# ---- interfaces that go ----
+machine p5.48xlarge --count 4
+ok "one that has gone before" eval 'unplug ens8; manager 32 add ens8 && says "ens8: there is no network interface of this name"'
+lag "404 $(mac_of 7) 60"
+"$nodestrap" udev-net-manager --action add --interface ens7 --root "$root" >"$tmp/out" 2>"$tmp/err" & pid=$!
+until [ -s "$root/run/nodestrap/interfaces.json" ]; do sleep 0.05; done
+unplug ens7
+wait $pid; ended=$?
+ok "one that goes while it is waited for" eval '[ $ended = 32 ] && says "ens7: there is no network interface of this name"'
+rm "$root/run/nodestrap/interfaces.json"
+plug ens7 "$(mac_of 7)"
+"$nodestrap" udev-net-manager --action add --interface ens7 --root "$root" >"$tmp/out" 2>"$tmp/err" & pid=$!
+until [ -s "$root/run/nodestrap/interfaces.json" ]; do sleep 0.05; done
+kill -TERM $pid; wait $pid; ended=$?
+ok "SIGTERM ends the wait" eval '[ $ended = 1 ] && says EINTERRUPTED && undecided ens7'
+
+# ---- what others left ----
+machine p5.48xlarge --count 4
+echo '{"interfaces": [' >"$root/run/nodestrap/interfaces.json"
+ok "a snapshot that cannot be read is none" eval 'add ens6 && says "warning" && says "interfaces.json cannot be read"'
+ok "and is written anew" eval 'python3 -m json.tool "$root/run/nodestrap/interfaces.json" >"$tmp/out" && : >"$tmp/log" && add ens7 && asked 0'
+for garbage in '[]' '{"interfaces": 7, "bootId": 1}' '{"interfaces": {"instanceId": "../..", "primary": 7}, "listedUsec": -1}' $'\xff\xfe'; do
+        printf '%s' "$garbage" >"$root/run/nodestrap/interfaces.json"
+        ok "nor is $garbage one" eval 'add ens7 && has ens7 RouteMetric=713'
+done
+mkdir -p "$decisions/$id"
+echo '{"manager": ' >"$decisions/$id/ens8"
+ok "a decision that cannot be read is none" eval 'add ens8 && says warning && says "$id/ens8" && decided ens8 io.systemd.Network'
+printf cni >"$decisions/$id/ens8"; rm "$decisions/by-mac/$id/$(mac_of 8)"
+ok "nodeadm's decision counts" eval 'add ens8 && says "the CNI'"'"'s" && no_file ens8 && decided ens8 cni'
+printf '{"mac":"%s","manager":"cni"}' "$(mac_of 7)" >"$decisions/$id/ens7"; rm "$decisions/by-mac/$id/$(mac_of 7)"
+ok "so does its newer form, which it keeps" eval 'add ens7 && no_file ens7 && [ "$(cat "$decisions/$id/ens7")" = "{\"mac\":\"$(mac_of 7)\",\"manager\":\"cni\"}" ]'
+if unshare -rm true 2>/dev/null; then
+        machine p5.48xlarge --count 4
+        mkdir -p "$root/etc"
+        ok "so it does with a read-only /etc" unshare -rm bash -c 'mount --bind "$1/etc" "$1/etc" && mount -o remount,bind,ro "$1/etc" &&
+                "$2" udev-net-manager --action add --interface ens6 --root "$1" 2>&1 | grep -F "Read-only file system"' - "$root" "$nodestrap"
+        ok "to its end" has ens6 RouteMetric=613
+else ok "a read-only /etc # SKIP no namespaces here" true; fi
+for dir in etc run usr/lib; do mkdir -p "$root/$dir/systemd/network/70-ens6.network.d"; echo "# $dir" >"$root/$dir/systemd/network/70-ens6.network.d/eni.conf"; done
+echo >"$root/usr/lib/systemd/network/70-ens6.network.d/alias.conf"
+ok "the image's drop-ins go with its file" eval 'add ens6 && [ "$(readlink "$network/70-eks-ens6.network.d/eni.conf")" = /etc/systemd/network/70-ens6.network.d/eni.conf ] &&
+        [ "$(readlink "$network/70-eks-ens6.network.d/alias.conf")" = /usr/lib/systemd/network/70-ens6.network.d/alias.conf ]'
+
+# ---- the marker: later interfaces are the CNI's ----
+machine p5.48xlarge --count 4
+add ens5 && add ens6
+mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init"
+: >"$tmp/log"
+ok "an interface that comes behind the marker is the CNI's" eval 'add ens7 && no_file ens7 && decided ens7 cni'
+ok "for no request" asked 0
+ok "it stays the CNI's" eval 'rm "$root/run/nodeadm/init"; add ens7 && no_file ens7 && decided ens7 cni'
+touch "$root/run/nodeadm/init"
+ok "and those before stay networkd's" eval 'rm -r "$network"; add ens6 && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
+rm "$root/run/nodestrap/interfaces.json"; : >"$tmp/log"
+ok "without a snapshot the CNI's cost what tells the instance" eval 'add ens8 && decided ens8 cni && ! grep -E "$(mac_of 7)|$(mac_of 8)" "$tmp/log"'
+
+# ---- names change hands ----
+machine p5.48xlarge --count 4
+ok "two interfaces are networkd's" eval 'add ens6 && add ens7'
+mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init"
+six=$(mac_of 6)
+unplug ens6; plug ens20 "$six"
+ok "one that has another name keeps its decision" eval 'add ens20 && has ens20 "PermanentMACAddress=$six" && has ens20 RouteMetric=613'
+ok "its former file is gone" no_file ens6
+plug ens6 0e:f4:9a:2b:fe:11
+ok "another one of its former name has one of its own" eval 'add ens6 && no_file ens6 && [ "$(cat "$decisions/$id/ens6")" = cni ]'
+
+# ---- remove ----
+machine p5.48xlarge --count 4
+mkdir -p "$root/etc/systemd/network/70-ens6.network.d"; touch "$root/etc/systemd/network/70-ens6.network.d/x.conf"
+ok "what is there" eval 'add ens5 && add ens6 && [ -L "$network/70-eks-ens6.network.d/x.conf" ]'
+unplug ens6
+ok "is removed" manager 0 remove ens6
+ok "with its links" eval 'no_file ens6 && [ ! -e "$network/70-eks-ens6.network.d" ]'
+ok "its decision stays" decided ens6 io.systemd.Network
+ok "what was known of it is forgotten" eval '! grep -F "$(mac_of 6)" "$root/run/nodestrap/interfaces.json" && grep -qF "$(mac_of 7)" "$root/run/nodestrap/interfaces.json"'
+ok "and the others' files stay" has ens5 RouteMetric=512
+ok "once more is nothing" manager 0 remove ens6
+ok "nor is what never was" manager 0 remove ens77
+plug ens6 "$(mac_of 6)"
+ok "it may come back" eval 'add ens6 && has ens6 RouteMetric=613'
+
+# ---- at once ----
+machine p5.48xlarge --count 4
+many() { local i rc=0 pids=(); for i in 1 2 3 4 5 6 7 8; do "$nodestrap" udev-net-manager --action "${1-add}" --interface ens6 --root "$root" >"$tmp/out.$i" 2>"$tmp/err.$i" & pids+=($!); done
+        for i in "${pids[@]}"; do wait "$i" || rc=1; done; [ $rc = 0 ] || { cat "$tmp"/err.*; return 1; }; }
+ok "many events for one interface at once" many
+ok "end in one file" eval 'has ens6 RouteMetric=613 && decided ens6 io.systemd.Network && no_rest'
+ok "so do they when it goes" eval 'many remove && no_file ens6'
+add ens5 && add ens6
+(cd "$network" && find . -type f -exec sha256sum {} +) | sort >"$tmp/whole"
+whole() { # nothing there, or all of it
+        local file
+        while read -r file; do
+                case $file in
+                *.json) python3 -m json.tool "$file";;
+                "$decisions"/*) grep -F io.systemd.Network "$file";;
+                *) grep -qxF "$(cd "$network" && sha256sum "./${file#"$network/"}")" "$tmp/whole";;
+                esac >/dev/null 2>&1 || { echo "damaged: $file"; cat "$file"; return 1; }
+        done < <(find "$root/run/systemd" "$root/run/nodestrap/interfaces.json" "$root/etc/eks" -type f ! -name '.*' 2>/dev/null)
+}
+killed() {
+        local i ms pids
+        for i in {1..25}; do
+                pids=()
+                rm -rf "$root/run/systemd" "$root/etc/eks" "$root/run/nodestrap"; mkdir "$root/run/nodestrap"
+                for name in ens5 ens6; do "$nodestrap" udev-net-manager --action add --interface $name --root "$root" 2>/dev/null & pids+=($!); done
+                printf -v ms '0.%03d' $((RANDOM % 150)); sleep "$ms"
+                kill -KILL "${pids[@]}" 2>/dev/null; wait "${pids[@]}" 2>/dev/null
+                whole || return
+        done
+}
+ok "a process that is killed leaves no half of a file" killed
+ok "and the next one goes on from there" eval 'add ens5 && add ens6 && [ "$(cd "$network" && find . -type f -exec sha256sum {} + | sort)" = "$(cat "$tmp/whole")" ] && no_rest'
+
+# ---- other ways of saying it ----
+machine p5.48xlarge --count 4
+ok "called nodeadm-internal" eval '"$internal" udev-net-manager -i ens6 -a add --root "$root" && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
+ok "it ends with 1 where it fails" eval '"$internal" udev-net-manager --action=add --interface=ens60 --root "$root"; [ $? = 1 ]'
+ok "--dry-run shows the plan" eval 'add ens7 --dry-run && grep -q "write-file .*/run/systemd/network/70-eks-ens7.network" "$tmp/out"'
+ok "and changes nothing" eval 'no_file ens7 && undecided ens7'
+
+# ---- the gate OSManagedNoManageENIs ----
+machine p5.48xlarge --count 6
+add ens5
+mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init" "$root/run/nodeadm/os-managed-no-manage-enis"
+service_stop
+gate() { mock --imds "$tmp/imds" --ec2-listen 127.0.0.1:0 "$@"; }
+gate --interface "$(mac_of 6),node.k8s.amazonaws.com/no_manage=true" --interface "$(mac_of 7)"
+ok "with the gate a tagged interface is networkd's" eval 'add ens6 && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
+ok "another one the CNI's" eval 'add ens7 && no_file ens7 && decided ens7 cni'
+: >"$tmp/log"
+ok "what is decided is not asked for again" eval 'add ens6 && add ens7 && sent 0 " ec2 "'
+gate --fault ec2:unauthorized
+ok "without the right to ask it is as without the gate" eval 'add ens8 && no_file ens8 && says "warning" && says "no_manage"'
+ok "and nothing is kept" undecided ens8
+gate --fault ec2:notfound
+ok "another failure of EC2 is one" eval 'manager 32 add ens8 && says "(32 EINTERFACE)" && undecided ens8'
 done_testing
