@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "doc/assignment.h"
 
 #include <errno.h>
 
@@ -37,4 +38,12 @@ int links_parse(const char *json, size_t size, Links *ret) {
         }
         *ret = links;
         return 0;
+}
+
+Link link_from_state(const char *name, const char *text) {
+        char *setup = assignment_in_environment(text, "ADMIN_STATE");
+        char *operational = assignment_in_environment(text, "OPER_STATE");
+        return (Link){ .name = xstrdup(name),
+                       .setup = setup ?: xstrdup(""),
+                       .operational = operational ?: xstrdup("") };
 }

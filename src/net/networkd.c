@@ -2,9 +2,11 @@
  * systemd-networkd by its D-Bus interface (org.freedesktop.network1(5)): read your files again; what do you
  * say of your links? Every wait is one of sd-event's, so that SIGTERM ends it. networkd is never started by
  * a message of ours. Early in a boot it runs before there is a bus, whose daemon comes after sysinit.target:
- * whether it will come to the bus is known to PID 1, which has a socket of its own. */
+ * whether it will come to the bus is known to PID 1, which has a socket of its own; and where sysinit.target
+ * waits for the network, both must do without. */
 #include "net/networkd.h"
 
+#include "base/root.h"
 #include "base/run.h"
 #include "base/stop.h"
 #include "base/str.h"
@@ -12,6 +14,7 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
@@ -21,20 +24,29 @@
 #define PROPERTIES  "org.freedesktop.DBus.Properties"
 #define PID1_SOCKET "unix:path=/run/systemd/private"
 #define PID1        "org.freedesktop.systemd1"
+#define UNIT        "systemd-networkd.service"
 #define UNIT_OBJECT "/org/freedesktop/systemd1/unit/systemd_2dnetworkd_2eservice"
+
+#define STATES      "/run/systemd/netif/links"  /* a file for each, by its index */
+#define STATE_LIMIT (64U << 10)
 
 #define NEVER_USEC  (3600 * USEC_PER_SEC)       /* a call ends with our deadline, not with the bus's 25 s */
 #define ANSWER_USEC (5 * USEC_PER_SEC)  /* networkd and networkctl answer at once, or are asked again */
 #define RETRY_USEC  (100 * USEC_PER_MSEC)       /* while nobody answers */
 #define LOOK_USEC   (250 * USEC_PER_MSEC)       /* what done() looks at beside the links has no signals */
 #define PAUSE_USEC  (20 * USEC_PER_MSEC)        /* 32 links that come up make hundreds of signals */
+#define BUS_USEC    (2 * USEC_PER_SEC)  /* for a bus that is about to come */
 #define LIST_LIMIT  (16U << 20)         /* some kB a link */
 
-#define SIGNALS                                                                                               \
-        "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',interface='" PROPERTIES "',"         \
+/* ActiveState of systemd-networkd.service: its process is ready, or there is one at all. */
+#define RUNNING ((const char *const[]){ "active", NULL })
+#define PROCESS ((const char *const[]){ "active", "activating", "reloading", NULL })
+
+#define SIGNALS                                                                                              \
+        "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',interface='" PROPERTIES "',"        \
         "member='PropertiesChanged'"
-#define OWNERS                                                                                                \
-        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                           \
+#define OWNERS                                                                                               \
+        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                          \
         "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" NETWORKD "'"
 
 typedef struct Networkd {
@@ -140,34 +152,10 @@ static int networkd_call(Networkd *n, const char *member, uint64_t deadline_usec
         return r;
 }
 
-/* A property of systemd-networkd.service, by the line that systemctl takes for root. */
-static int networkd_get_property(Networkd *n, sd_bus *pid1, const char *name, uint64_t deadline_usec,
-                                 sd_bus_message **ret) {
-        sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(pid1, &call, PID1, UNIT_OBJECT, PROPERTIES, "Get");
-        if (r >= 0)
-                r = sd_bus_message_append(call, "ss", PID1 ".Unit", name);
-        if (r >= 0)
-                r = networkd_send(n, pid1, call, deadline_usec, ret);
-        sd_bus_message_unref(call);
-        return r;
-}
+/* ---- its unit, asked of PID 1 ---- */
 
-static int networkd_is_active(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
-        sd_bus_message *answer = NULL;
-        const char *state = "";
-        int r = networkd_get_property(n, pid1, "ActiveState", deadline_usec, &answer);
-        if (r >= 0 && sd_bus_message_read(answer, "v", "s", &state) < 0)
-                state = "";
-        if (r >= 0)
-                r = streq(state, "active") || streq(state, "activating") || streq(state, "reloading");
-        sd_bus_message_unref(answer);
-        return r;
-}
-
-/* Is there a process of it, from before? 0 also where there is no PID 1 to ask. The connection is for this
- * alone: on it come all signals of PID 1, asked for or not. */
-static int networkd_runs(Networkd *n, uint64_t deadline_usec) {
+/* For some questions each, not for longer: on it come all signals of PID 1, asked for or not. */
+static int networkd_open_pid1(Networkd *n, sd_bus **ret) {
         sd_bus *pid1 = NULL;
         int r = sd_bus_new(&pid1);
         if (r >= 0)
@@ -177,7 +165,70 @@ static int networkd_runs(Networkd *n, uint64_t deadline_usec) {
         if (r >= 0)
                 r = sd_bus_attach_event(pid1, n->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = networkd_is_active(n, pid1, deadline_usec);
+                *ret = TAKE_PTR(pid1);
+        sd_bus_close_unref(pid1);
+        return r;
+}
+
+/* ret: of the words' type; what a string stands in is the answer's. */
+static int service_get(Networkd *n, sd_bus *pid1, const char *interface, const char *name, const char *type,
+                    uint64_t deadline_usec, sd_bus_message **ret_answer, void *ret) {
+        sd_bus_message *call = NULL;
+        int r = sd_bus_message_new_method_call(pid1, &call, PID1, UNIT_OBJECT, PROPERTIES, "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "ss", interface, name);
+        if (r >= 0)
+                r = networkd_send(n, pid1, call, deadline_usec, ret_answer);
+        if (r >= 0)
+                r = sd_bus_message_read(*ret_answer, "v", type, ret, NULL);
+        sd_bus_message_unref(call);
+        return r;
+}
+
+static int service_is(Networkd *n, sd_bus *pid1, const char *interface, const char *name,
+                   const char *const *values, uint64_t deadline_usec) {
+        sd_bus_message *answer = NULL;
+        const char *value = "";
+        int r = service_get(n, pid1, interface, name, "s", deadline_usec, &answer, &value);
+        if (r >= 0)
+                for (r = 0; *values; values++)
+                        r |= streq(*values, value);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+static int service_has_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
+        sd_bus_message *answer = NULL;
+        uint32_t job = 0;
+        int r = service_get(n, pid1, PID1 ".Unit", "Job", "(uo)", deadline_usec, &answer, &job);
+        sd_bus_message_unref(answer);
+        return r < 0 ? r : job != 0;
+}
+
+static int service_call(Networkd *n, sd_bus *pid1, const char *member, const char *mode,
+                        uint64_t deadline_usec) {
+        sd_bus_message *call = NULL, *answer = NULL;
+        int r = sd_bus_message_new_method_call(pid1, &call, PID1, "/org/freedesktop/systemd1",
+                                               PID1 ".Manager", member);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "s", UNIT);
+        if (r >= 0 && mode)
+                r = sd_bus_message_append(call, "s", mode);
+        if (r >= 0)
+                r = networkd_send(n, pid1, call, deadline_usec, &answer);
+        if (r >= 0)
+                r = -sd_bus_message_get_errno(answer);
+        sd_bus_message_unref(call);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+/* Is there a process of it? 0 also where there is no PID 1 to ask. */
+static int networkd_runs(Networkd *n, const char *const *states, uint64_t deadline_usec) {
+        sd_bus *pid1 = NULL;
+        int r = networkd_open_pid1(n, &pid1);
+        if (r >= 0)
+                r = service_is(n, pid1, PID1 ".Unit", "ActiveState", states, deadline_usec);
         sd_bus_close_unref(pid1);
         return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
 }
@@ -224,21 +275,72 @@ static int networkd_fail_reload(int r, Diag *diag) {
                           "its new files; look at dbus.service, and restart systemd-networkd.service");
 }
 
-/* Whether it runs is asked after it was not found: one that has begun since then has read the files. */
+/* Until PID 1 has done it: 1; 0 where it would not. */
+static int networkd_await_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec) {
+        for (;;) {
+                int r = service_has_job(n, pid1, deadline_usec);
+                if (r == 0)
+                        return service_is(n, pid1, PID1 ".Unit", "ActiveState", RUNNING, deadline_usec);
+                uint64_t pause = now_usec() + PAUSE_USEC;
+                while (r >= 0 && now_usec() < pause)
+                        r = networkd_turn(n, MIN(pause, deadline_usec));
+                if (r >= 0 && now_usec() >= deadline_usec)
+                        r = -ETIMEDOUT;
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Without a bus, which may not come before the network is complete: dbus.socket waits for sysinit.target, and
+ * that for cloud-init on Debian. systemd 257 hands on a signal. An older networkd must be started again,
+ * which keeps addresses and leases (RestartKillSignal= of its unit), and does not count as a failure. */
+static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadline_usec) {
+        static const char *const by_signal[] = { "notify-reload", NULL };
+        sd_bus *pid1 = NULL;
+        int r = networkd_open_pid1(n, &pid1);
+        if (r < 0)
+                return 0;
+        r = service_is(n, pid1, PID1 ".Service", "Type", by_signal, deadline_usec);
+        if (r == 0 && may_restart) {
+                r = service_call(n, pid1, "ResetFailedUnit", NULL, deadline_usec);
+                if (r >= 0)
+                        r = service_call(n, pid1, "TryRestartUnit", "replace", deadline_usec);
+                r = r < 0 ? r : 1;
+        } else if (r > 0) {
+                r = service_call(n, pid1, "ReloadUnit", "replace", deadline_usec);
+                r = r < 0 ? r : 1;
+        }
+        if (r > 0)
+                r = networkd_await_job(n, pid1, deadline_usec);
+        sd_bus_close_unref(pid1);
+        return r < 0 && r != -EINTR && r != -ETIMEDOUT ? 0 : r;
+}
+
+/* 1: done, or nothing to do. Whether it runs is asked after it was not found: one that has begun since then
+ * has read the files. */
+static int networkd_try_reload(Networkd *n, bool may_restart, uint64_t deadline_usec, Diag *diag) {
+        int r = networkd_reload_once(n, deadline_usec, diag);
+        if (r != 0)
+                return r;
+        r = networkd_runs(n, PROCESS, deadline_usec);
+        if (r <= 0)
+                return r < 0 ? r : 1;
+        if (n->bus && !may_restart)
+                return 0;
+        r = networkd_runs(n, RUNNING, deadline_usec);
+        return r > 0 ? networkd_reload_service(n, may_restart, deadline_usec) : r;
+}
+
 int networkd_reload(uint64_t deadline_usec, Diag *diag) {
         _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
         size_t errors = diag_count(diag, false);
+        uint64_t restart = now_usec() + BUS_USEC;
         int r = networkd_open(&n, diag);
         while (r >= 0) {
                 uint64_t retry = now_usec() + RETRY_USEC;
-                r = networkd_reload_once(&n, deadline_usec, diag);
+                r = networkd_try_reload(&n, now_usec() >= restart, deadline_usec, diag);
                 if (r > 0)
                         return 0;
-                if (r == 0) {
-                        r = networkd_runs(&n, deadline_usec);
-                        if (r == 0)
-                                return 0;
-                }
                 while (r >= 0 && now_usec() < retry)
                         r = networkd_turn(&n, retry);
                 if (r >= 0 && now_usec() >= deadline_usec)
@@ -284,6 +386,27 @@ static int networkd_describe(Networkd *n, uint64_t deadline_usec, Links *ret) {
         return r == -EINTR || r > 0 ? r : 0;
 }
 
+/* What networkd tells systemd's other programs, which do without a bus, too
+ * (systemd:src/libsystemd/sd-network), for as long as a process of it stands behind that. */
+static int networkd_read_states(Networkd *n, uint64_t deadline_usec, Links *ret) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(strv_freep) char **numbers = NULL;
+        int r = networkd_runs(n, RUNNING, deadline_usec);
+        if (r <= 0 || root_new("/", &root) < 0 || root_list(root, STATES, &numbers) < 0)
+                return MIN(r, 0);
+        Links links = { .items = xcalloc(strv_length(numbers) + 1, sizeof(Link)) };
+        for (char **number = numbers; number && *number; number++) {
+                _cleanup_(freep) char *path = xasprintf(STATES "/%s", *number), *text = NULL;
+                char name[IF_NAMESIZE];
+                uint64_t index = 0;
+                if (parse_u64(*number, &index) >= 0 && if_indextoname((unsigned)index, name) &&
+                    root_read(root, path, STATE_LIMIT, &text, NULL) >= 0)
+                        links.items[links.n++] = link_from_state(name, text);
+        }
+        *ret = links;
+        return 1;
+}
+
 /* It may have a way that we have not: that of systemd 257 needs no bus. */
 static int networkctl_list(uint64_t deadline_usec, Links *ret) {
         static char *const argv[] = { (char *)"networkctl", (char *)"list", (char *)"--json=pretty", NULL };
@@ -298,6 +421,8 @@ static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, vo
         n->changed = false;
         int r = networkd_describe(n, deadline_usec, &links);
         n->answers = r > 0;
+        if (r == 0)
+                r = networkd_read_states(n, deadline_usec, &links);
         if (r == 0)
                 r = networkctl_list(deadline_usec, &links);
         return r > 0 ? done(&links, userdata) : r;

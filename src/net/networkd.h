@@ -13,17 +13,20 @@ void links_done(Links *l);
 /* Reads what Manager.Describe answers and `networkctl list --json` prints; -EBADMSG where it is no
  * such text. */
 _must_check_ _nonnull_ int links_parse(const char *json, size_t size, Links *ret);
+/* The same of one link, from its file in /run/systemd/netif/links. The texts are the caller's. */
+_must_check_ _nonnull_ Link link_from_state(const char *name, const char *text);
 
 /* Has networkd read its files again. 0 also where it does not run: then it reads them when it starts. One
- * that is starting, or that the bus is not there for yet, is waited for until the deadline (now_usec()). A
- * failure has a diagnostic: CAUSE_BUS (-ETIMEDOUT: no answer until then), or CAUSE_INTERRUPTED. */
+ * that is starting is waited for until the deadline (now_usec()). Where no bus comes, PID 1 reloads it, or
+ * starts it again, if it is one that takes reloads from the bus alone (systemd 252). A failure has a
+ * diagnostic: CAUSE_BUS (-ETIMEDOUT: no answer until then), or CAUSE_INTERRUPTED. */
 _must_check_ _nonnull_ int networkd_reload(uint64_t deadline_usec, Diag *diag);
 
 /* Waits until done() says so of the links, asked anew whenever networkd signals a change or an interface
- * comes or goes, and some times a second, for done() may look at files, too; where it is not on the bus,
- * every 100 ms of `networkctl list --json=pretty`. -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a
- * diagnostic; what done() returns below 0 ends it, too. done: 1 it is so, 0 not yet; it is never called where
- * nobody answers. */
+ * comes or goes, and some times a second, for done() may look at files, too; where networkd is not on the
+ * bus, every 100 ms of its state files, or where it does not run, of `networkctl list --json=pretty`.
+ * -ETIMEDOUT at the deadline, -EINTR after SIGTERM, without a diagnostic; what done() returns below 0 ends
+ * it, too. done: 1 it is so, 0 not yet; it is never called where nobody answers. */
 typedef int (*LinksDone)(const Links *links, void *userdata);
 _must_check_ _nonnull(1, 4) int networkd_wait(LinksDone done, void *userdata, uint64_t deadline_usec,
                                               Diag *diag);
