@@ -32,6 +32,10 @@ tree_networkd() {                       # the network comes up during the boot, 
         mkdir -p "$tree/etc/systemd/network"
         printf '[Match]\nName=eth0\n\n[Network]\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
 }
+tree_network() {                        # network interfaces as on EC2 (boot/lib/network.sh), which the image's own file would all have
+        mkdir -p "$tree/usr/lib/systemd/network"; cp "$here"/boot/lib/network.sh "$here/tools/veths.py" "$here/fakes/interfaces.py" "$tree/vmtest/"
+        printf '[Match]\nKind=veth\n\n[Link]\nMTUBytes=9001\n\n[Network]\nDHCP=yes\n' >"$tree/usr/lib/systemd/network/80-ec2.network"
+}
 tree_containerd2() {                    # a containerd 2.x in the place of the suite's 1.x
         local cache
         cache=$("$here/tools/peers.sh" --cached containerd2 sid containerd) || return

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 180
+# imds: imds-m5
+# tree: network
+# environment: IMDS_LOG=/vmtest/requests
+# 32 network cards, and the interfaces of smaller instances, with systemd-networkd 252.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/network.sh
+
+check_instance 32 --cards 32
+check_again "32 interfaces"
+check_instance 32 --cards 32 --ipv6 --subnets 2
+check_instance 1 --cards 1
+check_late_metadata
+check_late_primary
+check_only_ipv6
+check_cni
+
+finish

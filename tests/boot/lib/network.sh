@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154  # bad is guest.sh's
+# Sourced behind guest.sh by tests of network interfaces (tree: network): systemd-networkd as it is, interfaces and their VPC as
+# tests/tools/veths.py makes them, metadata as tests/fakes/interfaces.py makes it. One boot plays one instance after another.
+TABLE=/vmtest/table VPC=/vmtest/vpc NETWORKS=/run/systemd/network DECISIONS=/etc/eks/nodeadm/udev-net-manager REQUESTS=/vmtest/requests
+INSTANCE=$(cat imds/latest/meta-data/instance-id)
+: "${MANAGER:=nodestrap udev-net-manager}" "${HOOK:=nodestrap boot-hook}"
+
+veths() { local command=$1; shift; python3 veths.py "$command" $TABLE "$@"; }
+names() { veths names "$@"; }
+count_of_listed() { wc -l <$TABLE; }
+
+# ---- instances ----
+
+instance_gone() {
+        local f p
+        systemctl stop systemd-networkd.socket systemd-networkd vpc
+        ip netns del vpc                        # the interfaces go with their other ends
+        for f in -4 -6; do for p in 512 1536 32765; do while ip $f rule delete priority $p; do :; done; done; done
+        rm -rf $VPC $NETWORKS /run/nodestrap /run/nodeadm $DECISIONS imds/lag /etc/systemd/network/* /usr/lib/systemd/network/70-eth*
+        systemctl reset-failed systemd-networkd
+} 2>/dev/null
+# instance_new OPTION… (interfaces.py's) : all that was there is taken away. The interfaces are not there yet.
+instance_new() {
+        local i mac
+        instance_gone
+        python3 interfaces.py /vmtest/imds "$@" >$TABLE || return
+        mkdir -p $VPC/hold $NETWORKS; : >$VPC/seen; : >$REQUESTS
+        echo 1 | tee /proc/sys/net/ipv4/conf/{all,default}/rp_filter >/dev/null     # strict, so that it is seen who needs it loose
+        [ ! -d /usr/lib/nodestrap/systemd ] || cp -rT /usr/lib/nodestrap/systemd /run/systemd
+        while read -r i mac _; do match_of "eth$i" "$mac"; done <$TABLE
+}
+# In a container an interface has no permanent MAC address, which is what .network files are to match by: it is the one it has.
+match_of() { # NAME MAC
+        local d=/etc/systemd/network/70-eks-$1.network.d; mkdir -p "$d"
+        printf '[Match]\nPermanentMACAddress=\nMACAddress=%s\n' "$2" >"$d/veth.conf"
+}
+# links [INDEX…] : these interfaces come, all without INDEX
+links() {
+        veths links "$@" || return
+        systemctl is-active -q vpc || systemd-run -q --collect --unit=vpc python3 /vmtest/veths.py serve $TABLE $VPC || return
+        until [ -e $VPC/ready ]; do systemctl is-active -q vpc && sleep 0.02 || return; done
+}
+networkd() { systemctl start systemd-networkd; }
+# An instance whose interfaces are there, with networkd; each as udev tells of it.
+instance_up() { links "$@" && networkd && add $(names "$@"); }
+
+# ---- what is tested ----
+
+# add NAME… : all at once, as udev does it
+add() {
+        local name r=0; declare -A pids
+        for name; do $MANAGER --action add --interface "$name" 2>"out/add-$name" & pids[$name]=$!; done
+        for name; do wait "${pids[$name]}" || { r=$?; echo "$name: exit $r"; cat "out/add-$name"; }; done
+        return $r
+}
+remove() { $MANAGER --action remove --interface "$1" 2>&1; }
+boot_hook() { $HOOK 2>&1; }
+
+# ---- what must be so ----
+
+state() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
+states() { local name; for name in "${@:2}"; do is "$name $(state "$name")" "$name $1" || return; done; }       # states STATE NAME…
+comes_to() { timeout 30 sh -c "until networkctl list --no-pager --no-legend $1 | grep -q ' $2 *\$'; do sleep 0.1; done" || { networkctl list --no-pager "$1"; return 1; }; }
+decided() { grep -qF -- "$2" "$DECISIONS/$INSTANCE/$1" || { head -50 "$DECISIONS/$INSTANCE"/*; return 1; }; }        # decided NAME MANAGER
+requests_at_most() {
+        [ "$(wc -l <$REQUESTS)" -le "$1" ] && return
+        echo "$(wc -l <$REQUESTS) requests, want at most $1"; cut -d' ' -f2- $REQUESTS | sort | uniq -c | sort -rn | head -20; return 1
+}
+cursor() { journalctl -b -n 0 --show-cursor --no-pager | sed -n 's/^-- cursor: //p'; }
+network_stamp() { find $NETWORKS $DECISIONS ! -type d -printf '%p %i %T@ %s %l\n' | sort; }
+log_since() { journalctl -b -u systemd-networkd -o cat --no-pager --after-cursor="$1"; }
+
+# check_interfaces WHOSE [INDEX…] : of those that networkd has, all that are there without INDEX
+check_interfaces() {
+        local whose=$1; shift
+        try "$whose: the boot's hook ends well" boot_hook
+        # shellcheck disable=SC2046 # names
+        try "$whose: networkd has configured them" states configured $(names "$@")
+        try "$whose: they are up, with MTU and addresses" veths check links "$@"
+        try "$whose: routes are as computed" veths check routes "$@"
+        try "$whose: rules are as computed, none for the primary interface" veths check rules "$@"
+        try "$whose: the reverse path filter is loose on secondary ones" veths check filters "$@"
+        try "$whose: what comes from an address is answered, and left through its interface" veths traffic $VPC "$@"
+}
+# What the metadata service was asked: at most 3 for each that it lists and 5, 2 more each where there is IPv6.
+check_requests() { try "$1: so many requests for all: $(wc -l <$REQUESTS)" requests_at_most $(($2 * $(count_of_listed) + 5)); }
+
+# check_instance N OPTION… : N interfaces come up at once
+check_instance() {
+        local n=$1 each=3; shift
+        [[ " $* " != *" --ipv6"* ]] || each=5
+        instance_new --count "$n" "$@"
+        try "$n interfaces: all were added" instance_up
+        check_requests "$n interfaces" $each
+        check_interfaces "$n interfaces"
+        try "$n interfaces: the decisions are kept" decided eth$((n - 1)) io.systemd.Network
+}
+# A second event for each: no file is written, no interface configured again.
+check_again() {
+        local stamp since; stamp=$(network_stamp) since=$(cursor)
+        # shellcheck disable=SC2046 # names
+        try "$1: added again" add $(names)
+        try "$1: nothing is written" diff <(echo "$stamp") <(network_stamp)
+        try "$1: networkd does nothing" is "$(log_since "$since" | grep -iE 'reconfigur|eth[0-9]')" ''
+}
+# Entries of EFA alone, which have no interface, are in nobody's way.
+check_efa_only() {
+        instance_new --cards 4 --count 8 --efa-only 4-7
+        try "beside EFA-only ones: all were added" instance_up
+        check_interfaces "beside EFA-only ones"
+}
+
+check_late_metadata() {
+        instance_new --cards 8 --count 8
+        # one is not listed, the others are on card 0 as device 0, then on no card, then where they are
+        printf '404 %s 1.5 list\n=0 */device-number 1x\n=0 */network-card 1x\n404 */network-card 2x\n' "$(awk '$1 == 5 { print $2 }' $TABLE)" >imds/lag
+        try "late metadata: all were added" instance_up
+        check_interfaces "late metadata"
+        # rounds of 0.5 s, and each asks for what is not complete
+        try "late metadata: so many requests for all: $(wc -l <$REQUESTS)" requests_at_most $((5 * 8 * 3 + 10))
+}
+check_late_primary() {
+        local hook
+        instance_new --cards 2 --count 2
+        : >$VPC/hold/eth0
+        try "a primary interface without an address yet: all were added" instance_up
+        comes_to eth1 configured
+        $HOOK >out/late-hook 2>&1 & hook=$!
+        try "it is not configured" states configuring eth0
+        try "the hook waits for it" kill -0 $hook
+        rm $VPC/hold/eth0
+        wait $hook
+        try "it ends well when there is an address" is $? 0
+        check_interfaces "a late primary interface"
+}
+check_only_ipv6() {
+        instance_new --cards 2 --count 2 --ipv6-only
+        try "IPv6 alone: both were added" instance_up
+        check_interfaces "IPv6 alone"
+}
+
+# As a CNI does it, in numbers that it uses: rules of pods, a table for the interface, a route to a pod.
+cni_sets() { # NAME ADDRESS
+        ip address add "$2/32" dev "$1" && ip link set "$1" up mtu 8951 && ip route add 10.11.0.1 dev "$1" scope link table 2 && ip route add default via 10.11.0.1 dev "$1" onlink table 2 &&
+                ip rule add from "$2" priority 1536 table 2 && ip rule add to "$2" priority 512 table main && ip route add 10.11.99.7/32 dev "$1" scope link
+}
+cni_has() { ip -o -4 address show dev eth2 | awk '{ print $2, $4 }'; ip -o link show eth2 | grep -o 'mtu [0-9]*'; ip route show table 2; ip rule | grep -E '^(512|1536):'; ip route show 10.11.99.7; }
+check_cni() {
+        local had
+        instance_new --cards 1 --count 3 --prefixes 1 --addresses 2
+        try "few interfaces: two come with the instance" instance_up 0 1
+        : >$REQUESTS; mkdir -p /run/nodeadm; : >/run/nodeadm/init       # the run phase has begun
+        links 2
+        try "the CNI attaches another: added" add eth2
+        try "it is the CNI's" decided eth2 cni
+        try "the metadata service was not asked for it" requests_at_most 0
+        cni_sets eth2 10.11.0.20
+        had=$(cni_has)
+        try "it is unmanaged" states unmanaged eth2
+        try "the boot's hook ends well beside it" boot_hook
+        networkctl reload
+        try "after a reload the CNI's routes, rules and addresses are there" is "$(cni_has)" "$had"
+        systemctl restart systemd-networkd; comes_to eth0 configured; comes_to eth1 configured
+        try "after a restart of networkd, too" is "$(cni_has)" "$had"
+        try "it is still unmanaged" states unmanaged eth2
+        try "the others are configured" states configured eth0 eth1
+        try "with routes as computed" veths check routes 1
+}
+check_drop_ins() {
+        instance_new --cards 2 --count 2
+        mkdir -p /usr/lib/systemd/network/70-eth1.network.d
+        printf '[Network]\nAddress=10.11.0.99/32\n' >/usr/lib/systemd/network/70-eth1.network.d/alias.conf
+        try "an image with settings of its own: both were added" instance_up
+        try "they hold" timeout 20 sh -c "until ip -o address show dev eth1 | grep -q ' 10.11.0.99/32 '; do sleep 0.1; done"
+        check_interfaces "settings of the image"
+}
+check_renamed() {
+        local mac; mac=$(awk '$1 == 1 { print $2 }' $TABLE)
+        ip link set eth1 down; ip link set eth1 name ens9; match_of ens9 "$mac"
+        mkdir -p /run/nodeadm; : >/run/nodeadm/init
+        try "renamed: added" add ens9
+        try "renamed: its decision went with it" decided ens9 io.systemd.Network
+        try "renamed: its file has the new name alone" is "$(cd $NETWORKS && ls -d 70-eks-e*.network)" "$(printf '70-eks-%s.network\n' ens9 eth0)"
+        try "renamed: networkd configures it" comes_to ens9 configured
+}
+check_removed() { # NAME
+        ip link delete "$1"
+        try "$1 is gone: removed" remove "$1"
+        try "its files are gone" is "$(find $NETWORKS -name "*eks-$1*")" ''
+        try "its decision stays" decided "$1" io.systemd.Network
+        try "another time nothing is there to remove" remove "$1"
+}
