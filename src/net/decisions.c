@@ -63,17 +63,17 @@ static char *component(const char *word) {
         return c;
 }
 
-static char *path_below(const char *folder, const char *instance_id, const char *word) {
+static char *decision_path(const char *folder, const char *instance_id, const char *word) {
         _cleanup_(freep) char *id = component(instance_id), *file = component(word);
         return xasprintf("%s/%s/%s", folder, id, file);
 }
 
 char *decision_name_path(const char *instance_id, const char *name) {
-        return path_below(DECISIONS_DIR, instance_id, name);
+        return decision_path(DECISIONS_DIR, instance_id, name);
 }
 
 char *decision_mac_path(const char *instance_id, const char *mac) {
-        return path_below(DECISIONS_DIR "/" BY_MAC, instance_id, mac);
+        return decision_path(DECISIONS_DIR "/" BY_MAC, instance_id, mac);
 }
 
 /* ---- one file ---- */

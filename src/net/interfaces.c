@@ -26,7 +26,7 @@ void interfaces_done(Interfaces *i) {
 }
 
 /* A line "E:NODESTRAP_INTERFACE=1". Without a file udev has not looked at it yet, or there is no udev. */
-static bool is_ours(const Root *root, unsigned index) {
+static bool is_handed_over(const Root *root, unsigned index) {
         static const char line[] = "\nE:" INTERFACE_PROPERTY "=1\n";
         _cleanup_(freep) char *path = xasprintf(UDEV "/n%u", index), *data = NULL;
         if (root_read(root, path, UDEV_MAX, &data, NULL) < 0)
@@ -49,7 +49,7 @@ static int read_interface(const Root *root, const char *name, Interface *ret) {
                 ret->driver = NULL;
         ret->name = xstrdup(name);
         ret->index = (unsigned)index;
-        ret->ours = is_ours(root, ret->index);
+        ret->ours = is_handed_over(root, ret->index);
         return 0;
 }
 

@@ -182,12 +182,12 @@ static char *network_path(const char *name) {
         return xasprintf(NETWORK_DIR "70-eks-%s.network", name);
 }
 
-static bool is_there(char *const *files, const char *path) {
+static bool has_file(char *const *files, const char *path) {
         return strv_contains(files, path + strlen(NETWORK_DIR));
 }
 
 /* What was made for a name: the file, then links to drop-ins, then the folder that they were in. */
-static void remove_all(Making *m, const char *name, char *const *files, const char *why) {
+static void remove_network_files(Making *m, const char *name, char *const *files, const char *why) {
         _cleanup_(freep) char *path = network_path(name), *folder = xasprintf("%s.d", path),
                               *below = xasprintf("%s/", folder + strlen(NETWORK_DIR));
         remove_network(m, path, why);
@@ -197,7 +197,7 @@ static void remove_all(Making *m, const char *name, char *const *files, const ch
                 _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "%s", *file);
                 remove_network(m, link, why);
         }
-        if (is_there(files, folder))
+        if (has_file(files, folder))
                 remove_network(m, folder, why);
 }
 
@@ -224,7 +224,7 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
 
 /* All at once in networkd's eyes: it reads them when it is told to. Should it start just now, the file comes
  * behind its drop-ins, and the image's default goes when ours is there. */
-static void write_files(Making *m, const InterfaceFacts *f) {
+static void write_network_files(Making *m, const InterfaceFacts *f) {
         bool primary = is_primary(f);
         const Eni *listed = eni_find(f->enis, f->interface->mac);
         Eni eni = { .mac = f->interface->mac };
@@ -248,8 +248,8 @@ static void remove_former(Making *m, const InterfaceFacts *f) {
                 const Decision *d = &f->decisions->items[i];
                 _cleanup_(freep) char *path = network_path(d->name);
                 if (is_of_former_name(f, d) && !interface_by_name(f->interfaces, d->name) &&
-                    is_there(f->files, path) && !is_removed(m, path))
-                        remove_all(m, d->name, f->files, "the interface is no longer called so");
+                    has_file(f->files, path) && !is_removed(m, path))
+                        remove_network_files(m, d->name, f->files, "the interface is no longer called so");
         }
 }
 
@@ -312,9 +312,9 @@ static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
         else
                 keep_decision(m, f, manager);
         if (manager == MANAGER_NETWORKD)
-                write_files(m, f);
-        else if (is_there(f->files, path))
-                remove_all(m, name, f->files, "the CNI manages what is called so now");
+                write_network_files(m, f);
+        else if (has_file(f->files, path))
+                remove_network_files(m, name, f->files, "the CNI manages what is called so now");
         remove_former(m, f);
         if (manager == MANAGER_NETWORKD && !is_primary(f) && eni && eni->ipv4s)
                 loosen_rp_filter(m, name);
@@ -340,6 +340,6 @@ int interface_plan_removal(const char *name, char *const *files, Plan **ret, Dia
         if (!interface_name_is_valid(name))
                 return diag_error(diag, -EINVAL, CAUSE_INTERFACE, "no interface can be called so");
         m.plan->facts = json_pack("{ss}", "interface", name);
-        remove_all(&m, name, files, "the interface is gone");
+        remove_network_files(&m, name, files, "the interface is gone");
         return making_finish(&m, ret, diag);
 }
