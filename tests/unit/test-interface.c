@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is decided for one network interface in every situation. What networkd makes of the files: tests/boot/network*.sh. */
+#include "plan/interface.h"
+
+#include "base/str.h"
+#include "test.h"
+
+#define ID     "i-0123456789abcdef0"
+#define ETC    DECISIONS_DIR "/" ID "/"
+#define BY_MAC DECISIONS_DIR "/by-mac/" ID "/"
+#define RUN    "/run/systemd/network/"
+#define MAC_A  "0a:00:00:00:00:0a"      /* the primary one, eth0 */
+#define MAC_B  "0a:00:00:00:00:0b"      /* eth1 */
+#define MAC_C  "0a:00:00:00:00:0c"      /* eth2 */
+
+/* Three interfaces of a machine with several cards, all told; what is tried is changed in it. */
+typedef struct Situation {
+        Interface interfaces[3];
+        Interfaces present;
+        Eni items[3];
+        Enis enis;
+        Decision kept[4];
+        Decisions decisions;
+        char *v4[3][4], *v6[3][4], *p4[3][4], *p6[3][4];
+        char *files[16], *drop_ins[8];
+        InterfaceFacts facts;
+} Situation;
+
+static char *lit(const char *s) {
+        return (char *)(uintptr_t)s;
+}
+
+static void situation_init(Situation *s) {
+        static const char *const macs[] = { MAC_A, MAC_B, MAC_C }, *const names[] = { "eth0", "eth1", "eth2" },
+                                *const addresses[] = { "10.0.0.10", "10.0.1.20", "10.0.2.30" };
+        memset(s, 0, sizeof *s);
+        for (int i = 0; i < 3; i++) {
+                s->interfaces[i] = (Interface){ .name = lit(names[i]), .mac = lit(macs[i]), .index = (unsigned)i + 2, .driver = lit("ena") };
+                s->v4[i][0] = lit(addresses[i]);
+                s->items[i] = (Eni){ .mac = lit(macs[i]), .card = i, .device = i > 0, .ipv4s = s->v4[i], .asked_usec = 1 };
+        }
+        s->present = (Interfaces){ s->interfaces, 3 };
+        s->enis = (Enis){ .instance_id = lit(ID), .primary = lit(MAC_A), .items = s->items, .n = 3 };
+        s->decisions.items = s->kept;
+        s->facts = (InterfaceFacts){
+                .interface = &s->interfaces[1], .enis = &s->enis, .decisions = &s->decisions, .interfaces = &s->present,
+                .cards = 4, .files = s->files, .drop_ins = s->drop_ins,
+        };
+}
+#define SITUATION(name) Situation name; situation_init(&name)
+
+static void keep(Situation *s, const char *mac, const char *name, Manager manager, bool json) {
+        s->kept[s->decisions.n++] = (Decision){ .mac = lit(mac), .name = lit(name), .manager = manager, .json = json };
+}
+
+static Plan *plan_of(const Situation *s) {
+        _cleanup_(diag_done) Diag diag = {};
+        Plan *plan = NULL;
+        ASSERT_OK(interface_plan(&s->facts, &plan, &diag));
+        ASSERT_EQ(diag.n, 0);
+        return plan;
+}
+#define PLAN(name, s) _cleanup_(plan_freep) Plan *name = plan_of(s)
+
+/* A line an action: type, target, and where there is one what it is with; folders shortened. */
+static char *lines_of(const Plan *plan) {
+        static const char *const folders[][2] = { { BY_MAC, "MAC/" }, { ETC, "ETC/" }, { RUN, "" } };
+        Text t = {};
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                const char *prefix = "", *target = a->target;
+                for (size_t k = 0; k < ARRAY_SIZE(folders) && target == a->target; k++)
+                        if (startswith(target, folders[k][0])) {
+                                prefix = folders[k][1];
+                                target += strlen(folders[k][0]);
+                        }
+                text_add(&t, "%s %s%s%s%s\n", action_type_to_string(a->type), prefix, target, a->with ? " " : "", a->with ?: "");
+        }
+        return text_take(&t);
+}
+static void assert_lines(const Plan *plan, const char *want) {
+        _cleanup_(freep) char *lines = lines_of(plan);
+        ASSERT_STREQ(lines, want);
+}
+#define ASSERT_PLANS(s, want) ({ PLAN(_plan, s); assert_lines(_plan, want); })
+
+static const Action *action_at(const Plan *plan, const char *id) {
+        const Action *a = plan_find(plan, id);
+        if (!a)
+                FAIL("no action %s", id);
+        return a;
+}
+static const char *content(const Plan *plan, const char *path) {
+        _cleanup_(freep) char *id = xasprintf("write-file:%s", path);
+        return action_at(plan, id)->file.content;
+}
+
+static char *read_fixture(const char *name) {
+        _cleanup_(root_freep) Root *root = NULL;
+        char *text = NULL;
+        ASSERT_OK(root_new("tests/fixtures/networks", &root));
+        ASSERT_OK(root_read(root, name, 1 << 16, &text, NULL));
+        return text;
+}
+
+#define SECONDARY \
+        "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\nwrite-file 70-eks-eth1.network\n" \
+        "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n"
+#define LEFT_TO_CNI "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\n"
+
+/* ---- who manages it ---- */
+
+TEST(managers) {
+        static const struct {
+                const char *what, *mac, *name;          /* of what is kept, if anything */
+                Manager kept;
+                bool init_ran;
+                NoManage tag;
+                unsigned interface;
+                Manager want;
+        } cases[] = {
+                { .what = "the primary one",      .want = MANAGER_NETWORKD },
+                { .what = "a secondary one",      .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "behind the marker",    .interface = 1, .init_ran = true, .want = MANAGER_CNI },
+                { .what = "primary, behind it",   .init_ran = true, .want = MANAGER_CNI },
+                { .what = "primary, recalled",    .mac = MAC_A, .name = "eth0", .kept = MANAGER_NETWORKD, .init_ran = true, .want = MANAGER_NETWORKD },
+                { .what = "recalled",             .mac = MAC_B, .name = "eth1", .kept = MANAGER_NETWORKD, .init_ran = true, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "after a reboot",       .mac = MAC_B, .name = "eth1", .kept = MANAGER_CNI, .interface = 1, .want = MANAGER_CNI },
+                { .what = "under another name",   .mac = MAC_B, .name = "ens6", .kept = MANAGER_CNI, .interface = 1, .want = MANAGER_CNI },
+                { .what = "nodeadm's bare word",  .name = "eth1", .kept = MANAGER_CNI, .interface = 1, .want = MANAGER_CNI },
+                { .what = "of another name",      .name = "eth2", .kept = MANAGER_CNI, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "of another MAC",       .mac = MAC_C, .name = "eth1", .kept = MANAGER_CNI, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "tagged",               .init_ran = true, .tag = NO_MANAGE_TAGGED, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "not tagged",           .init_ran = true, .tag = NO_MANAGE_UNTAGGED, .interface = 1, .want = MANAGER_CNI },
+                { .what = "tags not told",        .init_ran = true, .tag = NO_MANAGE_UNKNOWN, .interface = 1, .want = MANAGER_CNI },
+                { .what = "tagged too late",      .mac = MAC_B, .name = "eth1", .kept = MANAGER_CNI, .init_ran = true, .tag = NO_MANAGE_TAGGED, .interface = 1, .want = MANAGER_CNI },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                SITUATION(s);
+                if (cases[i].kept)
+                        keep(&s, cases[i].mac, cases[i].name, cases[i].kept, false);
+                s.facts.interface = &s.interfaces[cases[i].interface];
+                s.facts.init_ran = cases[i].init_ran;
+                s.facts.no_manage = cases[i].tag;
+                Manager got = interface_manager(&s.facts);
+                if (got != cases[i].want)
+                        FAIL("%s: %s", cases[i].what, manager_to_string(got));
+        }
+}
+
+/* ---- do the facts suffice? ---- */
+
+TEST(judgements) {
+        static const struct {
+                const char *what;
+                int card, device;
+                unsigned cards;
+                Judgement want;
+                const char *why;        /* a part of it */
+        } cases[] = {
+                { "all is told",                    1, 1,  4, JUDGEMENT_DECIDED, NULL },
+                { "no device yet",                  1, -1, 4, JUDGEMENT_LATE, "device number" },
+                { "no card yet",                    -1, 1, 4, JUDGEMENT_LATE, "several" },
+                { "no card, of an unknown type",    -1, 1, 0, JUDGEMENT_LATE, "not known" },
+                { "no card where there is one",     -1, 1, 1, JUDGEMENT_DECIDED, NULL },
+                { "the primary's place",            0, 0,  4, JUDGEMENT_LATE, "primary" },
+                { "the primary's place, one card",  -1, 0, 1, JUDGEMENT_LATE, "primary" },
+                { "device 0 of another card",       3, 0,  4, JUDGEMENT_DECIDED, NULL },
+                { "the last of 32 cards",           31, 1, 32, JUDGEMENT_DECIDED, NULL },
+                { "a card, of an unknown type",     2, 1,  0, JUDGEMENT_DECIDED, NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                SITUATION(s);
+                _cleanup_(freep) char *why = NULL;
+                s.items[1].card = cases[i].card;
+                s.items[1].device = cases[i].device;
+                s.facts.cards = cases[i].cards;
+                if (interface_judge(&s.facts, &why) != cases[i].want)
+                        FAIL("%s: %s", cases[i].what, why ?: "decided");
+                if (cases[i].why)
+                        ASSERT_CONTAINS(why, cases[i].why);
+                else
+                        ASSERT_TRUE(!why);
+                if (cases[i].want == JUDGEMENT_LATE)
+                        ASSERT_PLANS(&s, "");
+        }
+}
+
+TEST(late_before_anything_is_told) {
+        SITUATION(s);
+        _cleanup_(freep) char *id = NULL, *primary = NULL, *listed = NULL;
+        s.enis.n = 1;
+        ASSERT_EQ(interface_judge(&s.facts, &listed), JUDGEMENT_LATE);
+        ASSERT_CONTAINS(listed, "list");
+        s.enis.primary = NULL;
+        ASSERT_EQ(interface_judge(&s.facts, &primary), JUDGEMENT_LATE);
+        s.enis.instance_id = NULL;
+        ASSERT_EQ(interface_judge(&s.facts, &id), JUDGEMENT_LATE);
+        ASSERT_PLANS(&s, "");
+}
+
+TEST(without_an_address_it_is_nobodys) {
+        SITUATION(s);
+        _cleanup_(freep) char *why = NULL, *none = NULL;
+        s.items[1].ipv4s = NULL;
+        ASSERT_EQ(interface_judge(&s.facts, &why), JUDGEMENT_IGNORED);
+        ASSERT_CONTAINS(why, "no address");
+        ASSERT_PLANS(&s, "");
+        s.v6[1][0] = lit("2001:db8::b");
+        s.items[1].ipv6s = s.v6[1];
+        ASSERT_EQ(interface_judge(&s.facts, &none), JUDGEMENT_DECIDED);
+}
+
+/* It may get its address later, and what is behind the decision cni is nobody's to ask for. */
+TEST(of_the_primary_and_of_the_cnis_nothing_need_be_known) {
+        SITUATION(s);
+        _cleanup_(freep) char *why = NULL;
+        s.enis.n = 0;
+        s.facts.interface = &s.interfaces[0];
+        ASSERT_EQ(interface_judge(&s.facts, &why), JUDGEMENT_DECIDED);
+        s.facts.interface = &s.interfaces[1];
+        s.facts.init_ran = true;
+        ASSERT_EQ(interface_judge(&s.facts, &why), JUDGEMENT_DECIDED);
+        ASSERT_PLANS(&s, LEFT_TO_CNI);
+}
+
+/* ---- the plan ---- */
+
+TEST(the_primary) {
+        SITUATION(s);
+        s.facts.interface = &s.interfaces[0];
+        PLAN(plan, &s);
+        assert_lines(plan, "write-file MAC/" MAC_A "\nwrite-file ETC/eth0\nwrite-file 70-eks-eth0.network\n"
+                           "write-file 80-ec2.network.d/10-eks-disable.conf\nreload-networkd systemd-networkd\n");
+        ASSERT_STREQ(content(plan, ETC "eth0"), "io.systemd.Network");
+        ASSERT_STREQ(content(plan, BY_MAC MAC_A), "{\"interface\":\"eth0\",\"manager\":\"io.systemd.Network\"}");
+        ASSERT_STREQ(content(plan, RUN "80-ec2.network.d/10-eks-disable.conf"), "[Match]\nName=none");
+        ASSERT_TRUE(!strstr(content(plan, RUN "70-eks-eth0.network"), "Table"));
+        ASSERT_TRUE(startswith(plan->id, "sha256:"));
+}
+
+TEST(a_secondary_one) {
+        SITUATION(s);
+        ASSERT_PLANS(&s, SECONDARY);
+        s.facts.init_ran = true;
+        ASSERT_PLANS(&s, LEFT_TO_CNI);
+        keep(&s, MAC_B, "eth1", MANAGER_NETWORKD, false);
+        ASSERT_PLANS(&s, SECONDARY);
+}
+
+/* A power cut, or a networkd that starts meanwhile, finds nothing that is half or without its reason. */
+TEST(order) {
+        SITUATION(s);
+        s.facts.interface = &s.interfaces[0];
+        s.drop_ins[0] = lit("/etc/systemd/network/70-eth0.network.d/a.conf");
+        PLAN(plan, &s);
+        const Action *file = action_at(plan, "write-file:" RUN "70-eks-eth0.network"),
+                     *off = action_at(plan, "write-file:" RUN "80-ec2.network.d/10-eks-disable.conf"),
+                     *link = action_at(plan, "link-file:" RUN "70-eks-eth0.network.d/a.conf"),
+                     *reload = action_at(plan, "reload-networkd:systemd-networkd"),
+                     *by_mac = action_at(plan, "write-file:" BY_MAC MAC_A), *by_name = action_at(plan, "write-file:" ETC "eth0");
+        ASSERT_TRUE(strv_contains(link->after, by_mac->id) && strv_contains(link->after, by_name->id));
+        ASSERT_TRUE(strv_contains(file->after, link->id) && strv_contains(off->after, file->id));
+        ASSERT_EQ(strv_length(reload->after), 3);       /* what it is made for, and not the decision */
+        ASSERT_TRUE(!strv_contains(reload->after, by_mac->id));
+        ASSERT_TRUE(by_mac->lenient && by_name->lenient && !file->lenient && !link->lenient && !reload->lenient);
+}
+
+TEST(nobody_waits_for_a_filter_that_cannot_be_set) {
+        SITUATION(s);
+        PLAN(plan, &s);
+        const Action *filter = action_at(plan, "set-sysctl:net/ipv4/conf/eth1/rp_filter"),
+                     *reload = action_at(plan, "reload-networkd:systemd-networkd");
+        ASSERT_TRUE(filter->lenient && strv_contains(reload->after_any, filter->id));
+        s.v6[1][0] = lit("2001:db8::b");
+        s.items[1].ipv4s = NULL;
+        s.items[1].ipv6s = s.v6[1];
+        ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\nwrite-file 70-eks-eth1.network\n"
+                         "reload-networkd systemd-networkd\n");
+}
+
+TEST(nodeadms_file_keeps_its_form) {
+        SITUATION(s);
+        keep(&s, MAC_C, "eth1", MANAGER_CNI, true);     /* the name was another's */
+        PLAN(plan, &s);
+        ASSERT_STREQ(content(plan, ETC "eth1"), "{\"mac\":\"" MAC_B "\",\"manager\":\"io.systemd.Network\"}");
+        ASSERT_STREQ(content(plan, BY_MAC MAC_B), "{\"interface\":\"eth1\",\"manager\":\"io.systemd.Network\"}");
+}
+
+TEST(what_may_not_be_asked_is_not_kept) {
+        SITUATION(s);
+        s.facts.init_ran = true;
+        s.facts.no_manage = NO_MANAGE_UNKNOWN;
+        PLAN(plan, &s);
+        assert_lines(plan, "");
+        ASSERT_EQ(plan->warnings.n, 1);
+        ASSERT_STREQ(plan->warnings.items[0].code, "no-manage-unknown");
+        keep(&s, MAC_B, "eth1", MANAGER_NETWORKD, false);
+        ASSERT_PLANS(&s, SECONDARY);
+        s.kept[0].manager = MANAGER_CNI;
+        ASSERT_PLANS(&s, LEFT_TO_CNI);
+}
+
+TEST(drop_ins_of_the_image) {
+        SITUATION(s);
+        s.drop_ins[0] = lit("/usr/lib/systemd/network/70-eth1.network.d/b.conf");
+        s.drop_ins[1] = lit("/run/systemd/network/70-eth1.network.d/eni.conf");
+        s.drop_ins[2] = lit("/etc/systemd/network/70-eth1.network.d/b.conf");
+        ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\n"
+                         "link-file 70-eks-eth1.network.d/b.conf /etc/systemd/network/70-eth1.network.d/b.conf\n"
+                         "link-file 70-eks-eth1.network.d/eni.conf /run/systemd/network/70-eth1.network.d/eni.conf\n"
+                         "write-file 70-eks-eth1.network\n"
+                         "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
+}
+
+/* ---- names change ---- */
+
+TEST(renamed) {
+        SITUATION(s);
+        keep(&s, MAC_B, "ens6", MANAGER_NETWORKD, false);
+        keep(&s, MAC_B, "ens6", MANAGER_NETWORKD, true);        /* one file of each kind */
+        s.facts.init_ran = true;
+        s.files[0] = lit("70-eks-ens6.network");
+        s.files[1] = lit("70-eks-ens6.network.d");
+        s.files[2] = lit("70-eks-ens6.network.d/eni.conf");
+        ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\nremove-file ETC/ens6\n"
+                         "write-file 70-eks-eth1.network\nremove-file 70-eks-ens6.network\n"
+                         "remove-file 70-eks-ens6.network.d/eni.conf\nremove-file 70-eks-ens6.network.d\n"
+                         "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
+}
+
+TEST(names_swapped) {
+        SITUATION(s);
+        keep(&s, MAC_B, "eth2", MANAGER_NETWORKD, false);
+        s.files[0] = lit("70-eks-eth2.network");        /* that is for eth2's own event to replace */
+        ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\nremove-file ETC/eth2\n"
+                         "write-file 70-eks-eth1.network\n"
+                         "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
+        keep(&s, MAC_C, "eth2", MANAGER_CNI, false);    /* it has had it: what stands under the name is its own */
+        ASSERT_PLANS(&s, SECONDARY);
+}
+
+TEST(a_file_of_its_name_is_anothers) {
+        SITUATION(s);
+        s.facts.init_ran = true;
+        keep(&s, MAC_C, "eth1", MANAGER_NETWORKD, false);
+        s.files[0] = lit("70-eks-eth1.network");
+        s.files[1] = lit("70-eks-eth10.network");
+        ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
+}
+
+TEST(removal) {
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(plan_freep) Plan *plan = NULL, *none = NULL, *bad = NULL;
+        char *files[] = { lit("70-eks-eth1.network"), lit("70-eks-eth1.network.d"), lit("70-eks-eth1.network.d/b.conf"),
+                          lit("70-eks-eth10.network.d/b.conf"), lit("80-ec2.network.d"), NULL };
+        ASSERT_OK(interface_plan_removal("eth1", files, &plan, &diag));
+        assert_lines(plan, "remove-file 70-eks-eth1.network\nremove-file 70-eks-eth1.network.d/b.conf\n"
+                           "remove-file 70-eks-eth1.network.d\nreload-networkd systemd-networkd\n");
+        ASSERT_OK(interface_plan_removal("eth1", files + 5, &none, &diag));
+        assert_lines(none, "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
+        ASSERT_ERROR(interface_plan_removal("../eth1", files, &bad, &diag), EINVAL);
+        ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
+}
+
+TEST(names_that_no_file_can_have_are_refused) {
+        static const struct { const char *id, *name, *mac; } cases[] = {
+                { "../../..", "eth1", MAC_B }, { ID, "../x", MAC_B }, { ID, "eth1", "../x" }, { ID, "eth1", "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                SITUATION(s);
+                _cleanup_(diag_done) Diag diag = {};
+                Plan *plan = NULL;
+                s.enis.instance_id = lit(cases[i].id);
+                s.interfaces[1].name = lit(cases[i].name);
+                s.interfaces[1].mac = s.items[1].mac = lit(cases[i].mac);
+                ASSERT_ERROR(interface_plan(&s.facts, &plan, &diag), EINVAL);
+                ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
+        }
+}
+
+/* ---- files ---- */
+
+/* Made by nodeadm-internal for this MAC, and compared byte for byte. */
+TEST(nodeadms_bytes_for_the_primary) {
+        _cleanup_(freep) char *want = read_fixture("/primary.network"),
+                              *got = network_file(&(Eni){ .mac = lit("0a:1b:2c:3d:4e:5f"), .card = -1, .device = -1 }, true);
+        ASSERT_STREQ(got, want);
+}
+
+TEST(a_secondary_one_with_addresses_and_prefixes_of_both_families) {
+        SITUATION(s);
+        Eni *eni = &s.items[1];
+        s.v4[1][1] = lit("10.0.1.21");
+        s.p4[1][0] = lit("10.0.1.32/28");
+        s.v6[1][0] = lit("2001:db8::b");
+        s.p6[1][0] = lit("2001:db8:0:0:1::/80");
+        *eni = (Eni){ .mac = eni->mac, .card = 31, .device = 1, .ipv4s = s.v4[1], .ipv6s = s.v6[1],
+                      .ipv4_prefixes = s.p4[1], .ipv6_prefixes = s.p6[1] };
+        _cleanup_(freep) char *want = read_fixture("/secondary.network"), *got = network_file(eni, false);
+        ASSERT_STREQ(got, want);
+}
+
+TEST(numbers_of_32_cards_are_their_own) {
+        bool metrics[4096] = {}, tables[16384] = {};
+        for (int card = 0; card < 32; card++)
+                for (int device = card == 0; device < 4; device++) {
+                        char metric[32], table[32];
+                        _cleanup_(freep) char *file = network_file(&(Eni){ .mac = lit(MAC_B), .card = card, .device = device }, false);
+                        snprintf(metric, sizeof metric, "Metric=%d\n", 512 + 100 * card + device);
+                        snprintf(table, sizeof table, "Table=%d\n", 10000 + 100 * card + device);
+                        ASSERT_CONTAINS(file, metric);
+                        ASSERT_CONTAINS(file, table);
+                        ASSERT_TRUE(!metrics[INTERFACE_METRIC(card, device)] && !tables[INTERFACE_TABLE(card, device)]);
+                        metrics[INTERFACE_METRIC(card, device)] = tables[INTERFACE_TABLE(card, device)] = true;
+                }
+}
+
+TEST_MAIN
