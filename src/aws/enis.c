@@ -36,7 +36,7 @@ static const struct EniList {
 static const struct EniList vpc_blocks = { .family = AF_INET6, .prefixes = true };
 
 static char ***list_of(const Eni *eni, const struct EniList *l) {
-        return (char ***)((char *)eni + l->offset);
+        return (void *)((char *)eni + l->offset);
 }
 
 static void eni_done(Eni *eni) {
@@ -169,7 +169,7 @@ static int ask_word(const Inquiry *q, const char *path, char *(*normal)(const ch
                     char **ret) {
         _cleanup_(freep) char *text = NULL;
         int r = ask_text(q, path, &text);
-        if (r <= 0)
+        if (!text)
                 return r;
         *ret = normal(text);
         return *ret ? 0 : report_garbage(q, path, wanted);
@@ -179,7 +179,7 @@ static int ask_number(const Inquiry *q, const char *path, int *ret) {
         _cleanup_(freep) char *text = NULL;
         uint64_t n = 0;
         int r = ask_text(q, path, &text);
-        if (r <= 0)
+        if (!text)
                 return r;
         if (parse_u64(text, &n) < 0 || n > MAX_NUMBER)
                 return report_garbage(q, path, "a number from 0 to 255");
@@ -202,7 +202,7 @@ static int ask_list(const Inquiry *q, const char *path, const struct EniList *l,
         _cleanup_(freep) char *text = NULL;
         _cleanup_(strv_freep) char **lines = NULL, **list = NULL;
         int r = ask_text(q, path, &text);
-        if (r <= 0)
+        if (!text)
                 return r;
         lines = split_lines(text);
         for (size_t n = 0; lines && lines[n]; n++) {
@@ -253,7 +253,7 @@ static int ask_interfaces(Inquiry *q) {
         _cleanup_(strv_freep) char **lines = NULL;
         _cleanup_(enis_done) Enis listed = {};
         int r = ask_text(q, MACS, &text);
-        if (r <= 0)
+        if (!text)
                 return r;
         lines = split_lines(text);
         for (char **line = lines; line && *line; line++) {
