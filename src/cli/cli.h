@@ -94,8 +94,8 @@ typedef struct Options {
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
         const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
-        const char *goal;               /* of wait: "registered" or "ready", and for how long */
-        uint64_t timeout_usec;
+        const char *goal;               /* of wait: "registered" or "ready" */
+        uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */
         const char *action, *interface; /* of udev-net-manager, as given; or NULL */
         char **argv;                    /* respelled; what the strings above may point into */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #define BIT(n)       (1u << (n))
-#define TIMEOUT_USEC (300 * USEC_PER_SEC)
 #define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
 #define INTERFACES_MAX 999
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
@@ -57,7 +56,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                 "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
         [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first" },
         [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)" },
-        [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m" },
+        [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
                 "all that a support case needs, and no secret, as .tar.gz; - is stdout" },
         [FLAG_ACTION]             = { "action", "ACTION", "what became of the interface: add or remove",
@@ -405,8 +404,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         *o = (Options){ .name = called_by(argc > 0 ? argv[0] : ""),
                         .command = commands->help,
                         .root = "/",
-                        .goal = "ready",
-                        .timeout_usec = TIMEOUT_USEC };
+                        .goal = "ready" };
         o->credential_plugin = o->name == PROGRAM_NODESTRAP ? "nodestrap" : "aws";
         if (o->name != PROGRAM_NODESTRAP) {
                 o->argv = respell_all(argc, argv);

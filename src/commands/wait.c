@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <jansson.h>
 
+#define TOTAL_USEC (300 * USEC_PER_SEC)
 #define TOKEN_USEC (10 * USEC_PER_SEC)
 #define IMDS_USEC (3 * USEC_PER_SEC)    /* for a name in a message */
 #define ROLES     "meta-data/iam/security-credentials/"
@@ -94,7 +95,7 @@ int command_wait(Run *run) {
         _cleanup_(join_report_done) JoinReport join = { .goal = (JoinGoal)goal,
                                                         .begin_usec = run->begin_usec };
         stop_catch();
-        join_as_instance(run->root, join.goal, run->begin_usec + o->timeout_usec, &join);
+        join_as_instance(run->root, join.goal, run->begin_usec + (o->timeout_usec ?: TOTAL_USEC), &join);
         join.end_usec = now_usec();
         hide_in_join(run->root, &join.outcome);
         run->exit_code = report_join(run->root, &join);
