@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Links, interfaces, decisions → what is missing, a sentence each. As nodeadm's boot-hook has it
+ * (awslabs/amazon-eks-ami:nodeadm/internal/system/networking.go), but by MAC and not by name, and without
+ * what was decided for an interface that this instance has no more. */
+#include "plan/links.h"
+
+#include "base/str.h"
+
+#define UNIT "nodestrap-udev-net-manager@"
+
+typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } Want;
+
+static const Link *link_find(const Links *links, const char *name) {
+        for (size_t i = 0; i < links->n; i++)
+                if (streq(links->items[i].name, name))
+                        return &links->items[i];
+        return NULL;
+}
+
+/* "configuring, no-carrier" */
+static char *link_state(const Link *link) {
+        if (!link)
+                return xstrdup("not known to systemd-networkd");
+        return xasprintf("%s%s%s", *link->setup ? link->setup : "in an unknown state",
+                         *link->operational ? ", " : "", link->operational);
+}
+
+/* EC2 gives an address to every interface but those for EFA alone, which have no device of the network; one
+ * without is nobody's. */
+static bool interface_is_ignored(const LinkFacts *f, const char *mac) {
+        const Eni *eni = eni_find(f->enis, mac);
+        return f->settled && eni && eni->asked_usec && !eni->ipv4s && !eni->ipv6s;
+}
+
+/* A VLAN or bridge has the MAC of an interface, and nothing was decided of it. */
+static Want interface_want(const LinkFacts *f, const Interface *i) {
+        if (!i->mac || interface_by_mac(f->interfaces, i->mac) != i)
+                return WANT_UNMANAGED;
+        if (streq(i->mac, f->enis->primary))
+                return WANT_PRIMARY;
+        const Decision *d = decision_find(f->decisions, i->mac, i->name);
+        Manager manager = d ? d->manager : MANAGER_NONE;
+        if (manager == MANAGER_NETWORKD)
+                return WANT_DECIDED;
+        return manager == MANAGER_NONE && i->ours && !interface_is_ignored(f, i->mac) ? WANT_DECISION
+                                                                                      : WANT_UNMANAGED;
+}
+
+/* A link that networkd does not know is not managed by it. */
+static bool link_is_ready(const Link *link, Want want) {
+        if (want == WANT_UNMANAGED)
+                return !link || streq(link->setup, "unmanaged");
+        return want != WANT_DECISION && link && streq(link->setup, "configured");
+}
+
+static char *link_sentence(const Link *link, const char *name, const char *mac, Want want) {
+        _cleanup_(freep) char *state = link_state(link);
+        _cleanup_(freep) char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
+        switch (want) {
+        case WANT_PRIMARY:
+                return xasprintf(
+                        "%s, the primary interface, is %s, and should be configured; see `networkctl "
+                        "status %s` and journalctl -u systemd-networkd",
+                        who, state, name);
+        case WANT_DECIDED:
+                return xasprintf(
+                        "%s is %s, and should be configured, as it was decided for systemd-networkd; "
+                        "see `networkctl status %s` and journalctl -u systemd-networkd",
+                        who, state, name);
+        case WANT_DECISION:
+                return xasprintf("%s is undecided: " UNIT "%s.service has not ended; see journalctl -u " UNIT
+                                 "%s",
+                                 who, name, name);
+        case WANT_UNMANAGED:
+        default:
+                return xasprintf(
+                        "%s is %s, and should be unmanaged, as it is not systemd-networkd's; `networkctl "
+                        "status %s` names the file that makes it so",
+                        who, state, name);
+        }
+}
+
+static void judge_link(const LinkFacts *f, const char *name, const char *mac, Want want, char ***sentences) {
+        const Link *link = link_find(f->links, name);
+        if (!link_is_ready(link, want))
+                strv_push(sentences, link_sentence(link, name, mac, want));
+}
+
+/* Interfaces that this instance has, by its metadata, and the kernel has not yet. */
+static void judge_missing(const LinkFacts *f, char ***sentences) {
+        if (!interface_by_mac(f->interfaces, f->enis->primary))
+                strv_push(sentences,
+                          xasprintf("the primary interface (%s) has not appeared; see dmesg, and compare "
+                                    "/sys/class/net/*/address",
+                                    f->enis->primary));
+        for (size_t i = 0; i < f->decisions->n; i++) {
+                const Decision *d = &f->decisions->items[i];
+                if (d->manager != MANAGER_NETWORKD || !d->mac || streq(d->mac, f->enis->primary) ||
+                    !eni_find(f->enis, d->mac) || interface_by_mac(f->interfaces, d->mac))
+                        continue;
+                strv_push(sentences,
+                          xasprintf("%s (%s), decided for systemd-networkd, has not appeared; see dmesg",
+                                    d->name ?: "an interface", d->mac));
+        }
+}
+
+/* Links that networkd has and /sys has not, as where another tells of them: by their names alone. */
+static Want stray_want(const LinkFacts *f, const char *name) {
+        const Decision *d = decision_find(f->decisions, "", name);
+        return d && d->manager == MANAGER_NETWORKD ? WANT_DECIDED : WANT_UNMANAGED;
+}
+
+char **links_find_unready(const LinkFacts *f) {
+        char **sentences = NULL;
+        for (size_t i = 0; i < f->interfaces->n; i++) {
+                const Interface *one = &f->interfaces->items[i];
+                judge_link(f, one->name, one->mac, interface_want(f, one), &sentences);
+        }
+        judge_missing(f, &sentences);
+        for (size_t i = 0; i < f->links->n; i++) {
+                const char *name = f->links->items[i].name;
+                if (!interface_by_name(f->interfaces, name))
+                        judge_link(f, name, NULL, stray_want(f, name), &sentences);
+        }
+        return sentences;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What networkd says of its links: read as Debian 12's and 13's say it (the files of the fuzzer's corpus are theirs), and held against
+ * what was decided. */
+#include "plan/links.h"
+
+#include "test.h"
+#include "base/root.h"
+#include "base/str.h"
+
+#define CORPUS "/tests/fuzz/corpus/fuzz-links/"
+
+/* "lo=unmanaged/routable v1=unmanaged/degraded " */
+static char *said_by(const char *file) {
+        _cleanup_(root_freep) Root *here = NULL;
+        _cleanup_(links_done) Links links = {};
+        _cleanup_(freep) char *path = xasprintf(CORPUS "%s", file), *text = NULL;
+        size_t size;
+        Text t = {};
+        ASSERT_OK(root_new(".", &here));
+        ASSERT_OK(root_read(here, path, 1U << 20, &text, &size));
+        ASSERT_OK(links_parse(text, size, &links));
+        for (size_t i = 0; i < links.n; i++)
+                text_add(&t, "%s=%s/%s ", links.items[i].name, links.items[i].setup, links.items[i].operational);
+        return text_take(&t);
+}
+
+TEST(answers_of_systemd_252_and_257) {
+        static const char *const files[] = { "describe-252", "describe-257", "networkctl-252", "networkctl-257" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                _cleanup_(freep) char *said = said_by(files[i]);
+                ASSERT_STREQ(said, "lo=unmanaged/routable v1=unmanaged/degraded v0=configured/routable v2=unmanaged/off "
+                                   "eth1=configuring/no-carrier ");
+        }
+}
+
+TEST(no_answers) {
+        static const char *const texts[] = { "", "Unit dbus-org.freedesktop.network1.service not found.", "[]", "{}",
+                                             "{\"Interfaces\":{}}", "{\"Interfaces\":[", "{\"Interfaces\":[]}x" };
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                Links links = {};
+                ASSERT_ERROR(links_parse(texts[i], strlen(texts[i]), &links), EBADMSG);
+        }
+}
+
+TEST(links_without_a_name_or_state) {
+        _cleanup_(freep) char *said = said_by("odd-members");
+        ASSERT_STREQ(said, "a=/ ");
+}
+
+/* ---- a table of situations ---- */
+
+/* words: "eth0:0a:00 eth1:0a:01!" interfaces, ! is the mark of udev's rule; "eth0=configured" links; "0a:01/eth1=networkd" decisions, a
+ * bare name where the MAC is left out; "0a:01+" what IMDS lists, + with an address, - asked and without. The primary one is 0a:00. */
+typedef struct Situation {
+        const char *name, *interfaces, *links, *decisions, *listed;
+        bool settled;
+        const char *unready[4];         /* what each sentence begins with */
+} Situation;
+
+typedef struct Facts { Interfaces interfaces; Links links; Decisions decisions; Enis enis; } Facts;
+
+static char **words_of(const char *text) {
+        _cleanup_(freep) char *copy = xstrdup(text ?: "");
+        char **words = NULL, *rest = copy, *word;
+        while ((word = strsep(&rest, " ")))
+                if (*word)
+                        strv_add(&words, word);
+        return words;
+}
+
+/* Cuts a word in two at the last such character; "" where it has none. */
+static const char *cut(char *word, char at) {
+        char *behind = strrchr(word, at);
+        if (!behind)
+                return "";
+        *behind = 0;
+        return behind + 1;
+}
+
+static void facts_done(Facts *f) {
+        interfaces_done(&f->interfaces);
+        links_done(&f->links);
+        decisions_done(&f->decisions);
+        enis_done(&f->enis);
+}
+
+static void add_interface(Interfaces *to, char *word) {
+        bool ours = endswith(word, "!");
+        char *colon = strchr(word, ':');
+        word[strcspn(word, "!")] = 0;
+        *colon = 0;
+        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+        to->items[to->n++] = (Interface){ .name = xstrdup(word), .mac = xstrdup(colon + 1), .ours = ours };
+}
+
+static void add_link(Links *to, char *word) {
+        const char *state = cut(word, '=');
+        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+        to->items[to->n++] = (Link){ .name = xstrdup(word), .setup = xstrdup(state), .operational = xstrdup("routable") };
+}
+
+static void add_decision(Decisions *to, char *word) {
+        const char *manager = cut(word, '=');
+        const char *name = cut(word, '/');
+        bool bare = !*name;
+        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+        to->items[to->n++] = (Decision){
+                .mac = bare ? NULL : xstrdup(word),
+                .name = xstrdup(bare ? word : name),
+                .manager = streq(manager, "networkd") ? MANAGER_NETWORKD : MANAGER_CNI,
+        };
+}
+
+static void add_eni(Enis *to, char *word) {
+        char kind = word[strlen(word) - 1];
+        word[strlen(word) - 1] = 0;
+        to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
+        Eni *eni = &to->items[to->n++];
+        *eni = (Eni){ .mac = xstrdup(word), .card = 1, .device = 1, .asked_usec = 1 };
+        if (kind == '+')
+                strv_add(&eni->ipv4s, "10.0.0.1");
+}
+
+static void facts_make(const Situation *s, Facts *f) {
+        _cleanup_(strv_freep) char **interfaces = words_of(s->interfaces), **links = words_of(s->links);
+        _cleanup_(strv_freep) char **decisions = words_of(s->decisions), **listed = words_of(s->listed);
+        f->enis.primary = xstrdup("0a:00");
+        for (char **w = interfaces; w && *w; w++)
+                add_interface(&f->interfaces, *w);
+        for (char **w = links; w && *w; w++)
+                add_link(&f->links, *w);
+        for (char **w = decisions; w && *w; w++)
+                add_decision(&f->decisions, *w);
+        for (char **w = listed; w && *w; w++)
+                add_eni(&f->enis, *w);
+}
+
+static const Situation situations[] = {
+        { .name = "the primary one alone", .interfaces = "eth0:0a:00 lo:00:00", .links = "lo=unmanaged eth0=configured" },
+        { .name = "it is being configured",
+          .interfaces = "eth0:0a:00 lo:00:00",
+          .links = "lo=unmanaged eth0=configuring",
+          .unready = { "eth0 (0a:00), the primary interface, is configuring, routable, and should be configured" } },
+        { .name = "networkd has not seen it yet",
+          .interfaces = "eth0:0a:00 lo:00:00",
+          .links = "lo=unmanaged",
+          .unready = { "eth0 (0a:00), the primary interface, is not known to systemd-networkd" } },
+        { .name = "the kernel has not",
+          .interfaces = "lo:00:00",
+          .links = "lo=unmanaged",
+          .unready = { "the primary interface (0a:00) has not appeared" } },
+        { .name = "a primary interface that nobody manages",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=unmanaged",
+          .unready = { "eth0 (0a:00), the primary interface, is unmanaged" } },
+        { .name = "whatever was decided of it",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=unmanaged",
+          .decisions = "0a:00/eth0=cni",
+          .unready = { "eth0 (0a:00), the primary interface, is unmanaged" } },
+        { .name = "two, and both configured",
+          .interfaces = "eth0:0a:00! eth1:0a:01!",
+          .links = "eth0=configured eth1=configured",
+          .decisions = "0a:01/eth1=networkd" },
+        { .name = "one that was decided for networkd",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=pending",
+          .decisions = "0a:01/eth1=networkd",
+          .unready = { "eth1 (0a:01) is pending, routable, and should be configured, as it was decided" } },
+        { .name = "that has another name now",
+          .interfaces = "eth0:0a:00 eth7:0a:01!",
+          .links = "eth0=configured eth7=unmanaged",
+          .decisions = "0a:01/eth1=networkd",
+          .unready = { "eth7 (0a:01) is unmanaged, routable, and should be configured" } },
+        { .name = "one that was decided for the CNI",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .decisions = "0a:01/eth1=cni" },
+        { .name = "and is networkd's all the same",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=configured",
+          .decisions = "0a:01/eth1=cni",
+          .unready = { "eth1 (0a:01) is configured, routable, and should be unmanaged" } },
+        { .name = "one that is undecided",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .settled = true,
+          .unready = { "eth1 (0a:01) is undecided: nodestrap-udev-net-manager@eth1.service has not ended" } },
+        { .name = "one that nobody has handed to us",
+          .interfaces = "eth0:0a:00 veth1:0a:01",
+          .links = "eth0=configured veth1=unmanaged" },
+        { .name = "one without an address, which it may still get",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .listed = "0a:00+ 0a:01-",
+          .unready = { "eth1 (0a:01) is undecided" } },
+        { .name = "and gets none",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .listed = "0a:00+ 0a:01-",
+          .settled = true },
+        { .name = "one with an address is decided sooner or later",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .listed = "0a:00+ 0a:01+",
+          .settled = true,
+          .unready = { "eth1 (0a:01) is undecided" } },
+        { .name = "one that is listed, decided and not there",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=configured",
+          .decisions = "0a:01/eth1=networkd",
+          .listed = "0a:00+ 0a:01+",
+          .unready = { "eth1 (0a:01), decided for systemd-networkd, has not appeared" } },
+        { .name = "one of an earlier boot that was detached since",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=configured",
+          .decisions = "0a:01/eth1=networkd",
+          .listed = "0a:00+" },
+        { .name = "a VLAN has its interface's MAC, and not its decision",
+          .interfaces = "eth0:0a:00 eth1:0a:01! eth1.5:0a:01",
+          .links = "eth0=configured eth1=configured eth1.5=unmanaged",
+          .decisions = "0a:01/eth1=networkd" },
+        { .name = "links without interfaces go by their names",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=configured eth1=pending eth2=pending lo=pending",
+          .decisions = "eth1=networkd eth2=cni",
+          .unready = { "eth1 is pending, routable, and should be configured", "eth2 is pending, routable, and should be unmanaged",
+                       "lo is pending, routable, and should be unmanaged" } },
+        { .name = "and are ready by them",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=configured eth1=configured eth2=unmanaged lo=unmanaged",
+          .decisions = "eth1=networkd eth2=cni" },
+        { .name = "a state without a name",
+          .interfaces = "eth0:0a:00",
+          .links = "eth0=",
+          .unready = { "eth0 (0a:00), the primary interface, is in an unknown state, routable" } },
+};
+
+TEST(situations) {
+        for (size_t i = 0; i < ARRAY_SIZE(situations); i++) {
+                const Situation *s = &situations[i];
+                _cleanup_(facts_done) Facts f = {};
+                facts_make(s, &f);
+                const LinkFacts facts = { .links = &f.links,
+                                          .interfaces = &f.interfaces,
+                                          .decisions = &f.decisions,
+                                          .enis = &f.enis,
+                                          .settled = s->settled };
+                _cleanup_(strv_freep) char **unready = links_find_unready(&facts);
+                _cleanup_(freep) char *all = strv_join(unready, "\n# ");
+                size_t wanted = 0;
+                for (; wanted < ARRAY_SIZE(s->unready) && s->unready[wanted]; wanted++)
+                        if (wanted >= strv_length(unready) || !startswith(unready[wanted], s->unready[wanted]))
+                                FAIL("%s: not \"%s\" but\n# %s", s->name, s->unready[wanted], all);
+                if (strv_length(unready) != wanted)
+                        FAIL("%s: also\n# %s", s->name, all);
+        }
+}
+
+TEST_MAIN
