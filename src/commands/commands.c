@@ -16,7 +16,7 @@
 
 enum {
         INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, STATUS,
-        UDEV_NET_MANAGER,
+        UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
 };
@@ -77,6 +77,12 @@ static const Command commands[_COMMAND_MAX] = {
                 .flags = ROOT | BIT(ACTION) | BIT(INTERFACE) | BIT(DRY_RUN),
                 .dry_run = &commands[UDEV_NET_MANAGER],
                 .last = STAGE_ROOT, .run = command_udev_net_manager,
+        },
+        [BOOT_HOOK] = {
+                .words = "boot-hook",
+                .help = "wait until the network of this boot is complete, or say which link is not",
+                .names = OURS | INTERNAL, .flags = ROOT | BIT(TIMEOUT),
+                .last = STAGE_ROOT, .run = command_boot_hook,
         },
         [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },
         [ABOUT_VERSION] = { .words = "version", .flags = EVERY, .last = STAGE_START,

@@ -20,5 +20,7 @@ _must_check_ _nonnull_ int command_wait(Run *run);
 _must_check_ _nonnull_ int command_status(Run *run);            /* prints what the last boot did */
 /* sets up a network interface that has come, or takes away what it had made of one that has gone */
 _must_check_ _nonnull_ int command_udev_net_manager(Run *run);
+/* until networkd's links are as they should be */
+_must_check_ _nonnull_ int command_boot_hook(Run *run);
 _must_check_ _nonnull_ int command_help(Run *run);
 _must_check_ _nonnull_ int command_version(Run *run);
