@@ -197,6 +197,7 @@ tree_binary_alone() {                   # the program in nodeadm's place, and no
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,sandbox.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
 make -s -C "$top" install DESTDIR="$tree" BINARY="$NODESTRAP" >"$W/install" 2>&1 || { cat "$W/install" >&2; fails "make install failed"; }
+cp "$here/boot/lib/hook.sh" "$HELPERS/networkd-tool" "$tree/vmtest/" || exit 1
 mkdir -p "$tree/usr/lib/x86_64-linux-gnu"      # of a build with SAN=1
 ldd "$tree/usr/bin/nodestrap" | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"
 head_of spec | while IFS= read -r spec; do

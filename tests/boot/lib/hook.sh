@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced behind guest.sh by tests of the boot hook: systemd-networkd as it is, interfaces that are veths, with their other ends in this
+# network, too, and a DHCP server that overhears the first question.
+networks=/run/systemd/network id=$(cat imds/latest/meta-data/instance-id) mac=$(cat imds/latest/meta-data/mac) second=0a:00:00:00:00:01
+decisions=/etc/eks/nodeadm/udev-net-manager/$id macs=/etc/eks/nodeadm/udev-net-manager/by-mac/$id
+
+veth() { ip link add "eth$1" address "$2" type veth peer name "p$1" && ip link set "p$1" "${3:-up}"; }        # veth INDEX MAC [down]: without a carrier
+network() { mkdir -p $networks; printf '[Match]\nName=%s\n[Network]\nLinkLocalAddressing=no\n%s\n' "$1" "$2" >"$networks/70-eks-$1.network"; }    # network NAME LINE
+decide() { mkdir -p "$decisions"; echo "$2" >"$decisions/$1"; }
+hook() { nodestrap boot-hook "$@" 2>out/hook; is $? 0 || { cat out/hook; return 1; }; }
+hook_fails() { nodestrap boot-hook --timeout 2s 2>out/hook; is $? 32 && grep -F -- "$1" out/hook || { cat out/hook; return 1; }; }
+hook_begins() { systemd-run -q --unit=hook --collect -p StandardError=file:/vmtest/out/hook -p Type=oneshot --no-block -p ExecStopPost='/bin/sh -c "echo $$EXIT_STATUS >/run/hook"' nodestrap boot-hook; }
+hook_is_on_the_bus() { timeout 20 sh -c 'until busctl list --no-legend | grep -q " nodestrap "; do sleep 0.05; done'; }
+hook_ended() { timeout 60 sh -c 'until [ -s /run/hook ]; do sleep 0.05; done'; is "$(cat /run/hook)" 0 || { cat out/hook; return 1; }; }
+state() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
+states() { is "$(for name in eth0 eth1 eth2; do state $name; done | xargs)" "$1"; }
+has_address() { ip -4 -o address show "$1" | grep -F " $2/" || { ip address show "$1"; return 1; }; }
+no_bus() { systemctl stop dbus.socket dbus && rm -f /run/dbus/system_bus_socket; }
+reload() { /vmtest/networkd-tool reload 20s; }
+id_of_networkd() { property systemd-networkd InvocationID; }
+# Answers questions on an interface with one address, from the second one on.
+dhcp() { # INTERFACE ADDRESS
+        cat >dhcp.py <<'END'
+import socket, sys
+name, address = sys.argv[1:]
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name.encode())
+s.bind(('', 67))
+server, mask, questions = socket.inet_aton('10.9.0.1'), socket.inet_aton('255.255.255.0'), 0
+print('ready', flush=True)
+while True:
+    q = s.recv(2048)
+    options, i = {}, 240
+    while i < len(q) and q[i] != 255:
+        if q[i] == 0:
+            i += 1
+            continue
+        options[q[i]] = q[i + 2:i + 2 + q[i + 1]]
+        i += 2 + q[i + 1]
+    kind = options[53][0]
+    questions += 1
+    print('question', kind, flush=True)
+    if questions == 1 or kind not in (1, 3):
+        continue
+    answer = bytes([2, 1, 6, 0]) + q[4:8] + bytes(4) + bytes(4) + socket.inet_aton(address) + server + bytes(4) + q[28:44] + bytes(192)
+    answer += b'\x63\x82\x53\x63' + bytes([53, 1, 2 if kind == 1 else 5]) + b'\x36\x04' + server + b'\x33\x04\x00\x00\x0e\x10' + b'\x01\x04' + mask + b'\xff'
+    s.sendto(answer, ('255.255.255.255', 68))
+END
+        ip address add 10.9.0.1/24 dev "$1"
+        python3 dhcp.py "$1" "$2" >out/dhcp 2>&1 & dhcp_pid=$!
+        timeout 20 sh -c 'until grep -q ready out/dhcp; do sleep 0.05; done'
+}
+snapshot() { # MAC : of an interface that the metadata service lists beside the primary one
+        mkdir -p /run/nodestrap
+        printf '{"bootId": "%s", "interfaces": {"instanceId": "%s", "primary": "%s", "ipv6": false, "interfaces": [{"mac": "%s"}]}}\n' \
+                "$(cat /proc/sys/kernel/random/boot_id)" "$id" "$mac" "$1" >/run/nodestrap/interfaces.json
+}
+
+check_hook() {
+        veth 0 "$mac"; veth 1 $second; veth 2 0a:00:00:00:00:02
+        network eth0 Address=10.8.0.5/24; network eth1 DHCP=ipv4
+        decide eth1 io.systemd.Network; decide eth2 cni
+        try "networkd that does not run needs no reload" reload
+        try "and is not started for one" no active systemd-networkd
+        try "the hook does not start it either" hook_fails "systemd-networkd does not tell of its links"
+        try "which is so afterwards" no active systemd-networkd
+        dhcp p1 10.9.0.5; systemctl start systemd-networkd
+        try "it waits for the address of an interface whose DHCP answers late" hook
+        try "which was asked again" eval '[ "$(grep -c "question 1" out/dhcp)" -ge 2 ]'
+        try "and has its address" has_address eth1 10.9.0.5
+        try "all are as they should be" states "configured configured unmanaged"
+        try "it says so in one line" is "$(grep -c 'The network is complete after .* configured are eth0, eth1, and all other links are unmanaged' out/hook)/$(wc -l <out/hook)" 1/1
+
+        # networkd that goes and comes back while it waits
+        kill $dhcp_pid; network eth1 Address=10.9.0.6/24; ip link set p1 down
+        try "networkd reads a file again" reload
+        hook_begins; hook_is_on_the_bus; systemctl restart systemd-networkd; ip link set p1 up
+        try "it waits for a networkd that is started anew" hook_ended
+        try "until that has done its work" states "configured configured unmanaged"
+        try "with the new file" has_address eth1 10.9.0.6
+
+        # links that are not as they should be
+        network eth2 Address=10.10.0.5/24; reload
+        try "one of the CNI's that networkd has" hook_fails "eth2 (0a:00:00:00:00:02) is configured, routable, and should be unmanaged"
+        rm $networks/70-eks-eth2.network; reload
+        ip link delete eth1; veth 1 $second down; try "one without a carrier" hook_fails "eth1 ($second) is configuring, no-carrier, and should be configured"
+        ip link delete eth1; snapshot $second; mkdir -p "$macs"; echo '{"interface": "eth1", "manager": "io.systemd.Network"}' >"$macs/$second"
+        try "one that never comes" hook_fails "(32 ELINK) at network: eth1 ($second), decided for systemd-networkd, has not appeared"
+        hook_begins; hook_is_on_the_bus; veth 1 $second
+        try "one that comes while it waits" hook_ended
+        try "is configured" states "configured configured unmanaged"
+
+        # early in a boot there is no bus
+        no_bus; systemctl restart systemd-networkd
+        try "without a bus it knows of links" hook
+        ip link delete eth1; veth 1 $second down
+        try "and of those that are not ready" hook_fails "eth1 ($second) is configuring, no-carrier, and should be configured"
+        network eth1 Address=10.9.0.7/24
+        local before; before=$(id_of_networkd)
+        try "networkd reads its files again" reload
+        if [ "$1" = restarted ]; then try "being started again" no is "$(id_of_networkd)" "$before"; else try "in the same process" is "$(id_of_networkd)" "$before"; fi
+        try "and is well" active systemd-networkd
+        ip link set p1 up
+        try "the hook sees that" hook
+        try "and so do others" has_address eth1 10.9.0.7
+}
