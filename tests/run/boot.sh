@@ -32,6 +32,14 @@ tree_networkd() {                       # the network comes up during the boot, 
         mkdir -p "$tree/etc/systemd/network"
         printf '[Match]\nName=eth0\n\n[Network]\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
 }
+tree_hook_early() {                     # a primary and a second interface, the latter decided in an earlier boot; networkd hears of its file when it runs already
+        local d=$tree/etc/systemd/system u
+        enable nodestrap-boot-hook.service multi-user.target; enable systemd-networkd.service multi-user.target; mkdir -p "$d/sysinit.target.wants" "$tree/vmtest"
+        printf '[Unit]\nDefaultDependencies=no\nBefore=systemd-networkd.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /vmtest/early.sh links\n' >"$d/early-links.service"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=systemd-networkd.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/bash /vmtest/early.sh second\n' >"$d/early-second.service"
+        for u in early-links early-second; do ln -s "../$u.service" "$d/sysinit.target.wants/"; done
+        printf '. /vmtest/guest.sh\n. /vmtest/hook.sh\nearly_$1\n' >"$tree/vmtest/early.sh"
+}
 tree_network() {                        # network interfaces as on EC2 (boot/lib/network.sh), which the image's own file would all have
         mkdir -p "$tree/usr/lib/systemd/network"; cp "$here"/boot/lib/network.sh "$here/tools/veths.py" "$here/fakes/interfaces.py" "$tree/vmtest/"
         printf '[Match]\nKind=veth\n\n[Link]\nMTUBytes=9001\n\n[Network]\nDHCP=yes\n' >"$tree/usr/lib/systemd/network/80-ec2.network"

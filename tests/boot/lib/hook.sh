@@ -106,3 +106,17 @@ check_hook() {
         try "the hook sees that" hook
         try "and so do others" has_address eth1 10.9.0.7
 }
+
+# In a boot where sysinit.target, and with it the bus, waits for cloud-init, and that for the configuration phase (tree: hook_early).
+early_links() { veth 0 "$mac"; veth 1 $second; network eth0 Address=10.8.0.5/24; decide eth1 io.systemd.Network; }
+early_second() { network eth1 Address=10.9.0.5/24; reload; }
+
+check_hook_early() {
+        local ended; ended=$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)
+        try "the hook ended well" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
+        try "networkd was told of the second interface" is "$(property early-second Result) $(property early-second ExecMainStatus)" "success 0"
+        try "and has configured both" in_journal 'The network is complete after .* configured are eth0, eth1, and all other links are unmanaged'
+        try "before there was a bus" before "$ended" "$(property dbus.socket ActiveEnterTimestampMonotonic)"
+        try "and before the configuration phase" before "$ended" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "no ordering cycle was broken" no_cycle
+}
