@@ -76,8 +76,9 @@ int interfaces_read(const Root *root, Interfaces *ret, Diag *diag) {
                 all.items[all.n++] = i;
                 i = (Interface){};
         }
-        *ret = all;
-        all = (Interfaces){};
+        *ret = (Interfaces){ all.items, all.n };
+        all.items = NULL;
+        all.n = 0;
         return 0;
 }
 

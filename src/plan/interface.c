@@ -96,9 +96,8 @@ static void after_all(Action *a, char *const *ids) {
 
 /* The next change of what networkd reads. */
 static void next_change(Making *m, Action *a) {
-        size_t n = strv_length(m->changes);
-        if (n > 0)
-                action_after(a, m->changes[n - 1]);
+        if (m->changes)
+                action_after(a, m->changes[strv_length(m->changes) - 1]);
         else
                 after_all(a, m->decided);
         strv_add(&m->changes, a->id);
