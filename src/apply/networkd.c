@@ -125,14 +125,18 @@ static int reload_lock(Work *w) {
 }
 
 static int reload_work(Work *w) {
-        uint64_t written = now_usec();
+        uint64_t written = now_usec(), tick = coarse_usec();
         Diag diag = {};
         _cleanup_(close_fd) int fd = reload_lock(w);
         if (fd < 0)
                 return fd;
-        Stamp last = stamp_read(w->root), own = { now_usec(), coarse_usec() };
+        Stamp last = stamp_read(w->root);
         if (last.began_usec > written)
                 return 1;
+        /* in a later tick than the files, so that the next look finds them older */
+        while (coarse_usec() == tick && work_pause(w, PAUSE_USEC / 10))
+                ;
+        Stamp own = { now_usec(), coarse_usec() };
         work_at(w, "systemd-networkd has not read its files again");
         int r = networkd_reload(work_patience(w), &diag);
         const Diagnostic *error = diag_first_error(&diag);
