@@ -228,6 +228,35 @@ TEST(a_link_is_replaced_and_not_followed) {
         ASSERT_TRUE(file_is(b.root, "/etc/link", "ours", 4, 0644));
 }
 
+TEST(files_links_and_folders_of_networkd_come_and_go) {
+        BOX(b);
+        char leads_to[] = "/usr/lib/n/x.conf";
+        add(&b, ACTION_LINK_FILE, "/run/n/a.network.d/x.conf", NULL)->with = leads_to;
+        add(&b, ACTION_WRITE_FILE, "/run/n/a.network", "[Match]\n");
+        add(&b, ACTION_RELOAD_NETWORKD, "systemd-networkd", NULL)->after = strv_copy((char *[]){ b.plan.actions[0].id, b.plan.actions[1].id, NULL });
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 2), "skipped");        /* not on the running system's root */
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "unchanged");
+        plan_clear(&b.plan);
+        put(&b, "/run/n/a.network.d/.x.conf.0123456789abcdef.tmp", "left by one that was killed", 0644);
+        put(&b, "/run/n/b.network.d/theirs.conf", "", 0644);
+        add(&b, ACTION_REMOVE_FILE, "/run/n/a.network", NULL);
+        add(&b, ACTION_REMOVE_FILE, "/run/n/a.network.d/x.conf", NULL);
+        add(&b, ACTION_REMOVE_FILE, "/run/n/a.network.d", NULL);
+        add(&b, ACTION_REMOVE_FILE, "/run/n/b.network.d", NULL);
+        add(&b, ACTION_REMOVE_FILE, "/run/never/was", NULL);
+        ASSERT_OK(apply(&b));
+        ASSERT_STREQ(outcome(&b, 0), "done");
+        ASSERT_STREQ(outcome(&b, 2), "done");
+        ASSERT_STREQ(outcome(&b, 3), "unchanged");
+        ASSERT_STREQ(outcome(&b, 4), "unchanged");
+        assert_absent(&b, "/run/n/a.network.d");
+        assert_file(&b, "/run/n/b.network.d/theirs.conf", "");
+        assert_no_leftovers(&b);
+}
+
 TEST(an_unknown_predecessor_is_refused_before_anything_is_touched) {
         BOX(b);
         add(&b, ACTION_WRITE_FILE, "/etc/a", "a");

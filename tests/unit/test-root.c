@@ -192,6 +192,35 @@ TEST(a_link_to_nowhere_is_no_directory) {
         ASSERT_TRUE(root_replace(r, "/nowhere/file", "x", 1, 0644) < 0);
 }
 
+TEST(links_are_made_once_and_replace_what_was_there) {
+        _cleanup_(root_freep) Root *r = fixture();
+        _cleanup_(freep) char *name = NULL, *other = NULL;
+        ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one")), 1);
+        ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one")), 0);
+        ASSERT_OK(root_link_name(r, "/links/deep/a", &name));
+        ASSERT_STREQ(name, "one");
+        ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/a", "/etc/somewhere/one-more")), 1);
+        ASSERT_OK(root_replace(r, "/links/deep/file", "x", 1, 0644));
+        ASSERT_EQ(ASSERT_OK(root_link(r, "/links/deep/file", "two")), 1);
+        ASSERT_OK(root_link_name(r, "/links/deep/file", &other));
+        ASSERT_STREQ(other, "two");
+        ASSERT_ERROR(root_link(r, "/links/deep", "two"), EISDIR);
+        ASSERT_EQ(entries("/links/deep"), 2);
+}
+
+TEST(only_empty_directories_are_removed) {
+        _cleanup_(root_freep) Root *r = fixture();
+        ASSERT_OK(root_replace(r, "/empty/a/file", "x", 1, 0644));
+        ASSERT_EQ(ASSERT_OK(root_remove_dir(r, "/empty/a")), 0);
+        ASSERT_ERROR(root_remove(r, "/empty/a"), EISDIR);
+        ASSERT_EQ(ASSERT_OK(root_remove(r, "/empty/a/file")), 1);
+        ASSERT_EQ(ASSERT_OK(root_remove_dir(r, "/empty/a")), 1);
+        ASSERT_EQ(ASSERT_OK(root_remove_dir(r, "/empty/a")), 0);
+        ASSERT_EQ(ASSERT_OK(root_remove_dir(r, "/nowhere/a")), 0);
+        ASSERT_OK(root_replace(r, "/empty/file", "x", 1, 0644));
+        ASSERT_ERROR(root_remove_dir(r, "/empty/file"), ENOTDIR);
+}
+
 TEST(a_pipe_that_nobody_writes_to_is_empty) {
         _cleanup_(root_freep) Root *r = fixture();
         _cleanup_(freep) char *path = xasprintf("%s/pipe", dir), *data = NULL;
