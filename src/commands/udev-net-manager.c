@@ -33,8 +33,6 @@
 #define BUDGET_USEC (5 * USEC_PER_SEC) /* of one process's requests, while the others wait */
 
 #define NETWORK_DIR  "/run/systemd/network"
-#define INIT_MARKER  "/run/nodeadm/init"
-#define GATE_MARKER  "/run/nodeadm/os-managed-no-manage-enis"
 #define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
 
 /* What has happened to one interface, and what is known of it. */
@@ -258,17 +256,19 @@ static int ask_for_tag(NetEvent *e) {
 /* Of a type that is not in our table. An interface on another card says that there are several. */
 static void guess_cards(NetEvent *e) {
         const Enis *enis = &e->snapshot.enis;
-        bool several = false;
+        const Eni *eni = eni_find(enis, e->facts.interface->mac);
+        bool several = false, late = now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec),
+             untold = eni && eni->asked_usec && eni->card < 0;
         if (e->type_known)
                 return;
         for (size_t i = 0; i < enis->n; i++)
                 several = several || enis->items[i].card > 0;
-        if (!several && e->facts.cards == 0 && now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec))
+        if (!several && e->facts.cards == 0 && late && untold)
                 diag_warn(&e->run->diag, "network-card-unknown",
                           "%s: how many network cards this instance type has is not known, and the metadata "
                           "service does not tell on which one this interface is; it counts as card 0",
                           e->name);
-        e->facts.cards = several ? 2 : now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec);
+        e->facts.cards = several ? 2 : e->facts.cards == 1 || (late && untold);
 }
 
 static Judgement judge(NetEvent *e) {
@@ -552,7 +552,7 @@ int command_udev_net_manager(Run *run) {
                                     .cards = cards_of_type(run->root) };
         r = is_there(&e, INIT_MARKER, &e.init_ran);
         if (r >= 0)
-                r = is_there(&e, GATE_MARKER, &e.gate);
+                r = is_there(&e, NO_MANAGE_MARKER, &e.gate);
         e.facts.init_ran = e.init_ran;
         e.type_known = e.facts.cards > 0;
         return r < 0 ? r : add_interface(&e);

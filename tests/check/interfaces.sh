@@ -154,6 +154,12 @@ ok "without the service it fails" manager 32 add ens6
 ok "and says so" eval 'says "(32 EINTERFACE)" && says "no usable answer from the instance metadata service" && undecided ens6'
 ok "so do all at once" eval '! all_at_once 8 && [ "$(grep -lF "(32 EINTERFACE)" "$tmp"/err.* | wc -l)" = 8 ]'
 ok "each with the service's failure, and none with a lock" eval '! grep -L "no usable answer" "$tmp"/err.* | grep . && ! grep -F .lock "$tmp"/err.*'
+machine x9.huge --cards 1 --count 2
+within 1500
+lag "down * 60"; sleep 0.3
+ok "which tells nothing of cards" eval 'manager 32 add ens6 && lacks "card 0"'
+machine p5.48xlarge --count 8
+within 1500
 lag "silent * 60" "silent api/token 60"
 ok "a service that is silent is no better" eval 'manager 32 add ens6 && says "no answer in time"'
 lag "503 /latest/meta-data/mac 60"
