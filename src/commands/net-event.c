@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A network interface → lock → snapshot → facts → whether they suffice.
+ *
+ * The metadata service may tell of an interface seconds after it is in the machine, so it is asked in rounds.
+ * Between them the lock is free: at boot all interfaces come up at once, each with a process of its own, and
+ * what one of them has asked for the others read. */
+#include "commands/net-event.h"
+#include "commands/lock.h"
+
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Of the 30 s until the deadline: after 5 an interface without an address has none, as those for EFA alone;
+ * after 8 a network card that is not told, on a type that we know nothing of, is the only one there is. */
+#define ADDRESS_SHARE(span) ((span) / 6)
+#define CARD_SHARE(span)    ((span) * 4 / 15)
+#define ROUND_USEC   (500 * USEC_PER_MSEC)
+#define YOUNG_USEC   (60 * USEC_PER_SEC)        /* an answer that is complete and not older is not asked for
+                                                 * again */
+#define BUDGET_USEC  (5 * USEC_PER_SEC)         /* of one process's requests, while the others wait */
+
+#define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
+
+void net_event_done(NetEvent *e) {
+        snapshot_done(&e->snapshot);
+        interfaces_done(&e->interfaces);
+        decisions_done(&e->decisions);
+        strv_free(e->files);
+        strv_free(e->drop_ins);
+        free(e->why);
+}
+
+/* ---- failures: all of them are the interface's ---- */
+
+int net_event_error(NetEvent *e, int r, const char *format, ...) {
+        _cleanup_(freep) char *text = NULL;
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        return diag_error(&e->run->diag, r, CAUSE_INTERFACE, "%s: %s", e->name, text ?: strerror(-r));
+}
+
+/* Rounds find the same again. */
+static bool is_told(const Diag *diag, const char *text) {
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning && streq(diag->items[i].text, text))
+                        return true;
+        return false;
+}
+
+static void take_warnings(NetEvent *e, Diag *found) {
+        for (size_t i = 0; i < found->n; i++)
+                if (found->items[i].warning && !is_told(&e->run->diag, found->items[i].text))
+                        diag_warn(&e->run->diag, found->items[i].code, "%s", found->items[i].text);
+        diag_done(found);
+}
+
+int net_event_pass(NetEvent *e, int r, Diag *found) {
+        const Diagnostic *error = diag_first_error(found);
+        if (r < 0 && error && error->cause == CAUSE_INTERRUPTED)
+                (void)diag_error(&e->run->diag, r, CAUSE_INTERRUPTED, "%s", error->text);
+        else if (r < 0)
+                (void)net_event_error(e, r, "%s", error ? error->text : strerror(-r));
+        take_warnings(e, found);
+        return r;
+}
+
+/* ---- facts ---- */
+
+/* How many network cards this instance type has; 0: not known. */
+static unsigned cards_of_type(const Root *root) {
+        _cleanup_(freep) char *name = NULL;
+        const InstanceType *type =
+                root_read_line(root, PRODUCT_NAME, &name) < 0 ? NULL : instance_type_find(name);
+        return type && type->network_cards > 0 ? (unsigned)type->network_cards : 0;
+}
+
+static int is_there(NetEvent *e, const char *path, bool *ret) {
+        int r = root_exists(e->run->root, path);
+        *ret = r > 0;
+        return r < 0 ? net_event_error(e, r, "%s cannot be looked at: %s", path, strerror(-r)) : 0;
+}
+
+int net_event_begin(NetEvent *e) {
+        e->facts = (InterfaceFacts){ .enis = &e->snapshot.enis,
+                                     .decisions = &e->decisions,
+                                     .interfaces = &e->interfaces,
+                                     .cards = cards_of_type(e->run->root) };
+        e->type_known = e->facts.cards > 0;
+        int r = is_there(e, NO_MANAGE_MARKER, &e->gate);
+        return r < 0 ? r : is_there(e, INIT_MARKER, &e->facts.init_ran);
+}
+
+int net_event_read_interfaces(NetEvent *e) {
+        Diag found = {};
+        interfaces_done(&e->interfaces);
+        e->interfaces = (Interfaces){};
+        e->facts.interface = NULL;
+        int r = net_event_pass(e, interfaces_read(e->run->root, &e->interfaces, &found), &found);
+        if (r < 0)
+                return r;
+        e->facts.interface = interface_by_name(&e->interfaces, e->name);
+        if (!e->facts.interface)
+                return net_event_error(e, -ENODEV,
+                                       "there is no network interface of this name; it has gone since the "
+                                       "event, or has another name now, with an event of its own");
+        return 0;
+}
+
+int net_event_read_decisions(NetEvent *e) {
+        Diag found = {};
+        decisions_done(&e->decisions);
+        e->decisions = (Decisions){};
+        int r = decisions_read(e->run->root, e->snapshot.enis.instance_id, &e->decisions, &found);
+        return net_event_pass(e, r, &found);
+}
+
+/* Whose is it, or one of the others? Those whose tags would have to be asked for first are the CNI's here. */
+Manager net_event_manager(const NetEvent *e, const Interface *interface) {
+        InterfaceFacts facts = e->facts;
+        if (interface != facts.interface)
+                facts.no_manage = NO_MANAGE_NOT_ASKED;
+        facts.interface = interface;
+        return interface_manager(&facts);
+}
+
+/* ---- questions ---- */
+
+/* Interfaces that are the CNI's: nothing of them needs to be known, and there may be many. */
+static char **macs_to_skip(const NetEvent *e) {
+        char **macs = NULL;
+        for (size_t i = 0; i < e->interfaces.n; i++) {
+                const Interface *other = &e->interfaces.items[i];
+                if (other->mac && other->driver && net_event_manager(e, other) == MANAGER_CNI)
+                        strv_add(&macs, other->mac);
+        }
+        for (size_t i = 0; i < e->decisions.n; i++) {
+                const Decision *d = &e->decisions.items[i];
+                if (d->mac && d->manager == MANAGER_CNI && !interface_by_mac(&e->interfaces, d->mac))
+                        strv_add(&macs, d->mac);
+        }
+        return macs;
+}
+
+/* Does it help to ask now? What was asked within this round, by whomever, is not asked again. */
+static bool worth_asking(const NetEvent *e, Judgement judgement) {
+        const Snapshot *s = &e->snapshot;
+        const Eni *eni = eni_find(&s->enis, e->facts.interface->mac);
+        uint64_t now = now_usec(), asked = eni ? eni->asked_usec : s->listed_usec,
+                 young = eni && judgement == JUDGEMENT_DECIDED ? YOUNG_USEC : ROUND_USEC;
+        if (s->failed_usec != 0 && now - s->failed_usec < ROUND_USEC)
+                return false;
+        return asked == 0 || now - asked >= young;
+}
+
+static Imds *imds_of(NetEvent *e) {
+        Run *run = e->run;
+        uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0;
+        if (!run->imds)
+                run->imds = imds_new(MAX(MIN(BUDGET_USEC, left), USEC_PER_SEC));
+        imds_recall(run->imds, NULL); /* what was not there may be there now */
+        return run->imds;
+}
+
+/* 0: try again in the next round. A failure that time does not mend is told at once. */
+static int asked(NetEvent *e, int r, Diag *found) {
+        if (r >= 0) {
+                take_warnings(e, found);
+                return 0;
+        }
+        e->run->imds = imds_free(e->run->imds); /* with a budget of its own the next time */
+        if (r == -EINTR || r == -EPERM || r == -EINVAL)
+                return net_event_pass(e, r, found);
+        diag_done(found);
+        return 0;
+}
+
+static int ask(NetEvent *e) {
+        const Interface *own = e->facts.interface;
+        _cleanup_(strv_freep) char **skip = macs_to_skip(e), **again = NULL;
+        EniQuestion question = { .cards = e->facts.cards, .skip = skip, .older_usec = 1 };
+        Diag found = {};
+        if (net_event_manager(e, own) != MANAGER_CNI)
+                strv_add(&again, own->mac);
+        if (!e->snapshot.enis.primary)
+                strv_add(&again, ""); /* it was not in the list: that is asked for again */
+        question.again = again;
+        return asked(e, snapshot_ask(&e->snapshot, imds_of(e), &question, &found), &found);
+}
+
+/* Before anything else: with it one knows what was decided, and so whom to ask nothing about. */
+static int identify(NetEvent *e) {
+        Diag found = {};
+        return asked(e, snapshot_identify(&e->snapshot, imds_of(e), &found), &found);
+}
+
+/* Only with the gate: an interface that the CNI would have may be tagged to be left to the system. */
+static int ask_for_tag(NetEvent *e) {
+        _cleanup_(freep) char *region = NULL, *domain = NULL;
+        Imds *imds = imds_of(e);
+        Diag found = {};
+        bool tagged = false;
+        int r = imds_get(imds, "meta-data/placement/region", &region, NULL, &found);
+        if (r >= 0)
+                r = imds_get(imds, "meta-data/services/domain", &domain, NULL, &found);
+        if (r == -ENOENT)
+                return net_event_error(e, r, "the metadata service does not say in which region this is");
+        if (r >= 0) {
+                Ec2 ec2 = { .region = region, .domain = domain, .imds = imds };
+                r = ec2_check_endpoints(&ec2, true, &found);
+                if (r >= 0)
+                        r = ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id,
+                                                    e->facts.interface->mac, &tagged, &found);
+        }
+        e->facts.no_manage = r == -EACCES ? NO_MANAGE_UNKNOWN
+                             : tagged     ? NO_MANAGE_TAGGED
+                                          : NO_MANAGE_UNTAGGED;
+        if (r != -EACCES)
+                return net_event_pass(e, r, &found);
+        const Diagnostic *error = diag_first_error(&found);
+        diag_warn(&e->run->diag, "no-manage-unknown", "%s: %s", e->name,
+                  error ? error->text : "EC2 may not be asked for its tags");
+        diag_done(&found);
+        return 0;
+}
+
+/* ---- rounds ---- */
+
+/* Of a type that is not in our table. An interface on another card says that there are several. */
+static void guess_cards(NetEvent *e) {
+        const Enis *enis = &e->snapshot.enis;
+        const Eni *eni = eni_find(enis, e->facts.interface->mac);
+        bool several = false, late = now_usec() >= e->begin_usec + CARD_SHARE(e->span_usec),
+             untold = eni && eni->asked_usec && eni->card < 0;
+        if (e->type_known)
+                return;
+        for (size_t i = 0; i < enis->n; i++)
+                several = several || enis->items[i].card > 0;
+        if (!several && e->facts.cards == 0 && late && untold)
+                diag_warn(&e->run->diag, "network-card-unknown",
+                          "%s: how many network cards this instance type has is not known, and the metadata "
+                          "service does not tell on which one this interface is; it counts as card 0",
+                          e->name);
+        e->facts.cards = several ? 2 : e->facts.cards == 1 || (late && untold);
+}
+
+static Judgement judge(NetEvent *e) {
+        free(e->why);
+        e->why = NULL;
+        Judgement judgement = interface_judge(&e->facts, &e->why);
+        bool waits =
+                judgement == JUDGEMENT_IGNORED && now_usec() < e->begin_usec + ADDRESS_SHARE(e->span_usec);
+        return waits ? JUDGEMENT_LATE : judgement;
+}
+
+/* What is known of it now? Asks, where that is not enough. */
+static int learn(NetEvent *e, Judgement *ret) {
+        bool identified = e->snapshot.enis.instance_id;
+        int r = identified || !worth_asking(e, JUDGEMENT_LATE) ? 0 : identify(e);
+        *ret = JUDGEMENT_LATE;
+        if (r < 0 || !e->snapshot.enis.instance_id)
+                return r;
+        r = net_event_read_decisions(e);
+        if (r < 0)
+                return r;
+        *ret = judge(e);
+        bool known = *ret == JUDGEMENT_DECIDED && net_event_manager(e, e->facts.interface) == MANAGER_CNI;
+        if (known || (identified && !worth_asking(e, *ret)))
+                return 0;
+        r = ask(e);
+        if (r >= 0) {
+                guess_cards(e);
+                *ret = judge(e);
+        }
+        return r;
+}
+
+static bool wants_tag(const NetEvent *e) {
+        const Interface *i = e->facts.interface;
+        return e->gate && e->facts.init_ran && e->facts.no_manage == NO_MANAGE_NOT_ASKED &&
+               !decision_find(&e->decisions, i->mac, i->name) && net_event_manager(e, i) == MANAGER_CNI;
+}
+
+static int go_round(NetEvent *e, Judgement *ret) {
+        Run *run = e->run;
+        Diag found = {};
+        _cleanup_(close_fd) int fd = -1;
+        int r = net_event_read_interfaces(e);
+        if (r < 0)
+                return r;
+        if (!run->options.dry_run) {
+                fd = lock_take(run->root, SNAPSHOT_LOCK, e->deadline_usec + 2 * BUDGET_USEC, &found);
+                r = net_event_pass(e, MIN(fd, 0), &found);
+        }
+        if (r < 0)
+                return r;
+        snapshot_done(&e->snapshot);
+        snapshot_read(run->root, &e->snapshot, &found);
+        _cleanup_(json_decrefp) json_t *before = enis_to_json(&e->snapshot.enis);
+        uint64_t failed = e->snapshot.failed_usec;
+        guess_cards(e);
+        r = learn(e, ret);
+        _cleanup_(json_decrefp) json_t *after = enis_to_json(&e->snapshot.enis);
+        if (!run->options.dry_run && (!json_equal(before, after) || failed != e->snapshot.failed_usec))
+                snapshot_write(run->root, &e->snapshot, &found);
+        take_warnings(e, &found);
+        return r;
+}
+
+static int give_up(NetEvent *e) {
+        const char *mac = e->facts.interface->mac;
+        double seconds = (double)(now_usec() - e->begin_usec) / USEC_PER_SEC;
+        if (e->snapshot.failure)
+                return net_event_error(e, -ETIMEDOUT, "%s (%s, %.3g s)", e->snapshot.failure, mac, seconds);
+        return net_event_error(
+                e, -ETIMEDOUT,
+                "%s, after %.3g s of asking for %s; nothing was configured and nothing decided, "
+                "so that the next try begins anew",
+                e->why ?: "the metadata service does not know it", seconds, mac);
+}
+
+int net_event_look(NetEvent *e, Judgement *ret) {
+        for (;;) {
+                uint64_t round = now_usec() + ROUND_USEC;
+                int r = go_round(e, ret);
+                if (r >= 0 && *ret != JUDGEMENT_LATE && wants_tag(e)) {
+                        r = ask_for_tag(e);
+                        if (r >= 0)
+                                continue;
+                }
+                if (r < 0 || *ret != JUDGEMENT_LATE)
+                        return r;
+                if (now_usec() >= e->deadline_usec)
+                        return give_up(e);
+                if (stop_wait(-1, MIN(MAX(round, now_usec()), e->deadline_usec)) == -EINTR)
+                        return diag_error(&e->run->diag, -EINTR, CAUSE_INTERRUPTED,
+                                          "stopped by %s; nothing was changed", stop_name(stop_signal()));
+        }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A network interface has come or gone: what is known of it, and what has to be asked for first. */
+#include "commands/run.h"
+#include "commands/snapshot.h"
+#include "plan/interface.h"
+
+typedef struct NetEvent {
+        Run *run;
+        const char *name;
+        uint64_t begin_usec, span_usec, deadline_usec;  /* the third is the sum of the others */
+        bool gate;                      /* OSManagedNoManageENIs; like facts.init_ran as it was when the event
+                                         * came */
+        bool type_known;                /* the instance type, and with it how many cards there are */
+        Snapshot snapshot;
+        Interfaces interfaces;
+        Decisions decisions;
+        char **files, **drop_ins;
+        InterfaceFacts facts;           /* points into all of these */
+        char *why;                      /* what is missing yet */
+} NetEvent;
+void net_event_done(NetEvent *e);
+/* The first look at the machine: the markers, the instance type. */
+_must_check_ _nonnull_ int net_event_begin(NetEvent *e);
+/* Adds an error of the interface's, which is what all failures end as, and returns r. */
+int net_event_error(NetEvent *e, int r, const char *format, ...) _nonnull(1, 3) _printf_(3, 4);
+/* The same where r is one, with what found says; a signal stays one. Passes on warnings, each once; found is
+ * empty then. Returns r. */
+_nonnull_ int net_event_pass(NetEvent *e, int r, Diag *found);
+/* Anew: facts.interface, and all others. One that is not there is a failure. */
+_must_check_ _nonnull_ int net_event_read_interfaces(NetEvent *e);
+/* Anew; the instance's id must be known. */
+_must_check_ _nonnull_ int net_event_read_decisions(NetEvent *e);
+/* Whose is it, or one of the others? Those whose tags would have to be asked for first are the CNI's here. */
+_nonnull_ Manager net_event_manager(const NetEvent *e, const Interface *interface);
+/* Asks until enough is known, never longer than until the deadline: then it is a failure. Not
+ * JUDGEMENT_LATE. */
+_must_check_ _nonnull_ int net_event_look(NetEvent *e, Judgement *ret);
