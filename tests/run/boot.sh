@@ -8,6 +8,7 @@
 #   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
+#   # vpc: OPTION…                  with tree: vpc: network interfaces that tests/fakes/interfaces.py makes, with a VPC around them
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
 #   # kernel: ARGUMENT…             on the command line of the guest's kernel (vmboot.sh)
 #   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
@@ -27,6 +28,20 @@ tree=$W/tree out=$W/out type='' units=/usr/lib/systemd/system; mkdir -p "$out"
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
 tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodestrap-run.service multi-user.target; }
+tree_hook_enabled() { enable nodestrap-boot-hook.service multi-user.target; }
+tree_vpc() {                            # they are there from power-on, as are DHCP servers; what udev would do for them is done by coldplug
+        local s=$tree/etc/systemd/system unit; cp "$here/tools/veths.py" "$here/fakes/interfaces.py" "$here"/boot/lib/{power-on,coldplug} "$tree/vmtest/"; head_of vpc >"$tree/vmtest/vpc-options"
+        mkdir -p "$s/sysinit.target.wants"; for unit in vpc coldplug; do ln -s ../$unit.service "$s/sysinit.target.wants/"; done
+        enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
+        printf '[Unit]\nDefaultDependencies=no\nAfter=vmfakes.service vmimds.service\nBefore=systemd-networkd.service\nSurviveFinalKillSignal=yes\n[Service]\nType=exec\nExecStartPre=/bin/bash /vmtest/power-on\nExecStart=/usr/bin/python3 /vmtest/veths.py serve /vmtest/table /vmtest/vpc\n' >"$s/vpc.service"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=vpc.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /vmtest/coldplug\n' >"$s/coldplug.service"
+        [[ " $(head_of tree) " = *" binary_alone "* ]] || sed '/^BindsTo=/d;s/sys-subsystem[^ ]*device//' "$top/units/nodestrap-udev-net-manager@.service" >"$s/nodestrap-udev-net-manager@.service"     # there are no devices
+}
+tree_resolved() {                       # with a unit that basic.target waits for behind the network (awslabs/amazon-eks-ami#2703)
+        local s=$tree/etc/systemd/system; mkdir -p "$s"/paths.target.wants; enable systemd-resolved.service sysinit.target
+        printf '[Unit]\nDescription=Watch resolv.conf\nWants=network-online.target\nAfter=network-online.target\n[Path]\nPathChanged=/run/systemd/resolve/resolv.conf\nUnit=resolv-changed.service\n' >"$s/resolv-monitor.path"
+        printf '[Service]\nType=oneshot\nExecStart=/bin/true\n' >"$s/resolv-changed.service"; ln -s ../resolv-monitor.path "$s/paths.target.wants/"
+}
 tree_networkd() {                       # the network comes up during the boot, so that "after the network" means something
         enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
         mkdir -p "$tree/etc/systemd/network"
@@ -197,10 +212,10 @@ tree_package() {                        # nothing is installed: the guest has /v
         printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
 }
-tree_swapped() { mv "$tree/usr/bin/nodeadm" "$tree/usr/bin/nodeadm.aws"; ln -s nodestrap "$tree/usr/bin/nodeadm"; }
+tree_swapped() { local n; for n in nodeadm nodeadm-internal; do mv "$tree/usr/bin/$n" "$tree/usr/bin/$n.aws"; ln -s nodestrap "$tree/usr/bin/$n"; done; }
 tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
-                cp "$NODESTRAP" "$tree/usr/bin/nodeadm"
+                rm -r "$tree/usr/lib/nodestrap" && cp "$NODESTRAP" "$tree/usr/bin/nodeadm" && cp "$NODESTRAP" "$tree/usr/bin/nodeadm-internal"
 }
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,sandbox.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1

@@ -141,3 +141,22 @@ check_two_boots() {
         try "after a reboot: kubelet got exactly the planned flags" python3 compare.py kubelet out/plan.1 /run/recording-kubelet/argv
         try "after a reboot: no ordering cycle was broken" no_cycle
 }
+
+# Every interface was set up before the configuration phase (tree: vpc hook_enabled).
+setup_of() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
+check_interfaces_first() { # UNIT… : these are active, too
+        local name reached
+        try "the boot's hook ended well" is "$(property nodestrap-boot-hook Result) $(property nodestrap-boot-hook ExecMainStatus)" "success 0"
+        try "it came before the configuration phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        for name in $(python3 veths.py names table); do
+                try "$name was set up before it ended" before "$(property "nodestrap-udev-net-manager@$name" ExecMainExitTimestampMonotonic)" "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)"
+                try "$name is configured" is "$(setup_of "$name")" configured
+        done
+        try "lo is nobody's" is "$(setup_of lo)" unmanaged
+        try "networkd leaves alone what others set" sh -c "systemd-analyze cat-config systemd/networkd.conf | grep -x ManageForeignRoutes=no"
+        try "the network is online behind it" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property network-online.target ActiveEnterTimestampMonotonic)"
+        for reached in sysinit.target basic.target paths.target network-online.target multi-user.target dbus.socket "$@"; do
+                try "$reached is active" active "$reached"
+        done
+        try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend)" ''
+}

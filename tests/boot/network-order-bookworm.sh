@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -a cloud-init,systemd-resolved -t 180
+# imds: imds-m5
+# environment: IMDS_TOKEN=optional
+# vpc: --cards 2 --count 2
+# tree: enabled hook_enabled vpc resolved
+# console: NODESTRAP verdict=ok
+# The same with systemd 252, whose networkd can be told to read its files anew on D-Bus alone, and cloud-init 22.4.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+check_interfaces_first resolv-monitor.path systemd-resolved.service
+check_node
+check_cloud_init
+
+finish

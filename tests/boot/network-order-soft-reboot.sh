@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 120
+# imds: imds-m5
+# vpc: --cards 2 --count 2
+# tree: enabled hook_enabled vpc kept_results
+# console: NODESTRAP verdict=ok
+# shellcheck disable=SC2154,SC2011  # bad is guest.sh's; names of interfaces
+# An interface is set up once for as long as it is there: not taken down by a change of target, nor by a soft reboot, which keeps /run,
+# and told again by udev then.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+units() { systemctl is-active nodestrap-udev-net-manager@eth0 nodestrap-udev-net-manager@eth1 | xargs; }
+# Directories too: what is taken away and written again has another time, and so has its directory.
+stamp() { find /run/systemd/network -name 99-default.link.d -prune -o -printf '%p %i %T@ %s\n' | sort; }
+if [ ! -e out/report ]; then
+        try "both interfaces have their unit" is "$(units)" "active active"
+        try "another target is isolated" systemctl isolate multi-user.target
+        try "they still have" is "$(units)" "active active"
+        stamp >out/stamp
+        try "there are files of theirs" grep -q 70-eks-eth1.network out/stamp
+        try "a unit that is stopped by hand takes its files away" systemctl stop nodestrap-udev-net-manager@eth1
+        try "those and no others" is "$(cd /run/systemd/network && ls -d 70-eks-eth*.network)" 70-eks-eth0.network
+        try "started again it makes them" systemctl start nodestrap-udev-net-manager@eth1
+        try "as they were" is "$(cd /run/systemd/network && ls -d 70-eks-eth*.network | xargs)" "70-eks-eth0.network 70-eks-eth1.network"
+        stamp >out/stamp
+        [ "$bad" = 0 ] || finish
+        cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
+fi
+cat out/report
+try "after a soft reboot: the files are those of before" is "$(stamp)" "$(cat out/stamp)"
+check_interfaces_first
+try "both interfaces have their unit again" is "$(units)" "active active"
+try "no ordering cycle was broken" no_cycle
+
+finish
