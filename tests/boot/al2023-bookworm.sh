@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0 -t 120
 # imds: imds-m5 schema-3
-# tree: al2023 package containerd2
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc package containerd2
 # console: NODESTRAP verdict=ok
 # The same with systemd 252 and containerd 2.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

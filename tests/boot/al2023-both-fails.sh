@@ -3,7 +3,8 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # spec: {instance: {localStorage: {strategy: RAID5}}}
-# tree: al2023 enabled
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc enabled hook_enabled
 # console: NODESTRAP verdict=failed code=
 # Both bootstrappers are enabled, and ours finds a mistake in its configuration: nodeadm does not make a node of it behind its back.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

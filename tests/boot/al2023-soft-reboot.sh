@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
-# tree: al2023 kept_results
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc kept_results
 # console: NODESTRAP verdict=ok
 # A soft reboot keeps /run, and what nodeadm left there, then nodestrap; whose boot it is is decided anew.
 # shellcheck disable=SC2154  # bad is guest.sh's

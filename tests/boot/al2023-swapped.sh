@@ -3,7 +3,8 @@
 # run: nsboot.sh -S bookworm -d 0
 # imds: imds-m5
 # spec: {kubelet: {flags: [--v=5]}}
-# tree: al2023 binary_alone
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc binary_alone
 # console: NODESTRAP verdict=ok
 # EKS's image with our program in nodeadm's place, and nothing else of the package. Its first unit reads the user data alone, the second
 # one also /etc/eks/nodeadm.d: what is said there brings the first phase back.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0 -t 120
 # imds: imds-m5
-# tree: al2023 package
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc package
 # console: NODESTRAP verdict=ok
 # EKS's image and our package: beside a disabled nodeadm, in its place under its own units, and back each time.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

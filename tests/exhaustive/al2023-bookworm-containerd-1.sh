@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S bookworm -d 0 -t 120
 # imds: imds-m5
-# tree: al2023 package containerd17
+# vpc: --cards 1 --count 1
+# tree: al2023 vpc package containerd17
 # console: NODESTRAP verdict=ok
 # EKS's image, our package, the ways between them (boot/al2023.sh), with systemd 252 and containerd 1.7.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

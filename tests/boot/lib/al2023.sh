@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154  # bad is guest.sh's
 # Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
 # nodestrap, as nodestrap(8) tells them.
-OUR_UNITS="nodestrap-config nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-config nodeadm-run"
+OUR_UNITS="nodestrap-boot-hook nodestrap-config nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-boot-hook nodeadm-config nodeadm-run"
 SOMEBODY=/run/somebody
 
 # The test goes on in the next boot, which begins with what was reported in this one.
@@ -10,6 +10,7 @@ next_boot() { [ "$bad" = 0 ] || finish; cp out/stdout out/report; systemctl rebo
 cat out/report 2>/dev/null
 
 calls() { is "$(cat $SOMEBODY/nodeadm 2>/dev/null | wc -l)" "$1"; }
+internal_calls() { is "$(sort $SOMEBODY/nodeadm-internal 2>/dev/null | sed 's/^nodeadm-internal //' | paste -sd,)" "$1"; }
 ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(property "$1" ExecMainStatus)" "success yes 0"; }
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
 kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
@@ -26,22 +27,43 @@ check_image() { # BOOT
         try "$1: cloud-init's scripts found the files of the configuration phase" grep -q NODEADM_KUBELET_ARGS= /run/cloud-init/network
         try "$1: but no kubelet" grep -qx 'kubelet is inactive' /run/cloud-init/final
         try "$1: later interfaces are the CNI's" test -e /run/nodeadm/init
-        try "$1: the network's hook ran" grep -qx 'nodeadm-internal boot-hook' $SOMEBODY/nodeadm-internal
         try "$1: no ordering cycle was broken" no_cycle
         try "$1: no unit failed" is "$(systemctl list-units --failed --plain --no-legend | grep -E 'node|kubelet|containerd|cloud')" ''
 }
+# Who has set up the network.
+check_network_theirs() {
+        try "$1: somebody's nodeadm-internal was called for the interface and for all" internal_calls 'boot-hook,udev-net-manager --action add --interface eth0'
+        try "$1: nodestrap's settings for networkd are not there" no test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
+        try "$1: nor has it an interface" is "$(find /run/systemd/network -name '70-eks*' 2>/dev/null) $(systemctl list-units --all --plain --no-legend 'nodestrap-udev-net-manager@*')" ' '
+}
+check_network_ours() {
+        try "$1: somebody's nodeadm-internal was not called" internal_calls ''
+        try "$1: eth0 is configured" is "$(setup_of eth0)" configured
+        try "$1: by one unit of ours" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "active inactive"
+        try "$1: the hook came before the first phase" before "$(property nodestrap-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+        try "$1: nodestrap's settings for networkd are there" test -e /run/systemd/networkd.conf.d/80-nodestrap.conf
+}
+check_network_swapped() {
+        try "$1: eth0 is configured" is "$(setup_of eth0)" configured
+        try "$1: by the image's unit" is "$(property nodestrap-udev-net-manager@eth0 ActiveState) $(property udev-net-manager@eth0 ActiveState)" "inactive active"
+        try "$1: the image's hook ended well" ended_well nodeadm-boot-hook
+        try "$1: it came before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodeadm-config ExecMainStartTimestampMonotonic)"
+        try "$1: somebody's nodeadm-internal was not called" internal_calls ''
+}
+
 check_theirs() { # BOOT : somebody's nodeadm has started this node
         check_image "$1"
+        check_network_theirs "$1"
         try "$1: somebody's nodeadm ran both phases" calls 2
         try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
         try "$1: nodestrap did nothing" no test -e /run/nodestrap
 }
 check_ours() { # BOOT : nodestrap's units have
         check_image "$1"
+        check_network_ours "$1"
         try "$1: the first phase succeeded" ended_well nodestrap-config
         try "$1: the second phase is active" active nodestrap-run
         try "$1: somebody's nodeadm did not run" calls 0
-        try "$1: the hook came before the first phase" before "$(property nodeadm-boot-hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
         try "$1: the second phase began after cloud-init's end" before "$(property cloud-final ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
         # shellcheck disable=SC2046 # words
         try "$1: kubelet got exactly the planned flags" kubelet_planned $(sources)
@@ -51,6 +73,7 @@ check_ours() { # BOOT : nodestrap's units have
 }
 check_swapped() { # BOOT : nodeadm's units have, with our program under its name
         check_image "$1"
+        check_network_swapped "$1"
         try "$1: nodeadm-config ended well" ended_well nodeadm-config
         try "$1: nodeadm-run ended well" ended_well nodeadm-run
         try "$1: nodestrap's units did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
@@ -71,8 +94,10 @@ check_again() { # BOOT
 to_ours() { systemctl disable $THEIR_UNITS && systemctl enable $OUR_UNITS; }
 # shellcheck disable=SC2086
 back_from_ours() { systemctl disable $OUR_UNITS && systemctl enable $THEIR_UNITS; }
-swap() { mv /usr/bin/nodeadm /usr/bin/nodeadm.aws && update-alternatives --install /usr/bin/nodeadm nodeadm /usr/bin/nodeadm.aws 10; }
-back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws; }
+swap() { local n; for n in nodeadm nodeadm-internal; do mv /usr/bin/$n /usr/bin/$n.aws && update-alternatives --install /usr/bin/$n $n /usr/bin/$n.aws 10 || return; done; }
+back_from_swap() { update-alternatives --set nodeadm /usr/bin/nodeadm.aws && update-alternatives --set nodeadm-internal /usr/bin/nodeadm-internal.aws; }
+swap_again() { update-alternatives --auto nodeadm && update-alternatives --auto nodeadm-internal; }
+both_are() { is "$(readlink -f /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "$1"; }
 
 # It leaves its directory in /run, which says nothing about whose boot this is.
 called_by_hand() { nodestrap wait --timeout 1s; test -d /run/nodestrap; }
@@ -96,16 +121,15 @@ check_ways() {
                 try "nodestrap is called by hand" called_by_hand
                 try "kubelet can be restarted all the same" restarts_kubelet
                 try "the program is swapped" swap
-                try "nodeadm is ours" is "$(readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
-                try "nodeadm-internal is not" grep -q "Somebody's" /usr/bin/nodeadm-internal;;
+                try "both programs are ours" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
         4)      check_swapped "$step, our program under nodeadm's units"
                 try "kubelet waits for its turn there, too" waits_for_its_turn
                 check_again "$step"
                 try "the way back" back_from_swap
-                try "nodeadm is the image's" grep -q "Somebody's" /usr/bin/nodeadm
-                try "forth again" update-alternatives --auto nodeadm
+                try "both are the image's" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
+                try "forth again" swap_again
                 try "the package is removed" dpkg --purge nodestrap
-                try "which is a way back, too" grep -q "Somebody's" /usr/bin/nodeadm;;
+                try "which is a way back, too" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws";;
         5)      check_theirs "$step, the package removed"
                 finish;;
         esac
@@ -113,12 +137,13 @@ check_ways() {
 }
 
 # Both are enabled: nodestrap has the boot. Then each is started by hand once more, and the other way round after a boot that was nodeadm's.
-skipped() { is "$(property "$1" Result) $(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "exec-condition inactive 0"; }
+# By what the first of both has done (exec-condition), or by what is enabled (a condition of the unit).
+skipped() { is "$(property "$1" ActiveState) $(property "$1" ExecMainStartTimestampMonotonic)" "inactive 0" && { is "$(property "$1" Result)" exec-condition || is "$(property "$1" ConditionResult)" no; }; }
 check_both() {
         case $VMTEST_BOOT in
         1)      check_ours "both enabled"
                 # shellcheck disable=SC2086 # words
-                for unit in $THEIR_UNITS; do try "$unit was skipped" skipped $unit; done
+                for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
                 try "a warning names the other in the journal" in_journal 'two-bootstrappers: nodeadm-config.service and nodeadm-run.service are enabled'
                 try "and in what status says" sh -c "nodestrap status | grep -F nodeadm-config.service"
                 try "nodeadm started by hand is skipped" systemctl start nodeadm-config nodeadm-run
@@ -159,7 +184,7 @@ one_of() {
 check_both_ours_fails() {
         try "the first phase failed" failed nodestrap-config
         # shellcheck disable=SC2086
-        for unit in $THEIR_UNITS; do try "$unit was skipped" skipped $unit; done
+        for unit in $THEIR_UNITS udev-net-manager@eth0; do try "$unit was skipped" skipped $unit; done
         try "kubelet was not started" never_started
         try "no ordering cycle was broken" no_cycle
         finish
