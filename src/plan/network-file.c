@@ -49,10 +49,13 @@ static void add_routes(Text *t, int card, int device) {
         unsigned metric = (unsigned)INTERFACE_METRIC(card, device),
                  table = (unsigned)INTERFACE_TABLE(card, device);
         text_add(t, "# network card %d, device %d\n", card, device);
-        text_add(t, "[DHCPv4]\nRouteMetric=%u\nRouteTable=%u\nUseRoutes=yes\nUseGateway=yes\n\n", metric,
+        text_add(t, "[DHCPv4]\nRouteMetric=%u\nRouteTable=%u\nUseRoutes=yes\nUseGateway=no\n\n", metric,
                  table);
         text_add(t, "[IPv6AcceptRA]\nRouteMetric=%u\nRouteTable=%u\nUseGateway=yes\n\n", metric, table);
-        /* its subnet is not in the main table, so the gateway has to be taken for on-link */
+        /* The gateway is taken for on-link. In the main table its subnet is not; and in the other one a
+         * networkd (257) that was started again, and leaves routes alone that it has not made, waits for
+         * ever for the route of the subnet, which is there. */
+        text_add(t, "[Route]\nTable=%u\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", table, metric);
         text_add(t, "[Route]\nTable=main\nGateway=_dhcp4\nGatewayOnLink=yes\nMetric=%u\n\n", metric);
         text_add(t, "[Route]\nTable=main\nGateway=_ipv6ra\nMetric=%u\n\n", metric);
 }
