@@ -323,7 +323,7 @@ def check_filters(interfaces):
     for i in interfaces:
         with open(f'/proc/sys/net/ipv4/conf/{i.name}/rp_filter') as f:
             found = f.read().strip()
-        if (found == '2') == i.primary:
+        if (found == '2') != (4 in i.families and not i.primary):
             yield f'{i.name}: rp_filter is {found}'
 
 
