@@ -35,7 +35,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_DAEMON]             = { "daemon", "NAME",
                                       "only containerd or kubelet, or \"\": none; repeatable",
                                       .letter = 'd' },
-        [FLAG_DRY_RUN]            = { "dry-run", NULL, "the same as plan" },
+        [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
         [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
@@ -449,7 +449,7 @@ void options_print_help(const Options *o, const CommandTable *commands) {
         printf("nodestrap turns a bare EC2 instance into a working node of an EKS cluster.\n\nCommands:\n");
         for (size_t i = 0; i < commands->n; i++)
                 if (commands->items[i].names & BIT(o->name))
-                        printf("  %-14s %s\n", commands->items[i].words, commands->items[i].help);
+                        printf("  %-16s %s\n", commands->items[i].words, commands->items[i].help);
         printf("\nOptions of every command:\n");
         print_flags(commands->help->flags);
         printf("\nSee nodestrap COMMAND --help, and nodestrap(8) for exit codes and files.\n");
