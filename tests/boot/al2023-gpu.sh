@@ -3,8 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # gpu: p5-48xlarge gen2
-# vpc: --cards 1 --count 1
-# tree: al2023 vpc swapped gpu
+# tree: al2023 swapped gpu
 # console: NODESTRAP verdict=ok
 # EKS's GPU image with our package and our program under nodeadm's units, on a p5.48xlarge.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

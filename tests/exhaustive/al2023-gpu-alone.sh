@@ -3,8 +3,7 @@
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
 # gpu: g6-xlarge gen1
-# vpc: --cards 1 --count 1
-# tree: al2023 vpc binary_alone gpu
+# tree: al2023 binary_alone gpu
 # console: NODESTRAP verdict=ok
 # EKS's GPU image with our program in nodeadm's place, and nothing else of the package, on a machine that fabric manager must not run on.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

@@ -212,10 +212,12 @@ tree_package() {                        # nothing is installed: the guest has /v
         printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
 }
-tree_swapped() { local n; for n in nodeadm nodeadm-internal; do mv "$tree/usr/bin/$n" "$tree/usr/bin/$n.aws"; ln -s nodestrap "$tree/usr/bin/$n"; done; }
+swapped() { echo nodeadm; [[ " $(head_of tree) " != *" vpc "* ]] || echo nodeadm-internal; }    # a fake machine's /sys has no interfaces
+tree_swapped() { local n; for n in $(swapped); do mv "$tree/usr/bin/$n" "$tree/usr/bin/$n.aws"; ln -s nodestrap "$tree/usr/bin/$n"; done; }
 tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
+        local name
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
-                rm -r "$tree/usr/lib/nodestrap" && cp "$NODESTRAP" "$tree/usr/bin/nodeadm" && cp "$NODESTRAP" "$tree/usr/bin/nodeadm-internal"
+                rm -r "$tree/usr/lib/nodestrap" && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done
 }
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,sandbox.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1

@@ -73,7 +73,7 @@ check_ours() { # BOOT : nodestrap's units have
 }
 check_swapped() { # BOOT : nodeadm's units have, with our program under its name
         check_image "$1"
-        check_network_swapped "$1"
+        [ ! -e table ] || check_network_swapped "$1"
         try "$1: nodeadm-config ended well" ended_well nodeadm-config
         try "$1: nodeadm-run ended well" ended_well nodeadm-run
         try "$1: nodestrap's units did nothing" is "$(property nodestrap-config ActiveState) $(property nodestrap-run ActiveState)" "inactive inactive"
