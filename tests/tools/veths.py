@@ -313,7 +313,7 @@ def check_links(interfaces):
     kernel = {link['ifname']: link for link in json.loads(ip('-j', 'address'))}
     for i in interfaces:
         link = kernel[i.name]
-        here = {ipaddress.ip_address(a['local']) for a in link['addr_info']}
+        here = {ipaddress.ip_address(a['local']) for a in link['addr_info'] if not a.get('tentative')}
         if link['mtu'] != MTU or link['address'] != i.mac or 'UP' not in link['flags']:
             yield f"{i.name}: MTU {link['mtu']}, {link['address']}, {link['flags']}"
         yield from (f'{i.name}: {i.addresses[f][0]} is missing' for f in i.families if i.addresses[f][0] not in here)
