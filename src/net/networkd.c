@@ -425,6 +425,8 @@ static int networkd_look(Networkd *n, uint64_t deadline_usec, LinksDone done, vo
                 r = networkd_read_states(n, deadline_usec, &links);
         if (r == 0)
                 r = networkctl_list(deadline_usec, &links);
+        if (r == -ETIMEDOUT)            /* of this look: there are others */
+                r = 0;
         return r > 0 ? done(&links, userdata) : r;
 }
 

@@ -10,7 +10,7 @@ network() { mkdir -p $networks; printf '[Match]\nName=%s\n[Network]\nLinkLocalAd
 decide() { mkdir -p "$decisions"; echo "$2" >"$decisions/$1"; }
 hook() { nodestrap boot-hook "$@" 2>out/hook; is $? 0 || { cat out/hook; return 1; }; }
 hook_fails() { nodestrap boot-hook --timeout 2s 2>out/hook; is $? 32 && grep -F -- "$1" out/hook || { cat out/hook; return 1; }; }
-hook_begins() { systemd-run -q --unit=hook --collect -p StandardError=file:/vmtest/out/hook -p Type=oneshot --no-block -p ExecStopPost='/bin/sh -c "echo $$EXIT_STATUS >/run/hook"' nodestrap boot-hook; }
+hook_begins() { rm -f /run/hook; systemd-run -q --unit=hook --collect -p StandardError=file:/vmtest/out/hook -p Type=oneshot --no-block -p ExecStopPost='/bin/sh -c "echo $$EXIT_STATUS >/run/hook"' nodestrap boot-hook; }
 hook_is_on_the_bus() { timeout 20 sh -c 'until busctl list --no-legend | grep -q " nodestrap "; do sleep 0.05; done'; }
 hook_ended() { timeout 60 sh -c 'until [ -s /run/hook ]; do sleep 0.05; done'; is "$(cat /run/hook)" 0 || { cat out/hook; return 1; }; }
 state() { networkctl list --no-pager --no-legend "$1" | awk '{ print $NF }'; }
@@ -80,6 +80,10 @@ check_hook() {
         try "it waits for a networkd that is started anew" hook_ended
         try "until that has done its work" states "configured configured unmanaged"
         try "with the new file" has_address eth1 10.9.0.6
+        systemctl kill -s STOP systemd-networkd; hook_begins; hook_is_on_the_bus
+        sleep 6                                         # longer than one answer is waited for
+        systemctl kill -s CONT systemd-networkd
+        try "it waits for a networkd that says nothing for a while" hook_ended
 
         # links that are not as they should be
         network eth2 Address=10.10.0.5/24; reload
