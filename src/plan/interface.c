@@ -147,12 +147,22 @@ static bool is_removed(const Making *m, const char *path) {
         return plan_find(m->plan, id);
 }
 
+/* Has it gone to one whose own event writes there what was decided for it? That may be over before ours. */
+static bool is_handed_on(const InterfaceFacts *f, const char *name) {
+        const Interface *other = interface_by_name(f->interfaces, name);
+        for (size_t i = 0; other && other->mac && other->driver && i < f->decisions->n; i++)
+                if (f->decisions->items[i].mac && streq(f->decisions->items[i].mac, other->mac))
+                        return true;
+        return false;
+}
+
 /* Under a name that the interface no longer has, the next one of that name would find what is not its own;
  * and nodeadm's boot-hook would wait for it. */
 static void forget_names(Making *m, const InterfaceFacts *f) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
-                if (!is_of_former_name(f, d) || is_anothers(f->decisions, d->mac, d->name))
+                if (!is_of_former_name(f, d) || is_anothers(f->decisions, d->mac, d->name) ||
+                    is_handed_on(f, d->name))
                         continue;
                 _cleanup_(freep) char *path = decision_name_path(f->enis->instance_id, d->name);
                 if (!is_removed(m, path))

@@ -340,6 +340,13 @@ TEST(names_swapped) {
         ASSERT_PLANS(&s, SECONDARY);
 }
 
+TEST(names_swapped_with_one_that_was_decided) {
+        SITUATION(s);
+        keep(&s, MAC_B, "eth2", MANAGER_NETWORKD, false);
+        keep(&s, MAC_C, "eth1", MANAGER_CNI, false);    /* its event may have come first, and written what we would remove */
+        ASSERT_PLANS(&s, SECONDARY);
+}
+
 TEST(a_file_of_its_name_is_anothers) {
         SITUATION(s);
         s.facts.init_ran = true;
