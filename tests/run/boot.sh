@@ -7,6 +7,7 @@
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
 #   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
+#   # interfaces: N OPTION…         with tree: interfaces: a card for each interface of tests/fakes/interfaces.py OPTION…, the first N from power-on
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
 #   # vpc: OPTION…                  with tree: vpc: network interfaces that tests/fakes/interfaces.py makes, with a VPC around them
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
@@ -24,7 +25,7 @@ fi
 NODESTRAP=$(realpath "$NODESTRAP")
 HELPERS=${HELPERS:-$(dirname "$NODESTRAP")/tests/helpers} FAKES=${FAKES:-$(dirname "$NODESTRAP")/tests/fakes}
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-tree=$W/tree out=$W/out type='' units=/usr/lib/systemd/system; mkdir -p "$out"
+tree=$W/tree out=$W/out type='' cards='' units=/usr/lib/systemd/system; mkdir -p "$out"
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
 tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodestrap-run.service multi-user.target; }
@@ -192,6 +193,35 @@ tree_gpu() {                            # a machine with GPUs from power-on, and
         type=$(cat "$tree/vmtest/machine/sys/devices/virtual/dmi/id/product_name")
 }
 
+# Network cards whose interfaces are nodestrap's, a metadata service on loopback that knows those of power-on, and what an image of EC2's
+# has networkd do at first. Our rule is as installed, but for the driver. That of those that come later is in /vmtest/later.
+tree_interfaces() {
+        local n rest index mac d=$tree/etc/systemd/system macs=latest/meta-data/network/interfaces/macs; read -r n rest <<<"$(head_of interfaces)"
+        # shellcheck disable=SC2086 # words
+        "$here/fakes/interfaces.py" "$tree/vmtest/imds" $rest >"$tree/vmtest/interfaces" || return
+        mkdir -p "$tree/vmtest/later" "$d"/{sysinit,multi-user}.target.wants
+        while read -r index mac _; do
+                if [ "$index" -lt "$n" ]; then cards+=" -w $mac"; else cards+=" -w $mac:late"; mv "$tree/vmtest/imds/$macs/$mac" "$tree/vmtest/later/"; fi
+        done <"$tree/vmtest/interfaces"
+        cards+=" -T $(cat "$tree/vmtest/imds/latest/meta-data/instance-type")"
+        cp "$here/tools/imds.py" "$here"/vm/lib/{storage,interfaces}.py "$here"/vm/lib/interfaces_*.py "$tree/vmtest/"
+        printf '[Unit]\nDefaultDependencies=no\nBefore=systemd-networkd.service nodestrap-boot-hook.service nodestrap-config.service\n[Service]\nType=notify\nNotifyAccess=all\nEnvironment=IMDS_LOG=/vmtest/out/imds.log\nExecStartPre=/bin/mkdir -p /vmtest/out\nExecStartPre=-/sbin/ip address add 169.254.169.254/32 dev lo\nExecStart=/usr/bin/python3 /vmtest/imds.py serve 169.254.169.254 80 /vmtest/imds\n' \
+                >"$d/mock-imds.service"; ln -s ../mock-imds.service "$d/sysinit.target.wants/"
+        sed -i 's/vif|ena|ixgbevf/virtio_net/' "$tree/usr/lib/udev/rules.d/90-nodestrap.rules" || return
+        mkdir -p "$tree/usr/lib/systemd/network"; printf '[Match]\nDriver=virtio_net\n\n[Link]\nMTUBytes=9001\n\n[Network]\nDHCP=yes\n' >"$tree/usr/lib/systemd/network/80-ec2.network"
+        enable nodestrap-boot-hook.service multi-user.target
+        enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
+}
+
+tree_interfaces_named() {               # secondary ones have names that are not the kernel's, so that names can change hands
+        local index mac; mkdir -p "$tree/etc/systemd/network"
+        while read -r index mac _; do
+                [ "$index" = 0 ] || printf '[Match]\nPermanentMACAddress=%s\n\n[Link]\nName=lan%s\n' "$mac" "$index" >"$tree/etc/systemd/network/10-${mac//:/}.link"
+        done <"$tree/vmtest/interfaces"
+}
+
+tree_interfaces_alone() { echo 'down * 30' >"$tree/vmtest/imds/lag"; }         # the metadata service is not there at first
+
 # EKS's image (tests/fakes/al2023), with its own nodeadm enabled as the provisioners do it. containerd is not: "/dev/null" takes away
 # what Debian's package has enabled. Nothing waits for an interface in a container.
 tree_al2023() {
@@ -235,7 +265,7 @@ for word in $(head_of tree); do
         printf '1..0 # SKIP %s: no %s here\n' "$name" "$word"
         exit
 done
-read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"
+read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"; options+=$cards
 if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"

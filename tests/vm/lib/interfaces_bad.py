@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""usage: interfaces_bad.py
+
+A boot at which the metadata service is not there for 30 s; then interfaces that go while they are asked about or that nobody knows
+yet, several events for one at the same time, and rubbish in what is kept.
+"""
+import os
+import subprocess
+import threading
+import time
+
+import interfaces
+import storage
+from interfaces import MACS, MARKER, NETWORK, SNAPSHOT, UNIT, State, complaints_boot, configured, decided, decision_path, decisions, describe, enis, names, \
+    plug, props, requests, reveal, unplug, wait
+from storage import Report, read, sh, write
+
+LAUNCHED = 3
+DOWN = 30                       # seconds (boot.sh)
+
+
+def manager(action, name):
+    return subprocess.Popen(['nodestrap', 'udev-net-manager', '--action', action, '--interface', name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True, errors='replace')
+
+
+def run(action, name):
+    """-> exit status, what it said"""
+    process = manager(action, name)
+    said = process.communicate(timeout=interfaces.PATIENCE)[1]
+    return process.returncode, said
+
+
+def said_of(unit, *words):
+    journal = sh('journalctl', '-b', '-o', 'cat', '--no-pager', '-u', unit)
+    return [f'no "{word}" in: {journal[-1500:]}' for word in words if word not in journal]
+
+
+def metadata_late(report, launched):
+    began = interfaces.booted() + int(props('mock-imds.service', 'ExecMainStartTimestampMonotonic')['ExecMainStartTimestampMonotonic']) / 1e6
+    first = min((when for when, _ in requests(interfaces.booted())), default=0)
+    report.line('(the metadata service was not there)', [] if first > began + DOWN - 1 else [began, first])
+    report.line(f'{DOWN} s without metadata: every interface has its routes and rules', State().complaints(launched), describe)
+    report.line('boot-hook was done before the configuration phase, and no job was dropped', complaints_boot(launched), describe)
+
+
+def asked_about(eni):
+    """Waits until the metadata service was asked about an interface that it does not list yet, twice."""
+    unit, before = UNIT.format(f'lan{eni.index}'), len(requests())
+    wait(f'{unit} does not run', lambda: props(unit, 'ActiveState')['ActiveState'] == 'activating')
+    wait('nobody asks for the list', lambda: sum(path.rstrip('/') == MACS.removeprefix(interfaces.IMDS).rstrip('/') for _, path in requests()[before:]) > 1)
+
+
+def goes_meanwhile(report, launched, new):
+    os.unlink(MARKER)           # as at a boot
+    before, name = decisions(), plug(new)
+    asked_about(new)
+    unplug(new)
+    unit = UNIT.format(name)
+    wait('its unit still runs', lambda: props(unit, 'ActiveState')['ActiveState'] in ('inactive', 'failed'))
+    report.line('an interface goes while it is asked about: nothing is left of it', State().complaints(launched), describe)
+    report.line('nothing is decided', [decisions()] if decisions() != before else [])
+    report.line('its unit says so', said_of(unit, name))
+    code, text = run('add', name)
+    wrong = code != 32 or name not in text or 'EINTERFACE' not in text
+    report.line('one that has gone before anybody looks: code 32 and a sentence', [code, text] * wrong)
+    report.line('nothing is made of it', State().complaints(launched) + [decisions()] * (decisions() != before), describe)
+    code, text = run('remove', name)
+    report.line('to remove what is not there is no error', [] if code == 0 else [code, text])
+
+
+def known_late(report, launched, new):
+    name = plug(new)
+    asked_about(new)
+    report.line('one that the metadata service does not know is not decided', [decisions()] if decision_path(name) in decisions() else [])
+    reveal(new)
+    decided(name)
+    configured([*launched, new])
+    report.line('as soon as it is known it is configured', State().complaints([*launched, new]), describe)
+
+
+class Watch(threading.Thread):
+    """Whoever reads the file sees it whole, or not at all."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.seen, self.ended = path, set(), False
+
+    def run(self):
+        while not self.ended:
+            self.seen.add(read(self.path, 'none'))
+            time.sleep(0.005)
+
+    def end(self, whole):
+        self.ended = True
+        self.join()
+        return [f'seen: {text}' for text in self.seen if text not in ('none', whole)]
+
+
+def at_once(report, managed, eni):
+    name = names()[eni.mac]
+    path = f'{NETWORK}70-eks-{name}.network'
+    whole, before = read(path), len(requests())
+    os.unlink(SNAPSHOT)
+    os.unlink(path)
+    watch = Watch(path)
+    watch.start()
+    several = [manager('add', name) for _ in range(4)]
+    sh('udevadm', 'trigger', '--action=add', f'/sys/class/net/{name}')
+    ended = [(p.communicate(timeout=interfaces.PATIENCE)[1], p.returncode) for p in several]
+    report.line('five events of one interface at once succeed', [e for e in ended if e[1]])
+    report.line('its file was never seen half-written', watch.end(whole))
+    asked = [path for _, path in requests()[before:]]
+    report.line('they asked as one', [f'{len(asked)}: {asked}'] if len(asked) > 3 * len(managed) + 5 + 4 else [])       # a token each
+    storage.settle()
+    configured(managed)
+    report.line('it is as it was', State().complaints(managed) + [f'now {read(path)}'] * (read(path) != whole), describe)
+    several = [manager(action, name) for action in ('add', 'remove', 'add', 'remove')]
+    for p in several:
+        p.communicate(timeout=interfaces.PATIENCE)
+    report.line('when it comes and goes at the same time, nobody fails', [p.returncode for p in several if p.returncode])
+    code, text = run('add', name)
+    configured(managed)
+    report.line('the last event holds', State().complaints(managed) + ([code, text] if code else []), describe)
+
+
+def rubbish(report, managed, eni):
+    name = names()[eni.mac]
+    mine = [path for path, text in decisions().items() if eni.mac in path + text or path == decision_path(name)]
+    for path in mine:
+        write(path, '{"mac": "\0\xff')
+    write(SNAPSHOT, '{"enis": [[[')
+    code, text = run('add', name)
+    report.line('rubbish where decisions and answers are kept: it is decided anew', [code, text] if code else [])
+    report.line('with a warning that says which', [f'no {path} in: {text}' for path in mine if path not in text])
+    configured(managed)
+    report.line('the interface is as it was', State().complaints(managed), describe)
+    report.line('and its decision is one again', [decisions()] if 'io.systemd.Network' not in read(decision_path(name), '') else [])
+
+
+def main():
+    report, all_of = Report(), enis()
+    launched, new = all_of[:LAUNCHED], all_of[LAUNCHED]
+    metadata_late(report, launched)
+    goes_meanwhile(report, launched, new)
+    known_late(report, launched, new)
+    at_once(report, all_of[:LAUNCHED + 1], launched[1])
+    rubbish(report, all_of[:LAUNCHED + 1], launched[2])
+    report.finish(volumes_used=True)
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except (storage.Problem, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as e:
+        broken = Report()
+        broken.line('to its end', [f'{type(e).__name__}: {e}'], describe)
+        broken.finish(volumes_used=True)
