@@ -15,12 +15,13 @@ function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of ord
 table == "eni-limits" {
         if (!n) print "const EniLimit eni_limits[] = {"
         for (i = 2; i <= NF; i++) {
-                if (split($i, cell, ":") != 3) fail("want size:interfaces:addresses, found " $i)
+                if (split($i, cell, ":") == 3) cell[4] = 1
+                else if (split($i, cell, ":") != 4) fail("want size:interfaces:addresses[:cards], found " $i)
                 type = $1 "." cell[1]
                 ordered(type)
                 if (length(type) > 19) fail(type " is too long for EniLimit")
-                if (cell[2] !~ /^[0-9]+$/ || cell[2] > 255 || cell[3] !~ /^[0-9]+$/ || cell[3] > 255) fail("not two small numbers: " $i)
-                print "        { " word(type) ", " cell[2] ", " cell[3] " },"
+                if (cell[2] !~ /^[0-9]+$/ || cell[2] > 255 || cell[3] !~ /^[0-9]+$/ || cell[3] > 255 || cell[4] !~ /^[1-9]$/) fail("not small numbers: " $i)
+                print "        { " word(type) ", " cell[2] ", " cell[3] ", " cell[4] " },"
         }
 }
 table == "instance-types" {

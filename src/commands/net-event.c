@@ -77,9 +77,7 @@ int net_event_pass(NetEvent *e, int r, Diag *found) {
 /* How many network cards this instance type has; 0: not known. */
 static unsigned cards_of_type(const Root *root) {
         _cleanup_(freep) char *name = NULL;
-        const InstanceType *type =
-                root_read_line(root, PRODUCT_NAME, &name) < 0 ? NULL : instance_type_find(name);
-        return type && type->network_cards > 0 ? (unsigned)type->network_cards : 0;
+        return root_read_line(root, PRODUCT_NAME, &name) < 0 ? 0 : network_cards_find(name);
 }
 
 static int is_there(NetEvent *e, const char *path, bool *ret) {

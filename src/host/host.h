@@ -185,6 +185,8 @@ typedef struct InstanceType {
 const InstanceType *instance_type_find(const char *name);
 /* maxPods' two inputs (conf/eni-limits); false if the type is not in the table. */
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses);
+/* How many network cards a type has, by either table; 0: not known. */
+unsigned network_cards_find(const char *type);
 
 typedef struct Instance {
         char *id, *type, *region, *zone;

@@ -16,12 +16,23 @@ const InstanceType *instance_type_find(const char *name) {
                     : NULL;
 }
 
+static const EniLimit *find_limit(const char *type) {
+        return type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
+}
+
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
-        const EniLimit *row =
-                type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
+        const EniLimit *row = find_limit(type);
         if (!row)
                 return false;
         *ret_enis = row->enis;
         *ret_addresses = row->addresses;
         return true;
+}
+
+unsigned network_cards_find(const char *type) {
+        const InstanceType *t = instance_type_find(type);
+        const EniLimit *row = find_limit(type);
+        if (t && t->network_cards > 0)
+                return (unsigned)t->network_cards;
+        return row && !t ? row->cards : 0;
 }

@@ -4,7 +4,7 @@
  * start. */
 #include "host/host.h"
 
-typedef struct EniLimit { char type[20]; uint8_t enis, addresses; } EniLimit;
+typedef struct EniLimit { char type[20]; uint8_t enis, addresses, cards; } EniLimit;
 extern const EniLimit eni_limits[];             /* sorted by type */
 extern const size_t n_eni_limits;
 

@@ -20,13 +20,13 @@ typedef struct Cards {
 /* EC2 tells the limit of the default card alone. With one that differs (P6e-GB200) it is in no table. */
 static Cards cards_of(const Host *host) {
         const InstanceType *t = host->type;
-        bool known = t && t->network_cards > 0;
-        unsigned step = known && t->card_step > 0 ? (unsigned)t->card_step : 1;
+        unsigned n = network_cards_find(host->instance.type),
+                 step = t && t->card_step > 0 ? (unsigned)t->card_step : 1;
         return (Cards) {
-                .n = known ? ((unsigned)t->network_cards + step - 1) / step : 1,
+                .n = n > 0 ? (n + step - 1) / step : 1,
                 .step = step,
                 .limit = host->eni_limits_known ? host->max_enis : 0,
-                .known = known,
+                .known = n > 0,
         };
 }
 

@@ -19,7 +19,7 @@ ok 'p5.48xlarge: 32 on 32 cards, each but the first as device 1' placed "0/0 $(s
 ok 'p4d.24xlarge: 4 on 4 cards' placed '0/0 1/1 2/1 3/1' p4d.24xlarge 4 "$at"
 ok 'more than there are cards: further devices, from card 0 on' placed '0/0 1/1 2/1 3/1 0/1 1/0 2/0 3/0 0/2 1/2' p4d.24xlarge 10 "$at"
 ok 'm5.large: 3 on one card' placed '0/0 0/1 0/2' m5.large 3 "$at"
-ok 'whose number is not in the tables, and that is said' grep -q 'network-cards-unknown' "$tmp/out"
+ok 'c6in.32xlarge: 3 on two cards' placed '0/0 1/1 0/1' c6in.32xlarge 3 "$at"
 ok 'p6e-gb200: only the even cards take addresses' placed "0/0 $(seq -f %g/1 -s ' ' 2 2 16)" p6e-gb200.36xlarge 9 "$at"
 ok 'a card with room for one: device 0' placed '0/0 1/0' hpc6id.32xlarge 2 "$at"
 ok 'as many as there is room for, all apart' placed '64 64 64' p5.48xlarge 64 \

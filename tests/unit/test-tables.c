@@ -33,6 +33,17 @@ TEST(eni_limits_of_unknown_types) {
         }
 }
 
+TEST(network_cards_of_types) {
+        ASSERT_EQ(network_cards_find("p5.48xlarge"), 32);
+        ASSERT_EQ(network_cards_find("p6-b300.48xlarge"), 17);
+        ASSERT_EQ(network_cards_find("g6.xlarge"), 1);
+        ASSERT_EQ(network_cards_find("m5.large"), 1);           /* of the table that has few figures */
+        ASSERT_EQ(network_cards_find("c6in.32xlarge"), 2);
+        ASSERT_EQ(network_cards_find("u7in-32tb.224xlarge"), 2);
+        ASSERT_EQ(network_cards_find("zz9.large"), 0);
+        ASSERT_EQ(network_cards_find(NULL), 0);
+}
+
 TEST(eni_limits_are_complete_and_sorted) {
         ASSERT_EQ(n_eni_limits, 1384);
         for (size_t i = 1; i < n_eni_limits; i++)
