@@ -156,7 +156,7 @@ int root_list(const Root *r, const char *path, char ***ret) {
         return result;
 }
 
-int root_link_name(const Root *r, const char *path, char **ret) {
+int root_read_link(const Root *r, const char *path, char **ret) {
         char target[4096];
         int fd = root_open(r, path, O_PATH | O_NOFOLLOW);
         if (fd < 0)
@@ -166,7 +166,15 @@ int root_link_name(const Root *r, const char *path, char **ret) {
         close(fd);
         if (e < 0)
                 return e == -ENOENT ? -EINVAL : e;      /* not a link */
-        target[n] = 0;
+        *ret = xstrndup(target, (size_t)n);
+        return 0;
+}
+
+int root_link_name(const Root *r, const char *path, char **ret) {
+        _cleanup_(freep) char *target = NULL;
+        int e = root_read_link(r, path, &target);
+        if (e < 0)
+                return e;
         const char *slash = strrchr(target, '/');
         *ret = xstrdup(slash ? slash + 1 : target);
         return 0;

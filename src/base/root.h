@@ -32,6 +32,8 @@ _must_check_ _nonnull_ int root_read_u64(const Root *r, const char *path, uint64
 _must_check_ _nonnull_ int root_boot_id(const Root *r, char **ret);
 /* The names in a directory, sorted by bytes, without "." and "..". */
 _must_check_ _nonnull_ int root_list(const Root *r, const char *path, char ***ret);
+/* What a link says that it points to. -EINVAL: none. */
+_must_check_ _nonnull_ int root_read_link(const Root *r, const char *path, char **ret);
 /* The last component of what a link points to: "efa" for …/driver. */
 _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char **ret);
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */

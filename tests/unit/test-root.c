@@ -184,6 +184,19 @@ TEST(directories_that_are_written_with_a_slash_at_the_end) {
         ASSERT_ERROR(root_replace(r, "/slash/a/b/", "x", 1, 0644), EINVAL);
 }
 
+TEST(where_a_link_leads) {
+        _cleanup_(root_freep) Root *r = fixture();
+        _cleanup_(freep) char *target = NULL, *name = NULL, *none = NULL;
+        ASSERT_OK(root_link(r, "/links/a", "/etc/b.d/c"));
+        ASSERT_OK(root_replace(r, "/links/file", "", 0, 0644));
+        ASSERT_OK(root_read_link(r, "/links/a", &target));
+        ASSERT_STREQ(target, "/etc/b.d/c");
+        ASSERT_OK(root_link_name(r, "/links/a", &name));
+        ASSERT_STREQ(name, "c");
+        ASSERT_ERROR(root_read_link(r, "/links/file", &none), EINVAL);
+        ASSERT_ERROR(root_read_link(r, "/links/none", &none), ENOENT);
+}
+
 TEST(a_link_to_nowhere_is_no_directory) {
         _cleanup_(root_freep) Root *r = fixture();
         _cleanup_(freep) char *link = xasprintf("%s/nowhere", dir);
