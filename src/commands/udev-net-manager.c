@@ -18,9 +18,10 @@
 
 /* ---- plan → apply ---- */
 
+/* systemd.network(5): of files with one name the first of these counts */
+static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+
 static char **drop_ins_of(const Root *root, const char *name) {
-        /* systemd.network(5): of files with one name the first of these counts */
-        static const char *const places[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
         char **found = NULL;
         _cleanup_(strv_freep) char **seen = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -38,7 +39,20 @@ static char **drop_ins_of(const Root *root, const char *name) {
         return found;
 }
 
-/* Folders of drop-ins for our files hold links of ours. */
+/* As drop_ins_of() finds what they point to. All else in such a folder is somebody else's. */
+static bool is_link_of_ours(const Root *root, const char *folder, const char *file) {
+        _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s/%s", folder, file), *target = NULL;
+        if (root_read_link(root, path, &target) < 0)
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(freep) char *ours = xasprintf("%s/systemd/network/70-%s/%s", places[i],
+                                                        folder + strlen("70-eks-"), file);
+                if (streq(target, ours))
+                        return true;
+        }
+        return false;
+}
+
 static void list_folder(NetEvent *e, const char *folder) {
         _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", folder);
         _cleanup_(strv_freep) char **names = NULL;
@@ -46,7 +60,8 @@ static void list_folder(NetEvent *e, const char *folder) {
             root_list(e->run->root, path, &names) < 0)
                 return;
         for (char **name = names; name && *name; name++)
-                strv_push(&e->files, xasprintf("%s/%s", folder, *name));
+                if (is_link_of_ours(e->run->root, folder, *name))
+                        strv_push(&e->files, xasprintf("%s/%s", folder, *name));
 }
 
 static int list_files(NetEvent *e) {

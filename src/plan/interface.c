@@ -231,6 +231,17 @@ static void link_drop_ins(Making *m, const InterfaceFacts *f, const char *path) 
                 }
 }
 
+/* What the image no longer has leads nowhere, or to what another package puts there later. */
+static void remove_stale_links(Making *m, const InterfaceFacts *f, const char *path) {
+        _cleanup_(freep) char *below = xasprintf("%s.d/", path + strlen(NETWORK_DIR));
+        for (char *const *file = f->files; file && *file; file++) {
+                _cleanup_(freep) char *link = xasprintf(NETWORK_DIR "%s", *file),
+                                      *id = xasprintf("link-file:%s", link);
+                if (startswith(*file, below) && !plan_find(m->plan, id))
+                        remove_network(m, link, "the image has no such settings any more");
+        }
+}
+
 /* All at once in networkd's eyes: it reads them when it is told to. Should it start just now, the file comes
  * behind its drop-ins, and the image's default goes when ours is there. */
 static void write_network_files(Making *m, const InterfaceFacts *f) {
@@ -245,6 +256,7 @@ static void write_network_files(Making *m, const InterfaceFacts *f) {
                                              : xasprintf("network card %d, device %d", MAX(eni.card, 0),
                                                          eni.device);
         link_drop_ins(m, f, path);
+        remove_stale_links(m, f, path);
         write_network(m, path, why, content);
         if (primary)
                 write_network(m, DEFAULT_FILE, "no other interface is networkd's by default", DEFAULT_OFF);

@@ -21,8 +21,8 @@ typedef struct InterfaceFacts {
         bool init_ran;                  /* the run phase of this boot has begun (/run/nodeadm/init) */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
-        char *const *files;             /* names in /run/systemd/network, and of links in its folders for
-                                         * drop-ins: "70-eks-eth1.network.d/eni.conf" */
+        char *const *files;             /* names in /run/systemd/network, and of links of ours in its
+                                         * folders for drop-ins: "70-eks-eth1.network.d/eni.conf" */
         char *const *drop_ins;          /* paths of the image's own *.conf for this interface, or NULL */
 } InterfaceFacts;
 

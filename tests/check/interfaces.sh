@@ -249,7 +249,10 @@ ok "what was known of it is forgotten" eval '! grep -F "$(mac_of 6)" "$root/run/
 ok "and the others' files stay" has ens5 RouteMetric=512
 ok "once more is nothing" manager 0 remove ens6
 ok "nor is what never was" manager 0 remove ens77
-plug ens6 "$(mac_of 6)"
+ok "what is not ours stays" eval 'plug ens6 "$(mac_of 6)" && add ens6 && touch "$network/70-eks-ens6.network.d/users.conf" &&
+        ln -s /etc/hostname "$network/70-eks-ens6.network.d/hostname" && manager 0 remove ens6 && no_file ens6 &&
+        [ "$(ls "$network/70-eks-ens6.network.d")" = "$(printf "hostname\nusers.conf")" ]'
+rm -r "$network/70-eks-ens6.network.d"
 ok "it may come back" eval 'add ens6 && has ens6 RouteMetric=613'
 
 # ---- at once ----

@@ -313,6 +313,19 @@ TEST(drop_ins_of_the_image) {
                          "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
 }
 
+TEST(drop_ins_that_the_image_has_no_more) {
+        SITUATION(s);
+        s.drop_ins[0] = lit("/usr/lib/systemd/network/70-eth1.network.d/b.conf");
+        s.files[0] = lit("70-eks-eth1.network.d");
+        s.files[1] = lit("70-eks-eth1.network.d/a.conf");
+        s.files[2] = lit("70-eks-eth1.network.d/b.conf");
+        s.files[3] = lit("70-eks-eth10.network.d/a.conf");
+        ASSERT_PLANS(&s, "write-file MAC/" MAC_B "\nwrite-file ETC/eth1\n"
+                         "link-file 70-eks-eth1.network.d/b.conf /usr/lib/systemd/network/70-eth1.network.d/b.conf\n"
+                         "remove-file 70-eks-eth1.network.d/a.conf\nwrite-file 70-eks-eth1.network\n"
+                         "set-sysctl net/ipv4/conf/eth1/rp_filter 2\nreload-networkd systemd-networkd\n");
+}
+
 /* ---- names change ---- */
 
 TEST(renamed) {
