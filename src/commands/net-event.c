@@ -32,6 +32,8 @@ void net_event_done(NetEvent *e) {
         decisions_done(&e->decisions);
         strv_free(e->files);
         strv_free(e->drop_ins);
+        strv_free(e->early);
+        strv_free(e->managed);
         free(e->why);
 }
 

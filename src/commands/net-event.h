@@ -15,7 +15,7 @@ typedef struct NetEvent {
         Snapshot snapshot;
         Interfaces interfaces;
         Decisions decisions;
-        char **files, **drop_ins;
+        char **files, **drop_ins, **early, **managed;
         InterfaceFacts facts;           /* points into all of these */
         char *why;                      /* what is missing yet */
 } NetEvent;

@@ -15,6 +15,58 @@
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 #define NETWORK_DIR   "/run/systemd/network"
+#define NETWORK_MAX   (256 << 10)
+#define EARLY_DIR     RUN_DIR "/early-interfaces" /* a file for each MAC that came before INIT_MARKER */
+
+/* ---- what is known of this boot ---- */
+
+static char *early_path(const char *mac) {
+        return xasprintf(EARLY_DIR "/%s", mac);
+}
+
+/* A later try must not take it for the CNI's because the first one was in vain. */
+static int note_early(NetEvent *e) {
+        int r = e->run->options.dry_run || e->facts.init_ran ? 0 : net_event_read_interfaces(e);
+        const Interface *own = e->facts.interface;
+        if (r < 0 || !own || !mac_is_valid(own->mac))
+                return r;
+        _cleanup_(freep) char *path = early_path(own->mac), *text = xasprintf("%s\n", e->name);
+        int written = root_replace_volatile(e->run->root, path, text, strlen(text), 0644);
+        if (written < 0)
+                diag_warn(&e->run->diag, "early-interface",
+                          "%s cannot be written (%s); a try after the run phase has begun takes %s for an "
+                          "interface of the CNI",
+                          path, strerror(-written), e->name);
+        return 0;
+}
+
+/* MACs that files of ours have networkd manage. One that cannot be read says nothing. */
+static void read_managed(NetEvent *e, char *const *files) {
+        strv_free(e->managed);
+        e->managed = NULL;
+        for (char *const *file = files; file && *file; file++) {
+                _cleanup_(freep) char *path = xasprintf(NETWORK_DIR "/%s", *file), *text = NULL;
+                if (!startswith(*file, "70-eks-") || !endswith(*file, ".network") ||
+                    root_read(e->run->root, path, NETWORK_MAX, &text, NULL) < 0)
+                        continue;
+                char *mac = network_file_mac(text);
+                if (mac)
+                        strv_push(&e->managed, mac);
+        }
+        e->facts.managed = e->managed;
+}
+
+static int read_boot(NetEvent *e) {
+        _cleanup_(strv_freep) char **files = NULL;
+        int r = note_early(e);
+        if (r < 0)
+                return r;
+        if (root_list(e->run->root, EARLY_DIR, &e->early) >= 0)
+                e->facts.early = e->early;
+        if (root_list(e->run->root, NETWORK_DIR, &files) >= 0)
+                read_managed(e, files);
+        return 0;
+}
 
 /* ---- plan → apply ---- */
 
@@ -68,6 +120,7 @@ static int list_files(NetEvent *e) {
         int r = root_list(e->run->root, NETWORK_DIR, &e->files);
         e->files = e->files ?: xcalloc(1, sizeof *e->files);
         size_t n = strv_length(e->files);
+        read_managed(e, e->files);
         for (size_t i = 0; i < n; i++)
                 list_folder(e, e->files[i]);
         return r < 0 && r != -ENOENT ? net_event_error(e, r, NETWORK_DIR " cannot be read: %s", strerror(-r))
@@ -118,25 +171,39 @@ static int carry_out(NetEvent *e) {
         return apply_plan(run->root, run->plan, &run->results, &run->diag);
 }
 
+static size_t count_removed(const Results *r) {
+        size_t n = 0;
+        for (size_t i = 0; i < r->n; i++)
+                n += r->items[i].outcome == OUTCOME_DONE && r->items[i].action->type == ACTION_REMOVE_FILE &&
+                     startswith(r->items[i].action->target, NETWORK_DIR "/");
+        return n;
+}
+
 static void tell(const NetEvent *e) {
         const Results *r = &e->run->results;
         const Interface *i = e->facts.interface;
         const Eni *eni = eni_find(&e->snapshot.enis, i->mac);
         Manager manager = net_event_manager(e, i);
-        size_t done = results_count(r, OUTCOME_DONE);
-        if (manager == MANAGER_CNI)
+        size_t done = results_count(r, OUTCOME_DONE), removed = count_removed(r);
+        if (manager == MANAGER_CNI && removed > 0)
+                log_info("%s (%s): the CNI's; what systemd-networkd managed by this name is removed (%zu "
+                         "files and links).",
+                         e->name, i->mac, removed);
+        else if (manager == MANAGER_CNI)
                 log_info("%s (%s): the CNI's; nothing is configured here.", e->name, i->mac);
         else if (streq(i->mac, e->snapshot.enis.primary))
                 log_info("%s (%s): systemd-networkd's, the primary one; %zu done, %zu unchanged.", e->name,
                          i->mac, done, results_count(r, OUTCOME_UNCHANGED));
         else if (eni)
                 log_info("%s (%s): systemd-networkd's, card %d, device %d; %zu done, %zu unchanged.", e->name,
-                         i->mac, eni->card, eni->device, done, results_count(r, OUTCOME_UNCHANGED));
+                         i->mac, MAX(eni->card, 0), eni->device, done, results_count(r, OUTCOME_UNCHANGED));
 }
 
 static int add_interface(NetEvent *e) {
         Judgement judgement = JUDGEMENT_LATE;
-        int r = net_event_look(e, &judgement);
+        int r = read_boot(e);
+        if (r >= 0)
+                r = net_event_look(e, &judgement);
         if (r < 0)
                 return r;
         if (judgement == JUDGEMENT_IGNORED) {
@@ -151,28 +218,43 @@ static int add_interface(NetEvent *e) {
         return r;
 }
 
+/* Of what has gone, and of what was called so: `remove` may be told while it is still there, and begins anew
+ * then. One that has only been renamed came when it came. */
+static void forget_early(NetEvent *e) {
+        _cleanup_(strv_freep) char **macs = NULL;
+        if (root_list(e->run->root, EARLY_DIR, &macs) < 0)
+                return;
+        for (char **mac = macs; mac && *mac; mac++) {
+                const Interface *i = interface_by_mac(&e->interfaces, *mac);
+                _cleanup_(freep) char *path = early_path(*mac);
+                if (!i || streq(i->name, e->name))
+                        (void)!root_remove(e->run->root, path);
+        }
+}
+
 /* What the metadata service said of it may be said of another one by the time a name comes back. Its MAC
  * stands in the decision; one that has only been renamed is still there. */
 static int forget(NetEvent *e) {
         Run *run = e->run;
         Diag found = {};
-        _cleanup_(close_fd) int fd = lock_take(run->root, SNAPSHOT_LOCK, e->deadline_usec, &found);
-        int r = net_event_pass(e, MIN(fd, 0), &found);
+        _cleanup_(close_fd) int fd = -1;
+        int r = 0;
+        if (!run->options.dry_run) {
+                fd = lock_take(run->root, SNAPSHOT_LOCK, e->deadline_usec, &found);
+                r = net_event_pass(e, MIN(fd, 0), &found);
+        }
         if (r < 0)
                 return r;
         snapshot_read(run->root, &e->snapshot, &found);
         size_t n = e->snapshot.enis.n;
-        if (!e->snapshot.enis.instance_id)
-                return 0;
-        r = net_event_read_decisions(e);
-        if (r >= 0)
-                r = net_event_pass(e, interfaces_read(run->root, &e->interfaces, &found), &found);
+        if (e->snapshot.enis.instance_id)
+                r = net_event_read_decisions(e);
         for (size_t i = 0; i < e->decisions.n && r >= 0; i++) {
                 const Decision *d = &e->decisions.items[i];
                 if (d->mac && d->name && streq(d->name, e->name) && !interface_by_mac(&e->interfaces, d->mac))
                         snapshot_drop(&e->snapshot, d->mac);
         }
-        if (r >= 0 && e->snapshot.enis.n != n)
+        if (r >= 0 && e->snapshot.enis.n != n && !run->options.dry_run)
                 snapshot_write(run->root, &e->snapshot, &found);
         return net_event_pass(e, r, &found);
 }
@@ -180,16 +262,22 @@ static int forget(NetEvent *e) {
 static int remove_interface(NetEvent *e) {
         Diag found = {};
         int r = lock_interface(e);
-        if (r >= 0 && !e->run->options.dry_run)
+        if (r >= 0)
+                r = net_event_pass(e, interfaces_read(e->run->root, &e->interfaces, &found), &found);
+        if (r >= 0)
                 r = forget(e);
         if (r >= 0)
                 r = list_files(e);
-        if (r >= 0)
-                r = net_event_pass(e, interface_plan_removal(e->name, e->files, &e->run->plan, &found),
-                                   &found);
-        if (r >= 0)
-                r = carry_out(e);
-        return r;
+        if (r < 0)
+                return r;
+        if (!e->run->options.dry_run)
+                forget_early(e);
+        e->facts = (InterfaceFacts){ .enis = &e->snapshot.enis,
+                                     .decisions = &e->decisions,
+                                     .interfaces = &e->interfaces,
+                                     .files = e->files };
+        r = net_event_pass(e, interface_plan_removal(e->name, &e->facts, &e->run->plan, &found), &found);
+        return r < 0 ? r : carry_out(e);
 }
 
 /* ---- the command ---- */

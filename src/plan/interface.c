@@ -24,15 +24,38 @@ static bool is_primary(const InterfaceFacts *f) {
         return f->enis->primary && streq(f->enis->primary, f->interface->mac);
 }
 
+/* One that was there before is not the CNI's because the metadata service told of it too late, or something
+ * else made its first try fail. */
+static bool came_behind_marker(const InterfaceFacts *f) {
+        return f->init_ran && !strv_contains(f->early, f->interface->mac);
+}
+
+/* Has networkd got it in this boot? */
+static bool is_managed(const InterfaceFacts *f) {
+        return strv_contains(f->managed, f->interface->mac);
+}
+
+/* The primary one is never the CNI's by what is kept: a node whose boots leave it alone has no network. It is
+ * so in this boot at most, where no more is changed of what runs. */
+static const Decision *kept_decision(const InterfaceFacts *f) {
+        const Decision *kept = decision_find(f->decisions, f->interface->mac, f->interface->name);
+        bool counts = !kept || kept->manager == MANAGER_NETWORKD || !is_primary(f) ||
+                      (came_behind_marker(f) && !is_managed(f));
+        return counts ? kept : NULL;
+}
+
 /* In nodeadm's order: what was decided before; then whether the run phase has begun, after which every
  * interface that comes is the CNI's, unless it is tagged. There is no exception for the primary one: it has
  * its decision from long before, and where somebody took that away, nodeadm answers cni, too, and leaves a
- * running interface as it is (case udev-net-manager of its own tests). */
+ * running interface as it is (case udev-net-manager of its own tests). What networkd has got by a file of
+ * ours stays with it: without a decision (a read-only or full /etc, a soft reboot into another root) all that
+ * runs would be taken away. */
 Manager interface_manager(const InterfaceFacts *f) {
-        const Decision *kept = decision_find(f->decisions, f->interface->mac, f->interface->name);
+        const Decision *kept = kept_decision(f);
         if (kept)
                 return kept->manager;
-        return f->init_ran && f->no_manage != NO_MANAGE_TAGGED ? MANAGER_CNI : MANAGER_NETWORKD;
+        bool cnis = came_behind_marker(f) && !is_managed(f) && f->no_manage != NO_MANAGE_TAGGED;
+        return cnis ? MANAGER_CNI : MANAGER_NETWORKD;
 }
 
 /* What is missing of a secondary interface, or NULL. */
@@ -178,8 +201,9 @@ static void keep_decision(Making *m, const InterfaceFacts *f, Manager manager) {
         _cleanup_(json_decrefp) json_t *json = json_pack("{ss ss}", "interface", f->interface->name,
                                                          "manager", manager_to_string(manager));
         _cleanup_(freep) char *object = json_text(json, 0, false);
-        decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path,
-                                   "decided for this MAC, whatever its name", object, 0644));
+        if (manager == MANAGER_NETWORKD || !is_primary(f))
+                decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, path,
+                                           "decided for this MAC, whatever its name", object, 0644));
         decision_step(m, plan_file(m->plan, PHASE_CONFIG, GROUP, nodeadms, "the same where nodeadm looks",
                                    word, 0644));
         forget_names(m, f);
@@ -317,8 +341,7 @@ static int check_names(const InterfaceFacts *f, Diag *diag) {
 }
 
 static bool is_guess(const InterfaceFacts *f) {
-        return f->init_ran && f->no_manage == NO_MANAGE_UNKNOWN &&
-               !decision_find(f->decisions, f->interface->mac, f->interface->name);
+        return f->no_manage == NO_MANAGE_UNKNOWN && interface_manager(f) == MANAGER_CNI && !kept_decision(f);
 }
 
 static void plan_decided(Making *m, const InterfaceFacts *f, Manager manager) {
@@ -356,11 +379,29 @@ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag) {
         return making_finish(&m, ret, diag);
 }
 
-int interface_plan_removal(const char *name, char *const *files, Plan **ret, Diag *diag) {
+/* The CNI attaches and detaches them for as long as the node runs. One that comes back behind the marker is
+ * the CNI's without having been so before. */
+static void forget_cnis(Making *m, const InterfaceFacts *f, const char *name) {
+        for (size_t i = 0; i < f->decisions->n; i++) {
+                const Decision *d = &f->decisions->items[i];
+                if (!d->mac || d->manager != MANAGER_CNI || !streq(d->name, name) ||
+                    interface_by_mac(f->interfaces, d->mac))
+                        continue;
+                _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, d->mac);
+                if (!is_removed(m, path))
+                        plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
+                                 "the CNI's interface is gone")
+                                ->lenient = true;
+        }
+}
+
+int interface_plan_removal(const char *name, const InterfaceFacts *f, Plan **ret, Diag *diag) {
         _cleanup_(making_done) Making m = { .plan = xcalloc(1, sizeof(Plan)) };
         if (!interface_name_is_valid(name))
                 return diag_error(diag, -EINVAL, CAUSE_INTERFACE, "no interface can be called so");
         m.plan->facts = json_pack("{ss}", "interface", name);
-        remove_network_files(&m, name, files, "the interface is gone");
+        remove_network_files(&m, name, f->files, "the interface is gone");
+        if (f->enis->instance_id)
+                forget_cnis(&m, f, name);
         return making_finish(&m, ret, diag);
 }

@@ -19,6 +19,8 @@ typedef struct InterfaceFacts {
         const Decisions *decisions;
         const Interfaces *interfaces;   /* all, for those that have changed their names */
         bool init_ran;                  /* the run phase of this boot has begun (/run/nodeadm/init) */
+        char *const *early;             /* MACs of interfaces that came before it did; or NULL */
+        char *const *managed;           /* MACs that files of ours in /run/systemd/network match; or NULL */
         NoManage no_manage;
         unsigned cards;                 /* of the instance type; 0: not known */
         char *const *files;             /* names in /run/systemd/network, and of links of ours in its
@@ -33,13 +35,15 @@ typedef enum Judgement {
 } Judgement;
 /* Do the facts suffice? ret_why, the caller's: what is missing, or why it is ignored; NULL where decided. */
 _must_check_ _nonnull_ Judgement interface_judge(const InterfaceFacts *f, char **ret_why);
-/* Who manages it. Needs no facts of aws/enis.h but the instance id and the primary MAC. */
+/* Who manages it. Needs no facts of aws/enis.h but the instance id and the primary MAC. What was networkd's
+ * in this boot stays so, also where nothing could be kept. */
 _nonnull_ Manager interface_manager(const InterfaceFacts *f);
 /* Its files below /run/systemd/network, rp_filter, the decision to keep, the reload. Of one that was judged
  * late the plan is empty. */
 _must_check_ _nonnull_ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag);
-/* Takes away what interface_plan() made for a name; files as above. The decision stays. */
-_must_check_ _nonnull_ int interface_plan_removal(const char *name, char *const *files, Plan **ret,
+/* Takes away what interface_plan() made for a name, and what was decided by MAC for one of the CNI's that has
+ * gone; all else that was decided stays. No interface is needed in the facts, nor the instance's id. */
+_must_check_ _nonnull_ int interface_plan_removal(const char *name, const InterfaceFacts *f, Plan **ret,
                                                   Diag *diag);
 
 /* Where the route table, the rules and the metric of an interface have their numbers from
@@ -48,3 +52,5 @@ _must_check_ _nonnull_ int interface_plan_removal(const char *name, char *const 
 #define INTERFACE_TABLE(card, device)  (10000 + 100 * (card) + (device))
 /* The .network file, byte for byte nodeadm's for the primary interface (eni->mac is enis->primary). */
 _malloc_ char *network_file(const Eni *eni, bool primary);
+/* The MAC that such a file is for, new; NULL: none. */
+_nonnull_ char *network_file_mac(const char *text);

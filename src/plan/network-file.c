@@ -9,6 +9,8 @@
 #define EC2_NET_UTILS "https://github.com/amazonlinux/amazon-ec2-net-utils/blob/" \
                       "3261b3b4c8824343706ee54d4a6f5d05cd8a5979/"
 
+#define MATCH "PermanentMACAddress="
+
 /* Comments that are part of nodeadm's bytes
  * (awslabs/amazon-eks-ami:nodeadm/cmd/nodeadm-internal/udev/eks-managed.network.tpl). */
 #define PRIMARY_HEAD                                                                \
@@ -23,7 +25,7 @@
 
 /* By the address that the hardware has: an interface may be renamed, and a VLAN on it has the same MAC. */
 static void add_common(Text *t, const char *mac) {
-        text_add(t, "[Match]\nPermanentMACAddress=%s\n\n", mac);
+        text_add(t, "[Match]\n" MATCH "%s\n\n", mac);
         text_add(t, "[Link]\nMTUBytes=9001\n\n");
         text_add(t, "[Network]\nDHCP=yes\nIPv6DuplicateAddressDetection=0\n"
                     "LLMNR=no\nDNSDefaultRoute=yes\n\n");
@@ -82,4 +84,10 @@ char *network_file(const Eni *eni, bool primary) {
         add_rules(&t, eni->ipv6s, card, device);
         add_rules(&t, eni->ipv6_prefixes, card, device);
         return text_take(&t);
+}
+
+char *network_file_mac(const char *text) {
+        const char *found = strstr(text, "\n" MATCH);
+        _cleanup_(freep) char *mac = found ? xstrndup(found + strlen("\n" MATCH), 17) : NULL;
+        return mac && strlen(mac) == 17 && mac_is_valid(mac) ? TAKE_PTR(mac) : NULL;
 }

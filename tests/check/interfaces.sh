@@ -135,7 +135,7 @@ machine p5.48xlarge --count 8 --device-0
 ok "device 0 is a place on any other card" eval 'all_at_once 8 && all_as_expected && has ens6 RouteMetric=612'
 machine x9.huge --cards 1 --count 3
 within 3000
-ok "on a type that nobody knows a card that is not told is the only one" eval 'add ens7 && says "warning" && says "it counts as card 0" && has ens7 RouteMetric=514'
+ok "on a type that nobody knows a card that is not told is the only one" eval 'add ens7 && says "warning" && says "it counts as card 0" && says "card 0, device 2;" && has ens7 RouteMetric=514'
 machine x9.huge --cards 4 --count 4
 within 1500
 lag "404 $(mac_of 7)/network-card 60"
@@ -226,6 +226,46 @@ ok "and those before stay networkd's" eval 'rm -r "$network"; add ens6 && has en
 rm "$root/run/nodestrap/interfaces.json"; : >"$tmp/log"
 ok "without a snapshot the CNI's cost what tells the instance" eval 'add ens8 && decided ens8 cni && ! grep -E "$(mac_of 7)|$(mac_of 8)" "$tmp/log"'
 
+marker() { mkdir -p "$root/run/nodeadm"; touch "$root/run/nodeadm/init"; }
+reboot() { rm -rf "$root/run/nodeadm" "$root/run/nodestrap" "$network"; mkdir "$root/run/nodestrap"; }
+
+# ---- what runs stays as it is ----
+machine p5.48xlarge --count 4
+ok "two are networkd's" eval 'add ens5 && add ens6'
+marker; rm -r "$root/etc/eks" "$root/run/nodestrap/early-interfaces"
+ok "without their decisions, behind the marker, they stay so" eval 'add ens5 && add ens6 && has ens5 RouteMetric=512 && has ens6 RouteMetric=613 &&
+        decided ens5 io.systemd.Network && decided ens6 io.systemd.Network'
+printf '{"interface":"ens5","manager":"cni"}' >"$decisions/by-mac/$id/$(mac_of 5)"; printf cni >"$decisions/$id/ens5"
+ok "the primary one also with a decision against it" eval 'add ens5 && has ens5 RouteMetric=512 && decided ens5 io.systemd.Network'
+unplug ens6; plug ens6 0e:f4:9a:2b:fe:11
+ok "another one of that name does not" eval 'add ens6 && no_file ens6 && says "by this name is removed (1"'
+machine p5.48xlarge --count 4
+marker
+ok "where the package comes onto a node that runs, its primary one is left alone" eval 'add ens5 && no_file ens5 && [ "$(cat "$decisions/$id/ens5")" = cni ]'
+ok "and that is kept for this boot" eval '[ ! -e "$decisions/by-mac/$id/$(mac_of 5)" ] && add ens5 && no_file ens5'
+reboot
+ok "the next one has it" eval 'add ens5 && has ens5 RouteMetric=512 && decided ens5 io.systemd.Network'
+reboot; printf '{"interface":"ens5","manager":"cni"}' >"$decisions/by-mac/$id/$(mac_of 5)"; printf cni >"$decisions/$id/ens5"
+ok "so it is where the MAC was decided for the CNI" eval 'add ens5 && has ens5 RouteMetric=512 && decided ens5 io.systemd.Network'
+ok "remove takes the file of one that is still there" eval 'manager 0 remove ens5 && no_file ens5 && decided ens5 io.systemd.Network'
+marker
+ok "behind the marker it is recalled" eval 'add ens5 && has ens5 RouteMetric=512 && manager 0 remove ens5'
+rm -r "$decisions"
+ok "with nothing kept and removed it is left alone" eval 'add ens5 && no_file ens5 && [ "$(cat "$decisions/$id/ens5")" = cni ]'
+
+# ---- the first try was before the marker, the next one is behind it ----
+machine p5.48xlarge --count 4
+within 1000
+lag "404 $(mac_of 6)/device-number 60"
+ok "what the metadata service does not tell in time" eval 'manager 32 add ens6 && undecided ens6'
+marker; rm "$tmp/imds/lag"
+ok "is networkd's later in this boot" eval 'add ens6 && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
+ok "others are the CNI's" eval 'add ens7 && no_file ens7 && decided ens7 cni'
+ok "so is one that has gone and comes back" eval 'unplug ens6 && manager 0 remove ens6 && rm -r "$decisions" && plug ens6 "$(mac_of 6)" && add ens6 && decided ens6 cni'
+machine p5.48xlarge --count 4
+ok "a dry run is no try" eval 'add ens6 --dry-run && [ ! -e "$root/run/nodestrap/early-interfaces" ]'
+ok "one that has only another name came when it came" eval 'add ens6 && unplug ens6 && plug ens20 "$(mac_of 6)" && manager 0 remove ens6 && [ -e "$root/run/nodestrap/early-interfaces/$(mac_of 6)" ]'
+
 # ---- names change hands ----
 machine p5.48xlarge --count 4
 ok "two interfaces are networkd's" eval 'add ens6 && add ens7'
@@ -254,6 +294,14 @@ ok "what is not ours stays" eval 'plug ens6 "$(mac_of 6)" && add ens6 && touch "
         [ "$(ls "$network/70-eks-ens6.network.d")" = "$(printf "hostname\nusers.conf")" ]'
 rm -r "$network/70-eks-ens6.network.d"
 ok "it may come back" eval 'add ens6 && has ens6 RouteMetric=613'
+
+mkdir -p "$root/usr/lib/systemd/network/70-ens6.network.d"; mv "$root/etc/systemd/network/70-ens6.network.d/x.conf" "$root/usr/lib/systemd/network/70-ens6.network.d/y.conf"
+ok "links to drop-ins that went go" eval 'add ens6 && [ "$(ls "$network/70-eks-ens6.network.d")" = y.conf ]'
+marker
+ok "of an interface of the CNI" eval 'add ens7 && decided ens7 cni'
+ok "that has not gone the decision stays" eval 'manager 0 remove ens7 && decided ens7 cni'
+unplug ens7
+ok "that has gone what nodeadm reads is kept" eval 'manager 0 remove ens7 && [ ! -e "$decisions/by-mac/$id/$(mac_of 7)" ] && [ "$(cat "$decisions/$id/ens7")" = cni ]'
 
 # ---- at once ----
 machine p5.48xlarge --count 4

@@ -22,7 +22,7 @@ typedef struct Situation {
         Decision kept[4];
         Decisions decisions;
         char *v4[3][4], *v6[3][4], *p4[3][4], *p6[3][4];
-        char *files[16], *drop_ins[8];
+        char *files[16], *drop_ins[8], *early[4], *managed[4];
         InterfaceFacts facts;
 } Situation;
 
@@ -45,6 +45,7 @@ static void situation_init(Situation *s) {
         s->facts = (InterfaceFacts){
                 .interface = &s->interfaces[1], .enis = &s->enis, .decisions = &s->decisions, .interfaces = &s->present,
                 .cards = 4, .files = s->files, .drop_ins = s->drop_ins,
+                .early = s->early, .managed = s->managed,
         };
 }
 #define SITUATION(name) Situation name; situation_init(&name)
@@ -116,6 +117,7 @@ TEST(managers) {
                 Manager kept;
                 bool init_ran;
                 NoManage tag;
+                const char *early, *managed;            /* MACs */
                 unsigned interface;
                 Manager want;
         } cases[] = {
@@ -133,6 +135,20 @@ TEST(managers) {
                 { .what = "tagged",               .init_ran = true, .tag = NO_MANAGE_TAGGED, .interface = 1, .want = MANAGER_NETWORKD },
                 { .what = "not tagged",           .init_ran = true, .tag = NO_MANAGE_UNTAGGED, .interface = 1, .want = MANAGER_CNI },
                 { .what = "tags not told",        .init_ran = true, .tag = NO_MANAGE_UNKNOWN, .interface = 1, .want = MANAGER_CNI },
+                { .what = "primary, kept as the CNI's",  .mac = MAC_A, .name = "eth0", .kept = MANAGER_CNI, .want = MANAGER_NETWORKD },
+                { .what = "by its name alone",    .name = "eth0", .kept = MANAGER_CNI, .want = MANAGER_NETWORKD },
+                { .what = "in this boot",         .name = "eth0", .kept = MANAGER_CNI, .init_ran = true, .want = MANAGER_CNI },
+                { .what = "in this boot, by MAC", .mac = MAC_A, .name = "eth0", .kept = MANAGER_CNI, .init_ran = true, .want = MANAGER_CNI },
+                { .what = "but early",            .mac = MAC_A, .name = "eth0", .kept = MANAGER_CNI, .init_ran = true, .early = MAC_A, .want = MANAGER_NETWORKD },
+                { .what = "but it runs",          .mac = MAC_A, .name = "eth0", .kept = MANAGER_CNI, .init_ran = true, .managed = MAC_A, .want = MANAGER_NETWORKD },
+                { .what = "primary, it runs",     .init_ran = true, .managed = MAC_A, .want = MANAGER_NETWORKD },
+                { .what = "primary, early",       .init_ran = true, .early = MAC_A, .want = MANAGER_NETWORKD },
+                { .what = "it runs",              .init_ran = true, .managed = MAC_B, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "another runs",         .init_ran = true, .managed = MAC_C, .interface = 1, .want = MANAGER_CNI },
+                { .what = "early",                .init_ran = true, .early = MAC_B, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "another early",        .init_ran = true, .early = MAC_C, .interface = 1, .want = MANAGER_CNI },
+                { .what = "early, not tagged",    .init_ran = true, .early = MAC_B, .tag = NO_MANAGE_UNTAGGED, .interface = 1, .want = MANAGER_NETWORKD },
+                { .what = "kept, though early",   .mac = MAC_B, .name = "eth1", .kept = MANAGER_CNI, .init_ran = true, .early = MAC_B, .interface = 1, .want = MANAGER_CNI },
                 { .what = "tagged too late",      .mac = MAC_B, .name = "eth1", .kept = MANAGER_CNI, .init_ran = true, .tag = NO_MANAGE_TAGGED, .interface = 1, .want = MANAGER_CNI },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -142,6 +158,8 @@ TEST(managers) {
                 s.facts.interface = &s.interfaces[cases[i].interface];
                 s.facts.init_ran = cases[i].init_ran;
                 s.facts.no_manage = cases[i].tag;
+                s.early[0] = (char *)cases[i].early;
+                s.managed[0] = (char *)cases[i].managed;
                 Manager got = interface_manager(&s.facts);
                 if (got != cases[i].want)
                         FAIL("%s: %s", cases[i].what, manager_to_string(got));
@@ -279,6 +297,38 @@ TEST(nobody_waits_for_a_filter_that_cannot_be_set) {
                          "reload-networkd systemd-networkd\n");
 }
 
+/* The next boot would leave it alone; nodeadm, which knows of no MACs, would, too. */
+TEST(the_primary_is_never_kept_as_the_cnis_by_its_mac) {
+        SITUATION(s);
+        s.facts.interface = &s.interfaces[0];
+        s.facts.init_ran = true;
+        PLAN(plan, &s);
+        assert_lines(plan, "write-file ETC/eth0\n");
+        ASSERT_STREQ(content(plan, ETC "eth0"), "cni");
+        s.facts.init_ran = false;
+        keep(&s, NULL, "eth0", MANAGER_CNI, false);
+        PLAN(next, &s);
+        ASSERT_STREQ(content(next, BY_MAC MAC_A), "{\"interface\":\"eth0\",\"manager\":\"io.systemd.Network\"}");
+        ASSERT_STREQ(content(next, ETC "eth0"), "io.systemd.Network");
+}
+
+/* Nothing could be kept (a read-only /etc): the running interfaces lose nothing by another event. */
+TEST(what_runs_is_not_guessed_away) {
+        SITUATION(s);
+        s.facts.init_ran = true;
+        s.files[0] = lit("70-eks-eth1.network");
+        s.managed[0] = lit(MAC_B);
+        ASSERT_PLANS(&s, SECONDARY);
+        s.facts.no_manage = NO_MANAGE_UNKNOWN;
+        ASSERT_PLANS(&s, SECONDARY);
+        s.facts.no_manage = NO_MANAGE_NOT_ASKED;
+        s.managed[0] = lit(MAC_C);
+        ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
+        s.managed[0] = lit(MAC_B);
+        keep(&s, MAC_B, "eth1", MANAGER_CNI, false);    /* no guess */
+        ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
+}
+
 TEST(nodeadms_file_keeps_its_form) {
         SITUATION(s);
         keep(&s, MAC_C, "eth1", MANAGER_CNI, true);     /* the name was another's */
@@ -369,18 +419,49 @@ TEST(a_file_of_its_name_is_anothers) {
         ASSERT_PLANS(&s, LEFT_TO_CNI "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
 }
 
-TEST(removal) {
+static Plan *removal_of(const Situation *s, const char *name) {
         _cleanup_(diag_done) Diag diag = {};
-        _cleanup_(plan_freep) Plan *plan = NULL, *none = NULL, *bad = NULL;
-        char *files[] = { lit("70-eks-eth1.network"), lit("70-eks-eth1.network.d"), lit("70-eks-eth1.network.d/b.conf"),
-                          lit("70-eks-eth10.network.d/b.conf"), lit("80-ec2.network.d"), NULL };
-        ASSERT_OK(interface_plan_removal("eth1", files, &plan, &diag));
-        assert_lines(plan, "remove-file 70-eks-eth1.network\nremove-file 70-eks-eth1.network.d/b.conf\n"
-                           "remove-file 70-eks-eth1.network.d\nreload-networkd systemd-networkd\n");
-        ASSERT_OK(interface_plan_removal("eth1", files + 5, &none, &diag));
-        assert_lines(none, "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
-        ASSERT_ERROR(interface_plan_removal("../eth1", files, &bad, &diag), EINVAL);
+        Plan *plan = NULL;
+        ASSERT_OK(interface_plan_removal(name, &s->facts, &plan, &diag));
+        return plan;
+}
+#define ASSERT_REMOVES(s, name, want) ({ _cleanup_(plan_freep) Plan *_plan = removal_of(s, name); assert_lines(_plan, want); })
+
+TEST(removal) {
+        SITUATION(s);
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(plan_freep) Plan *bad = NULL;
+        s.facts.interface = NULL;
+        s.enis.instance_id = NULL;
+        ASSERT_REMOVES(&s, "eth1", "remove-file 70-eks-eth1.network\nreload-networkd systemd-networkd\n");
+        static const char *const files[] = { "70-eks-eth1.network", "70-eks-eth1.network.d", "70-eks-eth1.network.d/b.conf",
+                                             "70-eks-eth10.network.d/b.conf", "80-ec2.network.d" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                s.files[i] = lit(files[i]);
+        ASSERT_REMOVES(&s, "eth1", "remove-file 70-eks-eth1.network\nremove-file 70-eks-eth1.network.d/b.conf\n"
+                                   "remove-file 70-eks-eth1.network.d\nreload-networkd systemd-networkd\n");
+        ASSERT_ERROR(interface_plan_removal("../eth1", &s.facts, &bad, &diag), EINVAL);
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
+}
+
+/* They come and go for as long as the node runs. What others have is theirs, and what nodeadm looks at stays. */
+TEST(removal_of_the_cnis) {
+        static const char files[] = "remove-file 70-eks-eth1.network\n", reload[] = "reload-networkd systemd-networkd\n";
+        _cleanup_(freep) char *with = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
+                              *without = xasprintf("%s%s", files, reload);
+        SITUATION(s);
+        s.interfaces[1] = s.interfaces[2];
+        s.present.n = 2;
+        keep(&s, MAC_B, "eth1", MANAGER_CNI, false);
+        keep(&s, MAC_C, "eth2", MANAGER_CNI, false);
+        ASSERT_REMOVES(&s, "eth1", with);
+        s.interfaces[1] = (Interface){ .name = lit("eth7"), .mac = lit(MAC_B), .driver = lit("ena") };  /* renamed */
+        ASSERT_REMOVES(&s, "eth1", without);
+        s.present.n = 1;
+        s.kept[0].manager = MANAGER_NETWORKD;
+        ASSERT_REMOVES(&s, "eth1", without);
+        s.kept[0] = (Decision){ .name = lit("eth1"), .manager = MANAGER_CNI };
+        ASSERT_REMOVES(&s, "eth1", without);
 }
 
 TEST(names_that_no_file_can_have_are_refused) {
@@ -406,6 +487,19 @@ TEST(nodeadms_bytes_for_the_primary) {
         _cleanup_(freep) char *want = read_fixture("/primary.network"),
                               *got = network_file(&(Eni){ .mac = lit("0a:1b:2c:3d:4e:5f"), .card = -1, .device = -1 }, true);
         ASSERT_STREQ(got, want);
+}
+
+TEST(the_mac_that_a_file_is_for) {
+        static const char *const none[] = { "", "[Match]\nName=none", "[Match]\nPermanentMACAddress=", "PermanentMACAddress=" MAC_B "\n",
+                                            "[Match]\nPermanentMACAddress=0A:00:00:00:00:0B\n", "\nPermanentMACAddress=0a:00:00:00:00:0" };
+        for (int i = 0; i < 2; i++) {
+                Eni eni = { .mac = lit(MAC_B), .card = 1, .device = 1 };
+                _cleanup_(freep) char *file = network_file(&eni, i > 0), *mac = network_file_mac(file);
+                ASSERT_STREQ(mac, MAC_B);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+                if (network_file_mac(none[i]))
+                        FAIL("%s", none[i]);
 }
 
 TEST(a_secondary_one_with_addresses_and_prefixes_of_both_families) {
