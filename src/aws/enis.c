@@ -17,6 +17,12 @@
 #define MAX_ADDRESSES  1024             /* of one interface; EC2 allows some dozens */
 #define MAX_NUMBER     255              /* of a card or device */
 #define FEW_INTERFACES 4
+#define ADDRESS_USEC   (8 * USEC_PER_SEC)       /* without an address for longer: one for EFA alone, and not
+                                                 * asked for by others any more */
+#define PARTIAL_USEC   (60 * USEC_PER_SEC)      /* who was cut off longer ago is not gone on from */
+#define DEVICE_BIT     1u               /* of Eni.answered; those of the lists are behind them */
+#define CARD_BIT       2u
+#define LIST_BIT(i)    (4u << (i))
 
 /* ---- the noun ---- */
 /* The lists of an interface: key of the service, key of what is kept, and what they hold. */
@@ -66,6 +72,10 @@ static Eni *find_eni(const Enis *e, const char *mac) {
                 if (strcasecmp(e->items[i].mac, mac) == 0)
                         return &e->items[i];
         return NULL;
+}
+
+bool eni_is_partial(const Eni *eni) {
+        return eni->asked_usec == 0 && eni->begun_usec > 0;
 }
 
 const Eni *eni_find(const Enis *e, const char *mac) {
@@ -153,6 +163,7 @@ static int ask_text(const Inquiry *q, const char *path, char **ret) {
         size_t size = 0;
         imds_forget(q->imds, path);
         int r = imds_get(q->imds, path, &data, &size, q->diag);
+        q->enis->answers += r >= 0 || r == -ENOENT;
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         if (memchr(data, '\0', size))
@@ -276,19 +287,26 @@ static int ask_interfaces(Inquiry *q) {
         return 0;
 }
 
-/* The primary MAC and whether there is IPv6 become known together, or not at all: a 404 of an interface that
- * is not listed yet says nothing. */
-static int ask_primary(const Inquiry *q, char **primary) {
+static int ask_for_ipv6(const Inquiry *q, const char *primary) {
         _cleanup_(strv_freep) char **blocks = NULL;
-        _cleanup_(freep) char *path = xasprintf(MACS "%s/vpc-ipv6-cidr-blocks", *primary);
-        if (q->enis->primary || !find_eni(q->enis, *primary))
-                return 0;
+        _cleanup_(freep) char *path = xasprintf(MACS "%s/vpc-ipv6-cidr-blocks", primary);
         int r = ask_list(q, path, &vpc_blocks, &blocks);
         if (r < 0)
                 return r;
         q->enis->ipv6 = blocks;
-        q->enis->primary = TAKE_PTR(*primary);
+        q->enis->ipv6_usec = now_usec();
         return 0;
+}
+
+/* The primary MAC and whether there is IPv6 become known together, or not at all: a 404 of an interface that
+ * is not listed yet says nothing. */
+static int ask_primary(const Inquiry *q, char **primary) {
+        if (q->enis->primary || !find_eni(q->enis, *primary))
+                return 0;
+        int r = ask_for_ipv6(q, *primary);
+        if (r >= 0)
+                q->enis->primary = TAKE_PTR(*primary);
+        return r;
 }
 
 /* ---- what they are ---- */
@@ -304,49 +322,133 @@ static bool list_is_asked(const Inquiry *q, const Eni *eni, const struct EniList
                (q->question->cards == 0 && eni->card < 0 && names_mac(q->question->again, eni->mac));
 }
 
-static int ask_eni(const Inquiry *q, Eni *eni) {
-        _cleanup_(freep) char *device = xasprintf(MACS "%s/device-number", eni->mac),
-                              *card = xasprintf(MACS "%s/network-card", eni->mac);
-        _cleanup_(eni_done) Eni fresh = { .mac = xstrdup(eni->mac), .card = -1, .device = -1,
-                                          .asked_usec = now_usec() };
-        int r = ask_number(q, device, &fresh.device);
-        if (q->question->cards == 1)
-                fresh.card = 0;
-        else if (r >= 0)
-                r = ask_number(q, card, &fresh.card);
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(eni_lists); i++) {
-                const struct EniList *l = &eni_lists[i];
-                _cleanup_(freep) char *path = xasprintf(MACS "%s/%s", eni->mac, l->key);
-                if (list_is_asked(q, &fresh, l))
-                        r = ask_list(q, path, l, list_of(&fresh, l));
-        }
-        if (r < 0)
+/* Where it is, for its route table; a second one in the primary's place is a lag, too. */
+static bool lacks_place(const Inquiry *q, const Eni *eni) {
+        return eni->device < 0 || (eni->card < 0 && q->question->cards != 1) ||
+               (eni->card <= 0 && eni->device == 0);
+}
+
+static bool lacks_address(const Eni *eni) {
+        return !eni->ipv4s && !eni->ipv6s;
+}
+
+static bool list_is_due(const Inquiry *q, const Eni *eni, size_t i) {
+        const struct EniList *l = &eni_lists[i];
+        return list_is_asked(q, eni, l) && (!(eni->answered & LIST_BIT(i)) || lacks_address(eni));
+}
+
+/* What was asked for while it might be late, and was there, is not asked for again. */
+static bool lacks_something(const Inquiry *q, const Eni *eni) {
+        bool lacks = lacks_place(q, eni) || lacks_address(eni) || !(eni->answered & DEVICE_BIT) ||
+                     (q->question->cards != 1 && !(eni->answered & CARD_BIT));
+        for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
+                lacks = lacks || list_is_due(q, eni, i);
+        return lacks;
+}
+
+/* 0 also after garbage, the first of which is noted: what else there is to know of it is asked for all the
+ * same. */
+static int answered(Eni *eni, unsigned bit, int r, int *garbage) {
+        if (r < 0 && r != -EBADMSG)
                 return r;
-        Eni stale = *eni;
-        *eni = fresh;
-        fresh = stale;
+        *garbage = *garbage ?: MIN(r, 0);
+        eni->answered |= bit;
         return 0;
 }
 
+static int ask_place(const Inquiry *q, Eni *eni, int *garbage) {
+        bool doubtful = eni->card <= 0 && eni->device == 0;
+        int device = -1, card = -1, r = 0;
+        if (!(eni->answered & DEVICE_BIT) || eni->device < 0 || doubtful) {
+                _cleanup_(freep) char *path = xasprintf(MACS "%s/device-number", eni->mac);
+                r = answered(eni, DEVICE_BIT, ask_number(q, path, &device), garbage);
+                eni->device = r < 0 ? eni->device : device;
+        }
+        if (q->question->cards == 1)
+                eni->card = 0;
+        else if (r >= 0 && (!(eni->answered & CARD_BIT) || eni->card < 0 || doubtful)) {
+                _cleanup_(freep) char *path = xasprintf(MACS "%s/network-card", eni->mac);
+                r = answered(eni, CARD_BIT, ask_number(q, path, &card), garbage);
+                eni->card = r < 0 ? eni->card : card;
+        }
+        return r;
+}
+
+static int ask_addresses(const Inquiry *q, Eni *eni, int *garbage) {
+        bool due[ARRAY_SIZE(eni_lists)];
+        int r = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
+                due[i] = list_is_due(q, eni, i);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(eni_lists); i++) {
+                const struct EniList *l = &eni_lists[i];
+                _cleanup_(strv_freep) char **list = NULL;
+                _cleanup_(freep) char *path = xasprintf(MACS "%s/%s", eni->mac, l->key);
+                if (!due[i])
+                        continue;
+                r = answered(eni, LIST_BIT(i), ask_list(q, path, l, &list), garbage);
+                if (r < 0)
+                        break;
+                strv_free(*list_of(eni, l));
+                *list_of(eni, l) = TAKE_PTR(list);
+        }
+        return r;
+}
+
+static int ask_eni(const Inquiry *q, Eni *eni) {
+        bool again = names_mac(q->question->again, eni->mac), partial = eni->begun_usec > eni->asked_usec;
+        int garbage = 0;
+        if (partial ? now_usec() - eni->begun_usec > PARTIAL_USEC
+                    : eni->asked_usec < q->question->older_usec || eni->begun_usec == 0 ||
+                              (again && !lacks_something(q, eni))) {
+                eni->answered = 0;
+                eni->begun_usec = now_usec();
+        }
+        int r = ask_place(q, eni, &garbage);
+        if (r >= 0)
+                r = ask_addresses(q, eni, &garbage);
+        if (r < 0)
+                return r;
+        eni->asked_usec = now_usec();
+        return garbage;
+}
+
+static bool eni_is_due(const Inquiry *q, const Eni *eni) {
+        const EniQuestion *question = q->question;
+        bool late = lacks_place(q, eni) ||
+                    (lacks_address(eni) && now_usec() - eni->begun_usec < ADDRESS_USEC);
+        return !streq(eni->mac, q->enis->primary) &&
+               (names_mac(question->again, eni->mac) ||
+                (!names_mac(question->skip, eni->mac) &&
+                 (eni->asked_usec < question->older_usec || eni->asked_usec == 0 ||
+                  eni->begun_usec > eni->asked_usec || (late && eni->asked_usec < question->late_usec))));
+}
+
+/* The caller's own first, which it waits for; then whoever will want it. */
 static int ask_enis(Inquiry *q) {
         const EniQuestion *question = q->question;
-        for (size_t i = 0; i < q->enis->n; i++) {
-                Eni *eni = &q->enis->items[i];
-                bool again = names_mac(question->again, eni->mac);
-                if (streq(eni->mac, q->enis->primary)) {
-                        eni->card = eni->device = 0;
-                        eni->asked_usec = eni->asked_usec ?: now_usec();
+        size_t n = q->enis->n;
+        int garbage = 0;
+        for (size_t i = 0; i < 2 * n; i++) {
+                Eni *eni = &q->enis->items[i % n];
+                q->tolerant = i >= n;
+                if (names_mac(question->again, eni->mac) == q->tolerant || !eni_is_due(q, eni))
                         continue;
-                }
-                if (names_mac(question->skip, eni->mac) ||
-                    (!again && eni->asked_usec > 0 && eni->asked_usec >= question->older_usec))
-                        continue;
-                q->tolerant = !again;
+                if (q->tolerant && question->until_usec && now_usec() >= question->until_usec)
+                        return garbage ?: 1;
                 int r = ask_eni(q, eni);
-                if (r < 0)
+                if (r < 0 && r != -EBADMSG)
                         return r;
+                garbage = garbage ?: r;
         }
-        return 0;
+        return garbage;
+}
+
+static void place_primary(Enis *e) {
+        Eni *eni = find_eni(e, e->primary);
+        if (!eni)
+                return;
+        eni->card = eni->device = 0;
+        eni->asked_usec = eni->asked_usec ?: now_usec();
 }
 
 int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
@@ -365,7 +467,15 @@ int enis_ask(Imds *imds, const EniQuestion *question, Enis *e, Diag *diag) {
                 r = ask_interfaces(&q);
         if (r >= 0)
                 r = ask_primary(&q, &primary);
-        return r < 0 || !e->primary ? r : ask_enis(&q);
+        if (r < 0 || !e->primary)
+                return r;
+        place_primary(e);
+        bool due = false;
+        for (size_t i = 0; i < e->n; i++)
+                due = due || eni_is_due(&q, &e->items[i]);
+        if (!e->ipv6 && e->ipv6_usec < question->late_usec && due)
+                r = ask_for_ipv6(&q, e->primary);
+        return r < 0 ? r : ask_enis(&q);
 }
 
 /* ---- as it is kept ---- */
@@ -389,6 +499,9 @@ static json_t *eni_to_json(const Eni *eni) {
         for (size_t i = 0; i < ARRAY_SIZE(eni_lists); i++)
                 set_new(object, eni_lists[i].name, strings_to_json(*list_of(eni, &eni_lists[i])));
         set_new(object, "askedUsec", json_integer((json_int_t)eni->asked_usec));
+        set_new(object, "begunUsec", json_integer((json_int_t)eni->begun_usec));
+        set_new(object, "answered", json_integer(eni->answered));
+        set_new(object, "ifindex", json_integer(eni->ifindex));
         return object;
 }
 
@@ -397,6 +510,7 @@ json_t *enis_to_json(const Enis *e) {
         set_new(object, "instanceId", e->instance_id ? json_string(e->instance_id) : NULL);
         set_new(object, "primary", e->primary ? json_string(e->primary) : NULL);
         set_new(object, "ipv6", json_boolean(e->ipv6));
+        set_new(object, "ipv6Usec", json_integer((json_int_t)e->ipv6_usec));
         for (size_t i = 0; i < e->n; i++)
                 json_array_append_new(interfaces, eni_to_json(&e->items[i]));
         set_new(object, "interfaces", interfaces);
@@ -433,16 +547,27 @@ static bool list_from_json(const json_t *object, const struct EniList *l, char *
         return true;
 }
 
+/* An instant of this boot, which has been. */
+static bool usec_from_json(const json_t *object, const char *key, uint64_t *ret) {
+        json_int_t usec = json_integer_value(json_object_get(object, key));
+        if (usec < 0 || (uint64_t)usec > now_usec())
+                return false;
+        *ret = (uint64_t)usec;
+        return true;
+}
+
 /* Of an interface that is not understood as a whole only its MAC remains. */
 static Eni eni_from_json(const json_t *object, char *mac) {
         Eni eni = { .mac = mac };
-        json_int_t asked = json_integer_value(json_object_get(object, "askedUsec"));
-        bool understood = asked > 0 && (uint64_t)asked <= now_usec() &&
+        bool understood = usec_from_json(object, "askedUsec", &eni.asked_usec) &&
+                          usec_from_json(object, "begunUsec", &eni.begun_usec) &&
+                          eni.asked_usec + eni.begun_usec > 0 &&
                           number_from_json(object, "card", &eni.card) &&
                           number_from_json(object, "device", &eni.device);
         for (size_t i = 0; understood && i < ARRAY_SIZE(eni_lists); i++)
                 understood = list_from_json(object, &eni_lists[i], list_of(&eni, &eni_lists[i]));
-        eni.asked_usec = (uint64_t)asked;
+        eni.answered = (unsigned)json_integer_value(json_object_get(object, "answered"));
+        eni.ifindex = (unsigned)json_integer_value(json_object_get(object, "ifindex"));
         if (understood)
                 return eni;
         eni.mac = NULL;
@@ -456,6 +581,7 @@ void enis_from_json(const json_t *json, Enis *ret) {
         const json_t *ipv6 = json_object_get(json, "ipv6");
         *ret = (Enis){ .ipv6 = json_is_true(ipv6) };
         ret->instance_id = word_from_json(json, "instanceId", normal_instance_id);
+        (void)usec_from_json(json, "ipv6Usec", &ret->ipv6_usec);
         if (json_is_boolean(ipv6))
                 ret->primary = word_from_json(json, "primary", normal_mac);
         ret->items = xcalloc(n + 1, sizeof *ret->items);

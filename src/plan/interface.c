@@ -62,6 +62,8 @@ Manager interface_manager(const InterfaceFacts *f) {
 static const char *missing_place(const InterfaceFacts *f, const Eni *eni) {
         if (!eni)
                 return "the metadata service does not list it yet";
+        if (eni_is_partial(eni))
+                return "the metadata service has not answered all that was asked about it yet";
         if (eni->device < 0)
                 return "the metadata service does not tell its device number yet";
         if (eni->card < 0 && f->cards == 0)

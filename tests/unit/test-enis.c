@@ -207,9 +207,8 @@ TEST(prefixes_where_they_can_be) {
         ask(&w, (EniQuestion){ .again = unknown });
         ASSERT_LIST(eni(&w, Z)->ipv4_prefixes, "10.0.1.48/28");
         ASSERT_EQ(count_asked(&w, "ipv4-prefix"), 2);
-        /* but where there are several, it is late */
+        /* but where there are several, it is late, and is asked for that alone */
         ask(&w, (EniQuestion){ .cards = 4, .again = unknown });
-        ASSERT_TRUE(!eni(&w, Z)->ipv4_prefixes);
         ASSERT_EQ(count_asked(&w, "ipv4-prefix"), 2);
 }
 
@@ -356,13 +355,93 @@ TEST(a_failure_leaves_what_is_known) {
         ASSERT_EQ(w.diag.n, 1);
         ASSERT_EQ(w.diag.items[0].cause, CAUSE_IMDS);
         ASSERT_EQ(eni(&w, B)->card, 1);
-        ASSERT_EQ(eni(&w, C)->card, -1);
+        ASSERT_EQ(eni(&w, C)->card, 2);
         ASSERT_EQ(eni(&w, C)->asked_usec, 0);
+        ASSERT_TRUE(eni_is_partial(eni(&w, C)));
         w.imds.down = NULL;
         forget_asked(&w);
         ask(&w, (EniQuestion){ .cards = 4 });
         ASSERT_EQ(eni(&w, C)->card, 2);
-        ASSERT_EQ(count_asked(&w, NULL), 3 + 1);        /* few interfaces: prefixes, too */
+        /* what had been answered is not asked for again; few interfaces: prefixes, too */
+        ASSERT_EQ(count_asked(&w, NULL), 1 + 1);
+        ASSERT_TRUE(!eni_is_partial(eni(&w, C)));
+}
+
+TEST(the_caller_s_own_interface_comes_first) {
+        _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
+        char *again[] = { (char *)C, NULL };
+        secondary(&w, B, "1", "1", "10.0.0.2");
+        secondary(&w, C, "2", "1", "10.0.0.3");
+        w.imds.down = B "/device-number";
+        ASSERT_ERROR(enis_ask(&w.imds, &(EniQuestion){ .cards = 4, .again = again }, &w.enis, &w.diag), ETIMEDOUT);
+        ASSERT_TRUE(eni(&w, C)->asked_usec > 0);
+        ASSERT_EQ(eni(&w, B)->begun_usec > 0, eni_is_partial(eni(&w, B)));
+        ASSERT_TRUE(w.enis.answers >= 4 + 3);
+}
+
+TEST(there_is_a_time_for_the_others) {
+        _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
+        char *again[] = { (char *)C, NULL };
+        EniQuestion question = { .cards = 4, .again = again, .until_usec = 1 };
+        secondary(&w, B, "1", "1", "10.0.0.2");
+        secondary(&w, C, "2", "1", "10.0.0.3");
+        ASSERT_EQ(enis_ask(&w.imds, &question, &w.enis, &w.diag), 1);
+        ASSERT_TRUE(eni(&w, C)->asked_usec > 0);
+        ASSERT_EQ(count_asked(&w, B "/device-number"), 0);
+        question.until_usec = 0;
+        ASSERT_EQ(enis_ask(&w.imds, &question, &w.enis, &w.diag), 0);
+        ASSERT_EQ(eni(&w, B)->card, 1);
+}
+
+TEST(what_is_late_is_asked_for_again_and_nothing_else) {
+        _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/\n" Z "/");
+        char *again[] = { (char *)C, NULL };
+        secondary(&w, B, NULL, "1", "10.0.0.2");
+        secondary(&w, C, "2", "1", NULL);
+        secondary(&w, Z, "3", "1", "10.0.0.4");
+        ask(&w, (EniQuestion){ .cards = 4 });
+        forget_asked(&w);
+        ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = 1, .again = again });
+        ASSERT_EQ(count_asked(&w, NULL), 2);            /* of C: addresses and prefixes */
+        ASSERT_EQ(count_asked(&w, C "/local-ipv4s"), 1);
+        forget_asked(&w);
+        secondary(&w, B, "1", "1", "10.0.0.2");
+        ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = now_usec() + 1, .again = again });
+        ASSERT_EQ(eni(&w, B)->card, 1);
+        ASSERT_EQ(count_asked(&w, B "/network-card"), 1);
+        ASSERT_EQ(count_asked(&w, B "/device-number") + count_asked(&w, B "/local-ipv4s"), 0);
+        ASSERT_EQ(count_asked(&w, Z "/network-card"), 0);
+        ASSERT_EQ(count_asked(&w, "vpc-ipv6-cidr-blocks"), 1);
+}
+
+TEST(ipv6_that_is_told_late) {
+        _cleanup_(world_done) World w = instance(A "/\n" B "/");
+        char *again[] = { (char *)B, NULL };
+        secondary(&w, B, "1", "1", "10.0.0.2");
+        ask(&w, (EniQuestion){ .cards = 4 });
+        ASSERT_TRUE(!w.enis.ipv6);
+        say_of(&w, A, "vpc-ipv6-cidr-blocks", "2600::/56");
+        say_of(&w, B, "ipv6s", "2600::1");
+        forget_asked(&w);
+        /* nothing else is asked for: it is no reason of its own */
+        ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = now_usec() + 1 });
+        ASSERT_EQ(count_asked(&w, NULL), 0);
+        ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = 1, .again = again });
+        ASSERT_EQ(count_asked(&w, "vpc-ipv6-cidr-blocks"), 0);
+        ask(&w, (EniQuestion){ .cards = 4, .older_usec = 1, .late_usec = now_usec() + 1, .again = again });
+        ASSERT_TRUE(w.enis.ipv6);
+        ASSERT_LIST(eni(&w, B)->ipv6s, "2600::1");
+}
+
+TEST(garbage_about_one_s_own_keeps_no_others_from_being_asked) {
+        _cleanup_(world_done) World w = instance(A "/\n" B "/\n" C "/");
+        char *again[] = { (char *)B, NULL };
+        secondary(&w, B, "x", "y", "10.0.0.2");
+        secondary(&w, C, "2", "1", "10.0.0.3");
+        ASSERT_ERROR(enis_ask(&w.imds, &(EniQuestion){ .cards = 4, .again = again }, &w.enis, &w.diag), EBADMSG);
+        ASSERT_EQ(eni(&w, C)->card, 2);
+        ASSERT_LIST(eni(&w, B)->ipv4s, "10.0.0.2");
+        ASSERT_TRUE(eni(&w, B)->asked_usec > 0);
 }
 
 TEST(a_failure_at_the_beginning) {
