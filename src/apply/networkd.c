@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define RELOAD_LOCK  RUN_DIR "/networkd-reload.lock"
-/* When the last reload that ended well began, by CLOCK_MONOTONIC and by the clock of file times. */
+/* When the last reload that ended well was asked for, by CLOCK_MONOTONIC and by the clock of file times, and
+ * NETWORK_DIR's own time then. */
 #define RELOAD_STAMP RUN_DIR "/networkd-reload"
 #define PAUSE_USEC   (10 * USEC_PER_MSEC)
 #define NETWORK_DIR  "/run/systemd/network"
@@ -58,7 +58,7 @@ int link_check(Task *t) {
 /* ---- reload ---- */
 
 typedef struct Stamp {
-        uint64_t began_usec, coarse_usec;
+        uint64_t began_usec, coarse_usec, directory_usec;
 } Stamp;
 
 /* The clock that file times are taken from: it stands still between two ticks, so that a file with a later
@@ -72,29 +72,36 @@ static uint64_t coarse_usec(void) {
 static Stamp stamp_read(const Root *root) {
         _cleanup_(freep) char *line = NULL;
         Stamp s = {};
-        unsigned long long began, coarse;
+        unsigned long long began, coarse, directory;
         if (root_read_line(root, RELOAD_STAMP, &line) >= 0 &&
-            sscanf(line, "%llu %llu", &began, &coarse) == 2 && began <= now_usec())
-                s = (Stamp){ began, coarse };
+            sscanf(line, "%llu %llu %llu", &began, &coarse, &directory) == 3 && began <= now_usec())
+                s = (Stamp){ began, coarse, directory };
         return s;
 }
 
 static int stamp_write(const Root *root, const Stamp *s) {
-        _cleanup_(freep) char *line = xasprintf("%llu %llu\n", (unsigned long long)s->began_usec,
-                                                (unsigned long long)s->coarse_usec);
+        _cleanup_(freep) char *line = xasprintf("%llu %llu %llu\n", (unsigned long long)s->began_usec,
+                                                (unsigned long long)s->coarse_usec,
+                                                (unsigned long long)s->directory_usec);
         return root_replace_volatile(root, RELOAD_STAMP, line, strlen(line), 0644);
 }
 
-/* Where a run ended between its last file and the reload, the next one finds all files as they should be. But
- * whatever is renamed, linked or removed changes the time of its directory. */
-static bool directory_changed(const Root *root, const char *path, const Stamp *last) {
-        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+static uint64_t directory_usec(const Root *root, const char *dir) {
         struct stat st;
         int fd = root_open(root, dir, O_PATH | O_DIRECTORY);
         bool known = fd >= 0 && fstat(fd, &st) == 0;
         close_fd(&fd);
-        return known && (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000 >=
-                                last->coarse_usec;
+        return known ? (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000 : 0;
+}
+
+/* Where a run ended between its last file and the reload, the next one finds all files as they should be. But
+ * whatever is renamed, linked or removed changes the time of its directory. Time does not always go on: early
+ * in a boot the clock may be set back, so that it is another one that counts, too. */
+static bool directory_changed(const Root *root, const char *path, const Stamp *last) {
+        _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+        uint64_t usec = directory_usec(root, dir);
+        return usec > 0 && (usec >= last->coarse_usec ||
+                            (streq(dir, NETWORK_DIR) && usec != last->directory_usec));
 }
 
 int networkd_check(Task *t) {
@@ -110,18 +117,47 @@ int networkd_check(Task *t) {
 }
 
 static int reload_lock(Work *w) {
-        _cleanup_(close_fd) int fd = root_open(w->root, RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
+        _cleanup_(close_fd) int fd = root_open(w->root, NETWORKD_RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_FILE, RELOAD_LOCK " cannot be made: %s", strerror(-fd));
+                return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %s", strerror(-fd));
         work_at(w, "another process has systemd-networkd read its files");
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
-                        return work_fail(w, -errno, CAUSE_FILE, RELOAD_LOCK " cannot be locked: %s",
+                        return work_fail(w, -errno, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be locked: %s",
                                          strerror(errno));
                 if (!work_pause(w, PAUSE_USEC))
                         return work_fail(w, -ECANCELED, CAUSE_INTERFACE, "given up");
         }
         return TAKE_FD(fd);
+}
+
+static Stamp stamp_now(const Root *root) {
+        return (Stamp){ .began_usec = now_usec(),
+                        .coarse_usec = coarse_usec(),
+                        .directory_usec = directory_usec(root, NETWORK_DIR) };
+}
+
+typedef struct Reload {
+        const Root *root;
+        Stamp stamp;
+} Reload;
+
+/* That may be seconds after it was wanted: before there is a bus. All that was written in between is read,
+ * too, and who wrote it needs no reload of its own. */
+static void begin_reload(void *userdata) {
+        Reload *reload = userdata;
+        reload->stamp = stamp_now(reload->root);
+}
+
+/* Where another file has configured a secondary interface before its own came, systemd 257 keeps on reloading
+ * what that has made, a route of its subnet in the main table among it. Another process's reload may have
+ * been the one; so of what networkd has now it is not known who made it. */
+static void reconfigure_links(const Work *w) {
+        for (char **name = w->given; name && *name; name++) {
+                int r = networkd_reconfigure(*name, work_patience(w));
+                if (r < 0)
+                        log_debug("systemd-networkd does not configure %s anew: %s", *name, strerror(-r));
+        }
 }
 
 static int reload_work(Work *w) {
@@ -131,23 +167,31 @@ static int reload_work(Work *w) {
         if (fd < 0)
                 return fd;
         Stamp last = stamp_read(w->root);
-        if (last.began_usec > written)
+        if (last.began_usec > written) {
+                reconfigure_links(w);
                 return 1;
+        }
         /* in a later tick than the files, so that the next look finds them older */
         while (coarse_usec() == tick && work_pause(w, PAUSE_USEC / 10))
                 ;
-        Stamp own = { now_usec(), coarse_usec() };
         work_at(w, "systemd-networkd has not read its files again");
-        int r = networkd_reload(work_patience(w), &diag);
+        Reload reload = { .root = w->root, .stamp = stamp_now(w->root) };
+        int r = networkd_reload(work_patience(w), begin_reload, &reload, &diag);
         const Diagnostic *error = diag_first_error(&diag);
         if (r < 0)
                 (void)work_fail(w, r, CAUSE_INTERFACE, "%s", error ? error->text : strerror(-r));
-        else if (stamp_write(w->root, &own) < 0)
+        else if (stamp_write(w->root, &reload.stamp) < 0)
                 log_debug(RELOAD_STAMP " cannot be written; the next one reloads once more");
+        if (r >= 0)
+                reconfigure_links(w);
         diag_done(&diag);
         return r < 0 ? r : 1;
 }
 
 int networkd_start(Task *t) {
-        return work_start(t, reload_work);
+        const char *link = t->action->with;
+        char **links = NULL;
+        if (link && root_is_host(t->apply->root) && networkd_has(link))
+                strv_add(&links, link);
+        return work_start_given(t, reload_work, links);
 }

@@ -3,6 +3,7 @@
  * interface and those that were decided for it, and keeps its hands off all others; what of that is missing
  * at the deadline is told, link by link. Decisions are made meanwhile, by udev-net-manager. */
 #include "commands/commands.h"
+#include "commands/lock.h"
 #include "commands/run.h"
 #include "commands/snapshot.h"
 
@@ -11,6 +12,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "net/networkd.h"
 #include "plan/links.h"
 
 #include <errno.h>
@@ -28,6 +30,7 @@ typedef struct Hook {
         Diag warnings;               /* of the last look */
         char **unready, *configured; /* links, at the last look: sentences, names */
         bool looked;
+        int reload_fd;               /* the lock of those who have networkd read its files; -1: not held */
 } Hook;
 
 static void hook_done(Hook *h) {
@@ -36,6 +39,7 @@ static void hook_done(Hook *h) {
         diag_done(&h->warnings);
         strv_free(h->unready);
         free(h->configured);
+        close_fd(&h->reload_fd);
 }
 
 /* ---- who is the primary one ---- */
@@ -128,7 +132,31 @@ static int hook_look(const Links *links, void *userdata) {
         free(h->configured);
         h->configured = name_configured(links);
         h->looked = true;
+        if (h->unready)         /* they may be what others wait for with a reload */
+                close_fd(&h->reload_fd);
+        _cleanup_(strv_freep) char **foreign = links_find_foreign(&facts);
+        for (char **sentence = foreign; sentence && *sentence; sentence++)
+                diag_warn(&h->warnings, "foreign-network-file", "%s", *sentence);
         return !h->unready;
+}
+
+/* A networkd that is told to read its files just now, or that is started again for it (systemd 252), is not
+ * at its end with what it says: what it has said counts where nobody is doing so. */
+static int hook_wait(Hook *h) {
+        for (;;) {
+                int r = networkd_wait(hook_look, h, h->deadline_usec, h->diag);
+                if (r < 0 || h->reload_fd >= 0 || !root_exists(h->run->root, NETWORKD_RELOAD_LOCK))
+                        return r;
+                _cleanup_(diag_done) Diag failure = {};
+                h->reload_fd = lock_take(h->run->root, NETWORKD_RELOAD_LOCK, h->deadline_usec, &failure);
+                if (h->reload_fd == -EINTR)
+                        return -EINTR;
+                if (h->reload_fd < 0)
+                        return diag_error(h->diag, h->reload_fd, CAUSE_LINK,
+                                          "all links were ready, but a reload of systemd-networkd has not "
+                                          "ended, after which they may not be: %s",
+                                          diag_first_error(&failure)->text);
+        }
 }
 
 static int hook_fail(const Hook *h, int r) {
@@ -146,14 +174,16 @@ static int hook_fail(const Hook *h, int r) {
 
 int command_boot_hook(Run *run) {
         uint64_t span = run->options.timeout_usec ?: TOTAL_USEC;
-        _cleanup_(hook_done)
-                Hook h = { .run = run, .deadline_usec = run->begin_usec + span, .diag = &run->diag };
+        _cleanup_(hook_done) Hook h = { .run = run,
+                                        .deadline_usec = run->begin_usec + span,
+                                        .diag = &run->diag,
+                                        .reload_fd = -1 };
         run->step = "network";
         stop_catch();
         int r = hook_find_primary(&h);
         if (r < 0)
                 return r;
-        r = networkd_wait(hook_look, &h, h.deadline_usec, &run->diag);
+        r = hook_wait(&h);
         diag_move(&run->diag, &h.warnings);
         if (r < 0)
                 return hook_fail(&h, r);

@@ -15,9 +15,14 @@ void links_done(Links *l) {
                 free(l->items[i].name);
                 free(l->items[i].setup);
                 free(l->items[i].operational);
+                free(l->items[i].file);
         }
         free(l->items);
         *l = (Links){};
+}
+
+static char *text_or_null(const char *text) {
+        return *text ? xstrdup(text) : NULL;
 }
 
 int links_parse(const char *json, size_t size, Links *ret) {
@@ -34,6 +39,7 @@ int links_parse(const char *json, size_t size, Links *ret) {
                         .name = xstrdup(json_get_text(item, "Name")),
                         .setup = xstrdup(json_get_text(item, "AdministrativeState")),
                         .operational = xstrdup(json_get_text(item, "OperationalState")),
+                        .file = text_or_null(json_get_text(item, "NetworkFile")),
                 };
         }
         *ret = links;
@@ -45,5 +51,6 @@ Link link_from_state(const char *name, const char *text) {
         char *operational = assignment_in_environment(text, "OPER_STATE");
         return (Link){ .name = xstrdup(name),
                        .setup = setup ?: xstrdup(""),
-                       .operational = operational ?: xstrdup("") };
+                       .operational = operational ?: xstrdup(""),
+                       .file = assignment_in_environment(text, "NETWORK_FILE") };
 }

@@ -42,6 +42,9 @@
 #define RUNNING ((const char *const[]){ "active", NULL })
 #define PROCESS ((const char *const[]){ "active", "activating", "reloading", NULL })
 
+/* Type of that service where it takes a reload by a signal: from systemd 253 on. */
+#define BY_SIGNAL ((const char *const[]){ "notify-reload", NULL })
+
 #define SIGNALS                                                                                              \
         "type='signal',sender='" NETWORKD "',path_namespace='" OBJECT "',interface='" PROPERTIES "',"        \
         "member='PropertiesChanged'"
@@ -56,6 +59,8 @@ typedef struct Networkd {
         int interfaces_fd;
         bool changed;                   /* something has, since links were asked for */
         bool answers;                   /* it told them then */
+        ReloadBegins begins;            /* or NULL */
+        void *userdata;                 /* its */
 } Networkd;
 
 /* Nothing is flushed: that would wait for a daemon that may not come. */
@@ -245,12 +250,18 @@ static bool networkd_is_absent(const sd_bus_error *error) {
         return false;
 }
 
+static void reload_begins(const Networkd *n) {
+        if (n->begins)
+                n->begins(n->userdata);
+}
+
 /* 1: done. 0: it is not there. */
 static int networkd_reload_once(Networkd *n, uint64_t deadline_usec, Diag *diag) {
         sd_bus_message *answer = NULL;
         int r = networkd_connect(n);
         if (r <= 0)
                 return r;
+        reload_begins(n);
         r = networkd_call(n, "Reload", deadline_usec, &answer);
         if (r < 0)
                 return r == -EINTR || r == -ETIMEDOUT ? r : 0;  /* otherwise the bus has gone away */
@@ -295,12 +306,12 @@ static int networkd_await_job(Networkd *n, sd_bus *pid1, uint64_t deadline_usec)
  * that for cloud-init on Debian. systemd 257 hands on a signal. An older networkd must be started again,
  * which keeps addresses and leases (RestartKillSignal= of its unit), and does not count as a failure. */
 static int networkd_reload_service(Networkd *n, bool may_restart, uint64_t deadline_usec) {
-        static const char *const by_signal[] = { "notify-reload", NULL };
         sd_bus *pid1 = NULL;
         int r = networkd_open_pid1(n, &pid1);
         if (r < 0)
                 return 0;
-        r = service_is(n, pid1, PID1 ".Service", "Type", by_signal, deadline_usec);
+        r = service_is(n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
+        reload_begins(n);
         if (r == 0 && may_restart) {
                 r = service_call(n, pid1, "ResetFailedUnit", NULL, deadline_usec);
                 if (r >= 0)
@@ -331,11 +342,13 @@ static int networkd_try_reload(Networkd *n, bool may_restart, uint64_t deadline_
         return r > 0 ? networkd_reload_service(n, may_restart, deadline_usec) : r;
 }
 
-int networkd_reload(uint64_t deadline_usec, Diag *diag) {
+int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata, Diag *diag) {
         _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
         size_t errors = diag_count(diag, false);
         uint64_t restart = now_usec() + BUS_USEC;
         int r = networkd_open(&n, diag);
+        n.begins = begins;
+        n.userdata = userdata;
         while (r >= 0) {
                 uint64_t retry = now_usec() + RETRY_USEC;
                 r = networkd_try_reload(&n, now_usec() >= restart, deadline_usec, diag);
@@ -347,6 +360,54 @@ int networkd_reload(uint64_t deadline_usec, Diag *diag) {
                         r = -ETIMEDOUT;
         }
         return diag_count(diag, false) > errors ? r : networkd_fail_reload(r, diag);
+}
+
+/* ---- one link ---- */
+
+bool networkd_has(const char *name) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(freep) char *path = xasprintf(STATES "/%u", if_nametoindex(name)), *text = NULL;
+        if (root_new("/", &root) < 0 || root_read(root, path, STATE_LIMIT, &text, NULL) < 0)
+                return false;
+        Links links = { .items = xcalloc(1, sizeof(Link)), .n = 1 };
+        links.items[0] = link_from_state(name, text);
+        bool has = links.items[0].file;
+        links_done(&links);
+        return has;
+}
+
+static int networkd_reconfigure_link(Networkd *n, int index, uint64_t deadline_usec) {
+        sd_bus_message *call = NULL, *answer = NULL;
+        int r = sd_bus_message_new_method_call(n->bus, &call, NETWORKD, OBJECT, NETWORKD ".Manager",
+                                               "ReconfigureLink");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "i", index);
+        if (r >= 0)
+                r = networkd_send(n, n->bus, call, deadline_usec, &answer);
+        if (r >= 0)
+                r = sd_bus_message_is_method_error(answer, NULL) ? -sd_bus_message_get_errno(answer) : 1;
+        sd_bus_message_unref(call);
+        sd_bus_message_unref(answer);
+        return r;
+}
+
+int networkd_reconfigure(const char *name, uint64_t deadline_usec) {
+        _cleanup_(networkd_close) Networkd n = { .interfaces_fd = -1 };
+        Diag diag = {};
+        sd_bus *pid1 = NULL;
+        unsigned index = if_nametoindex(name);
+        int r = networkd_open(&n, &diag);
+        if (r >= 0)
+                r = networkd_open_pid1(&n, &pid1);
+        if (r >= 0)
+                r = service_is(&n, pid1, PID1 ".Service", "Type", BY_SIGNAL, deadline_usec);
+        sd_bus_close_unref(pid1);
+        if (r > 0)
+                r = networkd_connect(&n);
+        if (r > 0 && index > 0)
+                r = networkd_reconfigure_link(&n, (int)index, deadline_usec);
+        diag_done(&diag);
+        return r;
 }
 
 /* ---- wait ---- */

@@ -6,7 +6,8 @@
 
 #include "base/str.h"
 
-#define UNIT "nodestrap-udev-net-manager@"
+#define UNIT        "nodestrap-udev-net-manager@"
+#define NETWORK_DIR "/run/systemd/network/"
 
 typedef enum Want { WANT_UNMANAGED, WANT_PRIMARY, WANT_DECIDED, WANT_DECISION } Want;
 
@@ -17,12 +18,36 @@ static const Link *link_find(const Links *links, const char *name) {
         return NULL;
 }
 
+/* ---- whose file a link has ---- */
+
+typedef enum Origin { ORIGIN_OURS, ORIGIN_DEFAULT, ORIGIN_FOREIGN } Origin;
+
+static char *link_own_file(const char *name) {
+        return xasprintf(NETWORK_DIR "70-eks-%s.network", name);
+}
+
+/* Of all files that match a link the first one by name counts, in whatever directory; of those with one name
+ * that of /etc (systemd.network(5)). One behind ours, as the image's 80-ec2.network, is in force only until
+ * ours has been read. Where nobody tells of files, nothing is said of them. */
+static Origin link_origin(const Link *link) {
+        _cleanup_(freep) char *own = link_own_file(link->name);
+        const char *slash = link->file ? strrchr(link->file, '/') : NULL;
+        if (!slash || streq(link->file, own))
+                return ORIGIN_OURS;
+        return strcmp(slash, strrchr(own, '/')) > 0 ? ORIGIN_DEFAULT : ORIGIN_FOREIGN;
+}
+
+static bool want_is_ours(Want want) {
+        return want == WANT_PRIMARY || want == WANT_DECIDED;
+}
+
 /* "configuring, no-carrier" */
 static char *link_state(const Link *link) {
         if (!link)
                 return xstrdup("not known to systemd-networkd");
-        return xasprintf("%s%s%s", *link->setup ? link->setup : "in an unknown state",
-                         *link->operational ? ", " : "", link->operational);
+        return xasprintf("%s%s%s%s%s", *link->setup ? link->setup : "in an unknown state",
+                         *link->operational ? ", " : "", link->operational, link->file ? " by " : "",
+                         link->file ?: "");
 }
 
 /* EC2 gives an address to every interface but those for EFA alone, which have no device of the network; one
@@ -50,23 +75,25 @@ static Want interface_want(const LinkFacts *f, const Interface *i) {
 static bool link_is_ready(const Link *link, Want want) {
         if (want == WANT_UNMANAGED)
                 return !link || streq(link->setup, "unmanaged");
-        return want != WANT_DECISION && link && streq(link->setup, "configured");
+        return want_is_ours(want) && link && streq(link->setup, "configured") &&
+               link_origin(link) != ORIGIN_DEFAULT;
 }
 
 static char *link_sentence(const Link *link, const char *name, const char *mac, Want want) {
-        _cleanup_(freep) char *state = link_state(link);
+        bool early = link && link_origin(link) == ORIGIN_DEFAULT;
+        _cleanup_(freep) char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup("");
         _cleanup_(freep) char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
         switch (want) {
         case WANT_PRIMARY:
                 return xasprintf(
-                        "%s, the primary interface, is %s, and should be configured; see `networkctl "
-                        "status %s` and journalctl -u systemd-networkd",
-                        who, state, name);
+                        "%s, the primary interface, is %s, and should be configured%s%s; see "
+                        "`networkctl status %s` and journalctl -u systemd-networkd",
+                        who, state, early ? " by " : "", by, name);
         case WANT_DECIDED:
                 return xasprintf(
-                        "%s is %s, and should be configured, as it was decided for systemd-networkd; "
-                        "see `networkctl status %s` and journalctl -u systemd-networkd",
-                        who, state, name);
+                        "%s is %s, and should be configured%s%s, as it was decided for "
+                        "systemd-networkd; see `networkctl status %s` and journalctl -u systemd-networkd",
+                        who, state, early ? " by " : "", by, name);
         case WANT_DECISION:
                 return xasprintf("%s is undecided: " UNIT "%s.service has not ended; see journalctl -u " UNIT
                                  "%s",
@@ -78,6 +105,14 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
                         "status %s` names the file that makes it so",
                         who, state, name);
         }
+}
+
+static char *foreign_sentence(const Link *link) {
+        return xasprintf("%s is configured by %s, whose name comes before 70-eks-%s.network: that file is not "
+                         "read, so that the interface has neither the MTU nor the metric, table and rules "
+                         "that nodestrap gives it; remove the other one from the image, or have it match "
+                         "other interfaces alone (systemd.network(5))",
+                         link->name, link->file, link->name);
 }
 
 static void judge_link(const LinkFacts *f, const char *name, const char *mac, Want want, char ***sentences) {
@@ -121,6 +156,18 @@ char **links_find_unready(const LinkFacts *f) {
                 const char *name = f->links->items[i].name;
                 if (!interface_by_name(f->interfaces, name))
                         judge_link(f, name, NULL, stray_want(f, name), &sentences);
+        }
+        return sentences;
+}
+
+char **links_find_foreign(const LinkFacts *f) {
+        char **sentences = NULL;
+        for (size_t i = 0; i < f->interfaces->n; i++) {
+                const Interface *one = &f->interfaces->items[i];
+                const Link *link = link_find(f->links, one->name);
+                if (link && want_is_ours(interface_want(f, one)) && streq(link->setup, "configured") &&
+                    link_origin(link) == ORIGIN_FOREIGN)
+                        strv_push(&sentences, foreign_sentence(link));
         }
         return sentences;
 }

@@ -16,3 +16,6 @@ typedef struct LinkFacts {
 /* A sentence for each link that is not as it should be, with what it is and where to look next. NULL: all
  * are. The caller's. */
 _must_check_ _nonnull_ char **links_find_unready(const LinkFacts *f);
+/* A sentence for each link that should have its file from udev-net-manager and never will, as another file
+ * comes before that one. Such a link counts as ready all the same. NULL: none. The caller's. */
+_must_check_ _nonnull_ char **links_find_foreign(const LinkFacts *f);

@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
         uint64_t span = 0;
         if (argc != 3 || !streq(argv[1], "reload") || parse_timespan(argv[2], &span) < 0)
                 return 2;
-        int r = networkd_reload(now_usec() + span, &diag);
+        int r = networkd_reload(now_usec() + span, NULL, NULL, &diag);
         for (size_t i = 0; i < diag.n; i++)
                 log_error("%s: %s", cause_word(diag.items[i].cause), diag.items[i].text);
         diag_done(&diag);

@@ -38,6 +38,17 @@ tree_vpc() {                            # they are there from power-on, as are D
         printf '[Unit]\nDefaultDependencies=no\nAfter=vpc.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /vmtest/coldplug\n' >"$s/coldplug.service"
         [[ " $(head_of tree) " = *" binary_alone "* ]] || sed '/^BindsTo=/d;s/sys-subsystem[^ ]*device//' "$top/units/nodestrap-udev-net-manager@.service" >"$s/nodestrap-udev-net-manager@.service"     # there are no devices
 }
+tree_never_listed() {                   # beside those, two interfaces that the metadata service never lists, their events 3 s apart
+        local s=$tree/etc/systemd/system; mkdir -p "$s/nodestrap-udev-net-manager@.service.d"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=vpc.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /vmtest/never.sh\n' >"$s/never.service"; ln -s ../never.service "$s/sysinit.target.wants/"
+        cat >"$tree/vmtest/never.sh" <<'END'
+for n in 8 9; do
+        ip link add eth$n address 0a:00:00:00:00:0$n type veth peer name p$n; mkdir -p /run/udev/data; echo E:NODESTRAP_INTERFACE=1 >/run/udev/data/n$(cat /sys/class/net/eth$n/ifindex)
+        systemctl start --no-block nodestrap-udev-net-manager@eth$n; [ $n = 9 ] || sleep 3
+done
+END
+        printf '[Unit]\nStartLimitBurst=4\n' >"$s/nodestrap-udev-net-manager@.service.d/ends.conf"      # or the boot would not be over for minutes
+}
 tree_resolved() {                       # with a unit that basic.target waits for behind the network (awslabs/amazon-eks-ami#2703)
         local s=$tree/etc/systemd/system; mkdir -p "$s"/paths.target.wants; enable systemd-resolved.service sysinit.target
         printf '[Unit]\nDescription=Watch resolv.conf\nWants=network-online.target\nAfter=network-online.target\n[Path]\nPathChanged=/run/systemd/resolve/resolv.conf\nUnit=resolv-changed.service\n' >"$s/resolv-monitor.path"

@@ -42,6 +42,21 @@ TEST(no_answers) {
         }
 }
 
+TEST(network_files) {
+        _cleanup_(freep) char *files = NULL;
+        Link with = link_from_state("v0", "ADMIN_STATE=configured\nNETWORK_FILE=/run/systemd/network/70-v0.network\n"), without = link_from_state("v1", "ADMIN_STATE=unmanaged\n");
+        files = xasprintf("%s %s", with.file, without.file ?: "none");
+        ASSERT_STREQ(files, "/run/systemd/network/70-v0.network none");
+        Links both = { .items = xcalloc(2, sizeof(Link)), .n = 2 };
+        both.items[0] = with, both.items[1] = without;
+        links_done(&both);
+        static const char json[] = "{\"Interfaces\":[{\"Name\":\"a\",\"NetworkFile\":\"/b\"},{\"Name\":\"c\"}]}";
+        ASSERT_OK(links_parse(json, strlen(json), &both));
+        ASSERT_STREQ(both.items[0].file, "/b");
+        ASSERT_TRUE(!both.items[1].file);
+        links_done(&both);
+}
+
 TEST(links_without_a_name_or_state) {
         _cleanup_(freep) char *said = said_by("odd-members");
         ASSERT_STREQ(said, "a=/ ");
@@ -49,12 +64,14 @@ TEST(links_without_a_name_or_state) {
 
 /* ---- a table of situations ---- */
 
-/* words: "eth0:0a:00 eth1:0a:01!" interfaces, ! is the mark of udev's rule; "eth0=configured" links; "0a:01/eth1=networkd" decisions, a
+/* words: "eth0:0a:00 eth1:0a:01!" interfaces, ! is the mark of udev's rule; "eth0=configured" links, "eth0=configured,/a/b.network" with
+ * their file; "0a:01/eth1=networkd" decisions, a
  * bare name where the MAC is left out; "0a:01+" what IMDS lists, + with an address, - asked and without. The primary one is 0a:00. */
 typedef struct Situation {
         const char *name, *interfaces, *links, *decisions, *listed;
         bool settled;
         const char *unready[4];         /* what each sentence begins with */
+        const char *foreign;            /* the one that has another's file */
 } Situation;
 
 typedef struct Facts { Interfaces interfaces; Links links; Decisions decisions; Enis enis; } Facts;
@@ -94,9 +111,13 @@ static void add_interface(Interfaces *to, char *word) {
 }
 
 static void add_link(Links *to, char *word) {
+        char *comma = strchr(word, ',');
+        _cleanup_(freep) char *file = comma ? xstrdup(comma + 1) : NULL;
+        word[strcspn(word, ",")] = 0;
         const char *state = cut(word, '=');
         to->items = xrealloc(to->items, to->n + 1, sizeof *to->items);
-        to->items[to->n++] = (Link){ .name = xstrdup(word), .setup = xstrdup(state), .operational = xstrdup("routable") };
+        to->items[to->n++] = (Link){ .name = xstrdup(word), .setup = xstrdup(state), .operational = xstrdup("routable"),
+                                        .file = TAKE_PTR(file) };
 }
 
 static void add_decision(Decisions *to, char *word) {
@@ -230,6 +251,32 @@ static const Situation situations[] = {
           .interfaces = "eth0:0a:00",
           .links = "eth0=configured eth1=configured eth2=unmanaged lo=unmanaged",
           .decisions = "eth1=networkd eth2=cni" },
+        { .name = "with their files",
+          .interfaces = "eth0:0a:00! eth1:0a:01!",
+          .links = "eth0=configured,/run/systemd/network/70-eks-eth0.network eth1=configured,/run/systemd/network/70-eks-eth1.network",
+          .decisions = "0a:01/eth1=networkd" },
+        { .name = "the image's file, until ours has been read",
+          .interfaces = "eth0:0a:00! eth1:0a:01!",
+          .links = "eth0=configured,/usr/lib/systemd/network/80-ec2.network eth1=configured,/usr/lib/systemd/network/80-ec2.network",
+          .decisions = "0a:01/eth1=networkd",
+          .unready = { "eth0 (0a:00), the primary interface, is configured, routable by /usr/lib/systemd/network/80-ec2.network, and should be "
+                       "configured by /run/systemd/network/70-eks-eth0.network",
+                       "eth1 (0a:01) is configured, routable by /usr/lib/systemd/network/80-ec2.network, and should be configured by "
+                       "/run/systemd/network/70-eks-eth1.network" } },
+        { .name = "a file that comes before ours is told and not waited for",
+          .interfaces = "eth0:0a:00! eth1:0a:01!",
+          .links = "eth0=configured,/run/systemd/network/70-eks-eth0.network eth1=configured,/run/systemd/network/10-netplan-all.network",
+          .decisions = "0a:01/eth1=networkd",
+          .foreign = "eth1 is configured by /run/systemd/network/10-netplan-all.network, whose name comes before 70-eks-eth1.network" },
+        { .name = "as is one of the same name in /etc",
+          .interfaces = "eth0:0a:00!",
+          .links = "eth0=configured,/etc/systemd/network/70-eks-eth0.network",
+          .foreign = "eth0 is configured by /etc/systemd/network/70-eks-eth0.network" },
+        { .name = "but for one of the CNI's it is not the place",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=configured,/etc/systemd/network/10-all.network",
+          .decisions = "0a:01/eth1=cni",
+          .unready = { "eth1 (0a:01) is configured, routable by /etc/systemd/network/10-all.network, and should be unmanaged" } },
         { .name = "a state without a name",
           .interfaces = "eth0:0a:00",
           .links = "eth0=",
@@ -254,6 +301,9 @@ TEST(situations) {
                                 FAIL("%s: not \"%s\" but\n# %s", s->name, s->unready[wanted], all);
                 if (strv_length(unready) != wanted)
                         FAIL("%s: also\n# %s", s->name, all);
+                _cleanup_(strv_freep) char **foreign = links_find_foreign(&facts);
+                if (strv_length(foreign) != (s->foreign ? 1 : 0) || (s->foreign && !startswith(foreign[0], s->foreign)))
+                        FAIL("%s: of others' files \"%s\"", s->name, foreign ? foreign[0] : "nothing");
         }
 }
 

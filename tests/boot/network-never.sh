@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 300
+# imds: imds-m5
+# vpc: --cards 2 --count 2
+# tree: enabled hook_enabled vpc never_listed
+# Two interfaces that the metadata service never lists, and their units, which are tried again in turns: the boot's hook ends all the same,
+# says so of both, and the node comes up.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+of_hook() { property nodestrap-boot-hook "$1"; }
+try "the hook failed as it should" is "$(of_hook Result) $(of_hook ExecMainStatus)" "exit-code 32"
+for name in eth8 eth9; do
+        try "it names $name" in_journal "$name \(0a:00:00:00:00:0.\) is undecided: nodestrap-udev-net-manager@$name.service has not ended"
+        try "whose unit has been tried again since the hook began" before "$(of_hook ExecMainStartTimestampMonotonic)" "$(property nodestrap-udev-net-manager@$name ExecMainStartTimestampMonotonic)"
+done
+for name in eth0 eth1; do try "$name is configured" is "$(setup_of $name)" configured; done
+try "the configuration phase came behind the hook" before "$(of_hook ExecMainExitTimestampMonotonic)" "$(property nodestrap-config ExecMainStartTimestampMonotonic)"
+try "and succeeded" exited nodestrap-config 0
+try "the node's daemons are there" active kubelet
+
+finish
