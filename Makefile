@@ -107,7 +107,7 @@ PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(a
                 json_(delete|equal|dumps|loads|sprintf) [a-z_]*_to_string sha256_hex parse_u64 bytes_text url_host expr_evaluate \
                 toml_format sysctl_path host_(efa|expected_stores|instance_stores|to_json|volume) storage_(binds|directory|mount_at) pci_is_[a-z]* \
                 disk_is_volume volume_canonical mig_profiles_of network_cards_find content_(describe|unfinished) raid_short_name assignment_[a-z_]* \
-                eni_find decision_(find|name_path|mac_path) interface_(by_(name|mac)|name_is_valid) (mac|instance_id)_is_valid \
+                eni_(find|is_partial) decision_(find|name_path|mac_path) interface_(by_(name|mac)|name_is_valid) (mac|instance_id)_is_valid \
                 _GLOBAL_OFFSET_TABLE_ __(assert|stack_chk)_fail __[a-z]*printf_chk __mem[a-z]*_chk __ctype_b_loc bcmp __(a|ub)san_[a-z0-9_]*
 empty        :=
 pure: $(filter $(O)/src/plan/%,$(OBJS))

@@ -15,6 +15,8 @@ typedef struct Imds Imds;
 /* The budget counts while an answer is waited for; 0: the default of 60 s. Sends nothing yet. */
 Imds *imds_new(uint64_t budget_usec);
 Imds *imds_free(Imds *i);
+/* From now on there is this budget, whatever has been spent; its session is kept. */
+_nonnull_ void imds_renew(Imds *i, uint64_t budget_usec);
 DEFINE_CLEANUP(Imds *, imds_free)
 /* GET /latest/PATH. -ENOENT for 404, which is final and no diagnostic. After a 401 a new session token is
  * asked for; everything else (refused, timed out, cut off, 5xx, 429) is tried again with full jitter until
@@ -89,6 +91,8 @@ _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, i
 typedef struct Ec2 {
         const char *region, *domain;    /* of the instance: "us-west-2", "amazonaws.com" */
         Imds *imds;                     /* for credentials */
+        uint64_t deadline_usec;         /* now_usec(): asked until then at most; 0: as long as each question
+                                         * takes */
 } Ec2;
 /* Before the first request: can there be endpoints as the environment wants them, in this region? Where EC2
  * will be asked, -EINVAL with a diagnostic if it has none; of STS, which is asked for who kubelet is, a

@@ -80,6 +80,13 @@ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag) {
         return r < 0 ? r : https_load(ec2_api.cause, ec2_api.other_bundle, diag);
 }
 
+static uint64_t left_of(const Ec2 *ec2, uint64_t span_usec) {
+        uint64_t now = now_usec();
+        if (ec2->deadline_usec == 0)
+                return span_usec;
+        return MIN(span_usec, ec2->deadline_usec - MIN(now, ec2->deadline_usec));
+}
+
 /* Completes the question with what is the same for all of them. policy: one that allows it. */
 static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
         _cleanup_(freep) char *unauthorized =
@@ -97,11 +104,12 @@ static int ask_ec2(const Ec2 *ec2, Query *q, const char *policy, Diag *diag) {
                 _cleanup_(query_endpoint_done) QueryEndpoint e = {};
                 int r = query_endpoint(q->service, q->region, q->domain, &e, diag);
                 if (r >= 0)
-                        r = credentials_get(ec2->imds, q->region, now_usec() + CREDENTIALS_USEC, &credentials,
-                                            diag);
+                        r = credentials_get(ec2->imds, q->region, now_usec() + left_of(ec2, CREDENTIALS_USEC),
+                                            &credentials, diag);
                 if (r < 0)
                         return r;
         }
+        q->retry.total_usec = left_of(ec2, q->retry.total_usec);
         return query_ask(q, diag);
 }
 
@@ -241,5 +249,7 @@ int ec2_interface_is_tagged(const Ec2 *ec2, const char *instance_id, const char 
         text_add(&fields, "&Filter.2.Name=mac-address&Filter.2.Value.1=");
         text_add_encoded(&fields, mac);
         q.fields = fields.data;
-        return ask_ec2(ec2, &q, "AmazonEKS_CNI_Policy", diag);
+        int r = ask_ec2(ec2, &q, "AmazonEKS_CNI_Policy", diag);
+        const Diagnostic *error = r < 0 ? diag_first_error(diag) : NULL;
+        return error && error->cause == CAUSE_CREDENTIALS ? -EACCES : r;
 }

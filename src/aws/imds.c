@@ -37,6 +37,11 @@ Imds *imds_new(uint64_t budget_usec) {
         return i;
 }
 
+void imds_renew(Imds *i, uint64_t budget_usec) {
+        i->budget_usec = budget_usec;
+        i->spent_usec = 0;
+}
+
 static void forget_session(Imds *i) {
         if (i->token)
                 explicit_bzero(i->token, strlen(i->token));

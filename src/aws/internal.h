@@ -140,7 +140,8 @@ struct Query {
         unsigned *requests;             /* is incremented for each that is sent; or NULL */
 };
 /* Asks until there is an answer that q->accept takes, a refusal (-EACCES where who asks lacks a permission,
- * -EPERM for another reason) or no time left (-ETIMEDOUT); the last attempt begins at the end of the time at
+ * -EPERM for another reason) or no time left (-ETIMEDOUT,
+ * -EHOSTUNREACH where there was no answer at all); the last attempt begins at the end of the time at
  * the latest and may take another second. */
 _must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
 /* These seconds since 1970 by AWS's clock, as far as refusals of earlier questions have shown that this

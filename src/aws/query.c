@@ -44,6 +44,7 @@ typedef struct Asking {
         char *form;
         uint64_t deadline_usec;
         bool clock_corrected, credentials_renewed;      /* each is tried once */
+        bool reached;                   /* something has answered */
         bool hopeless;                  /* the next attempt would end as the last one did */
         char *why, *advice;             /* the last failure, and what to do about it */
 } Asking;
@@ -96,6 +97,7 @@ static QueryStep send_form(Asking *a, uint64_t limit_usec, HttpsReply *reply) {
         if (q->requests)
                 (*q->requests)++;
         int r = https_post(&a->endpoint.url, headers, n, a->form, limit_usec, reply, &why);
+        a->reached = a->reached || r >= 0;
         if (r >= 0)
                 return QUERY_DONE;
         a->hopeless = r == -EKEYREJECTED;
@@ -240,7 +242,7 @@ static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, 
         _cleanup_(freep) char *instead =
                 q->instead ? xasprintf("; with %s %s is not asked", q->instead, q->service->name)
                            : xstrdup("");
-        return diag_error(diag, -ETIMEDOUT, q->service->cause,
+        return diag_error(diag, a->reached ? -ETIMEDOUT : -EHOSTUNREACH, q->service->cause,
                           "no usable answer from %s at %s to %s, %u requests in %.1f s; the last one: %s. "
                           "%s%s",
                           q->service->name, a->endpoint.host, q->action, attempts,

@@ -19,10 +19,19 @@
  * after 8 a network card that is not told, on a type that we know nothing of, is the only one there is. */
 #define ADDRESS_SHARE(span) ((span) / 6)
 #define CARD_SHARE(span)    ((span) * 4 / 15)
+/* What does not come within the first 8 s seldom comes at once. */
+#define ROUND_SHARE(span)   CARD_SHARE(span)
 #define ROUND_USEC   (500 * USEC_PER_MSEC)
+#define LATER_USEC   (2 * USEC_PER_SEC)
 #define YOUNG_USEC   (60 * USEC_PER_SEC)        /* an answer that is complete and not older is not asked for
                                                  * again */
 #define BUDGET_USEC  (5 * USEC_PER_SEC)         /* of one process's requests, while the others wait */
+/* As long as they wait for what it asks for them, and it goes on to ask. Where the service is so slow that
+ * this does not do, each asks for its own interface, all at once: one after the other would take longer than
+ * they have. Unless so many are answered in that time that all will be before long. */
+#define PATIENCE_USEC (1500 * USEC_PER_MSEC)
+#define MANY          4
+#define SLICE_USEC    (500 * USEC_PER_MSEC)     /* after it the others see what has come */
 
 #define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
 
@@ -35,6 +44,7 @@ void net_event_done(NetEvent *e) {
         strv_free(e->early);
         strv_free(e->managed);
         free(e->why);
+        free(e->failure);
 }
 
 /* ---- failures: all of them are the interface's ---- */
@@ -149,63 +159,114 @@ static char **macs_to_skip(const NetEvent *e) {
         return macs;
 }
 
+static uint64_t round_usec(const NetEvent *e) {
+        return now_usec() < e->begin_usec + ROUND_SHARE(e->span_usec) ? ROUND_USEC : LATER_USEC;
+}
+
 /* Does it help to ask now? What was asked within this round, by whomever, is not asked again. */
 static bool worth_asking(const NetEvent *e, Judgement judgement) {
         const Snapshot *s = &e->snapshot;
         const Eni *eni = eni_find(&s->enis, e->facts.interface->mac);
         uint64_t now = now_usec(), asked = eni ? eni->asked_usec : s->listed_usec,
-                 young = eni && judgement == JUDGEMENT_DECIDED ? YOUNG_USEC : ROUND_USEC;
-        if (s->failed_usec != 0 && now - s->failed_usec < ROUND_USEC)
+                 young = eni && judgement == JUDGEMENT_DECIDED ? YOUNG_USEC : round_usec(e);
+        if (s->failed_usec != 0 && now - s->failed_usec < round_usec(e))
                 return false;
         return asked == 0 || now - asked >= young;
 }
 
-static Imds *imds_of(NetEvent *e) {
-        Run *run = e->run;
-        uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0;
-        if (!run->imds)
-                run->imds = imds_new(MAX(MIN(BUDGET_USEC, left), USEC_PER_SEC));
-        imds_recall(run->imds, NULL); /* what was not there may be there now */
-        return run->imds;
+/* Anew for each round, during which nobody waits for who asks alone. */
+static void renew_budget(NetEvent *e) {
+        uint64_t now = now_usec(), left = e->deadline_usec > now ? e->deadline_usec - now : 0,
+                 budget = MAX(e->alone ? left : MIN(BUDGET_USEC, left), USEC_PER_SEC);
+        if (!e->run->imds)
+                e->run->imds = imds_new(budget);
+        imds_renew(e->run->imds, budget);
+        imds_recall(e->run->imds, NULL); /* what was not there may be there now */
 }
 
 /* 0: try again in the next round. A failure that time does not mend is told at once. */
 static int asked(NetEvent *e, int r, Diag *found) {
+        const Diagnostic *error = diag_first_error(found);
+        free(e->failure);
+        e->failure = r < 0 ? xstrdup(error ? error->text : strerror(-r)) : NULL;
         if (r >= 0) {
                 take_warnings(e, found);
                 return 0;
         }
-        e->run->imds = imds_free(e->run->imds); /* with a budget of its own the next time */
         if (r == -EINTR || r == -EPERM || r == -EINVAL)
                 return net_event_pass(e, r, found);
         diag_done(found);
         return 0;
 }
 
+/* Are so many answered that the others need not ask themselves? */
+static bool many_come(const NetEvent *e) {
+        const Enis *enis = &e->snapshot.enis;
+        uint64_t now = now_usec();
+        size_t n = 0;
+        for (size_t i = 0; i < enis->n; i++)
+                n += enis->items[i].asked_usec > 0 && now - enis->items[i].asked_usec < PATIENCE_USEC;
+        return n >= MANY;
+}
+
+/* Of each interface that is known, so that another one of its MAC is noticed. */
+static void note_ifindexes(NetEvent *e) {
+        Enis *enis = &e->snapshot.enis;
+        for (size_t i = 0; i < enis->n; i++) {
+                const Interface *there = interface_by_mac(&e->interfaces, enis->items[i].mac);
+                if (there && there->driver && enis->items[i].asked_usec > 0 && enis->items[i].ifindex == 0)
+                        enis->items[i].ifindex = there->index;
+        }
+}
+
+/* The caller's own interface, and then those that others will ask for, as long as these wait. */
+static int ask_for_all(NetEvent *e, EniQuestion *question, Diag *found) {
+        uint64_t begin = now_usec(), now = begin;
+        for (;;) {
+                question->until_usec = e->alone ? 1 : now + SLICE_USEC;
+                int r = snapshot_ask(&e->snapshot, e->run->imds, question, found);
+                const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
+                now = now_usec();
+                if (r != 1 || e->alone || now >= begin + BUDGET_USEC ||
+                    (now >= begin + PATIENCE_USEC && !many_come(e)))
+                        return r;
+                if (own && own->asked_usec >= begin)
+                        question->again = NULL;
+                note_ifindexes(e);
+                if (!e->run->options.dry_run)
+                        snapshot_write(e->run->root, &e->snapshot, found);
+        }
+}
+
 static int ask(NetEvent *e) {
         const Interface *own = e->facts.interface;
+        uint64_t now = now_usec();
         _cleanup_(strv_freep) char **skip = macs_to_skip(e), **again = NULL;
-        EniQuestion question = { .cards = e->facts.cards, .skip = skip, .older_usec = 1 };
+        EniQuestion question = { .cards = e->facts.cards, .skip = skip, .older_usec = 1,
+                                 .late_usec = now - MIN(round_usec(e), now) };
         Diag found = {};
         if (net_event_manager(e, own) != MANAGER_CNI)
                 strv_add(&again, own->mac);
         if (!e->snapshot.enis.primary)
                 strv_add(&again, ""); /* it was not in the list: that is asked for again */
         question.again = again;
-        return asked(e, snapshot_ask(&e->snapshot, imds_of(e), &question, &found), &found);
+        int r = ask_for_all(e, &question, &found);
+        e->goes_on = r == 2;
+        return asked(e, r, &found);
 }
 
 /* Before anything else: with it one knows what was decided, and so whom to ask nothing about. */
 static int identify(NetEvent *e) {
         Diag found = {};
-        return asked(e, snapshot_identify(&e->snapshot, imds_of(e), &found), &found);
+        return asked(e, snapshot_identify(&e->snapshot, e->run->imds, &found), &found);
 }
 
 /* Only with the gate: an interface that the CNI would have may be tagged to be left to the system. */
 static int ask_for_tag(NetEvent *e) {
         _cleanup_(freep) char *region = NULL, *domain = NULL;
-        Imds *imds = imds_of(e);
         Diag found = {};
+        renew_budget(e);
+        Imds *imds = e->run->imds;
         bool tagged = false;
         int r = imds_get(imds, "meta-data/placement/region", &region, NULL, &found);
         if (r >= 0)
@@ -213,16 +274,18 @@ static int ask_for_tag(NetEvent *e) {
         if (r == -ENOENT)
                 return net_event_error(e, r, "the metadata service does not say in which region this is");
         if (r >= 0) {
-                Ec2 ec2 = { .region = region, .domain = domain, .imds = imds };
+                Ec2 ec2 = { .region = region, .domain = domain, .imds = imds,
+                            .deadline_usec = e->deadline_usec };
                 r = ec2_check_endpoints(&ec2, true, &found);
                 if (r >= 0)
                         r = ec2_interface_is_tagged(&ec2, e->snapshot.enis.instance_id,
                                                     e->facts.interface->mac, &tagged, &found);
         }
-        e->facts.no_manage = r == -EACCES ? NO_MANAGE_UNKNOWN
-                             : tagged     ? NO_MANAGE_TAGGED
-                                          : NO_MANAGE_UNTAGGED;
-        if (r != -EACCES)
+        bool unknown = r == -EACCES || r == -EHOSTUNREACH;
+        e->facts.no_manage = unknown  ? NO_MANAGE_UNKNOWN
+                             : tagged ? NO_MANAGE_TAGGED
+                                      : NO_MANAGE_UNTAGGED;
+        if (!unknown)
                 return net_event_pass(e, r, &found);
         const Diagnostic *error = diag_first_error(&found);
         diag_warn(&e->run->diag, "no-manage-unknown", "%s: %s", e->name,
@@ -288,27 +351,58 @@ static bool wants_tag(const NetEvent *e) {
                !decision_find(&e->decisions, i->mac, i->name) && net_event_manager(e, i) == MANAGER_CNI;
 }
 
+/* The snapshot, and its lock; without that, e->alone. */
+static int take_snapshot(NetEvent *e, int *ret_fd) {
+        Run *run = e->run;
+        for (bool first = true;; first = false) {
+                Diag found = {};
+                int fd = run->options.dry_run ? -1 : lock_take(run->root, SNAPSHOT_LOCK,
+                                                               now_usec() + PATIENCE_USEC, &found);
+                e->alone = fd == -ETIMEDOUT;
+                if (fd < 0 && !e->alone && !run->options.dry_run)
+                        return net_event_pass(e, fd, &found);
+                diag_done(&found);
+                snapshot_done(&e->snapshot);
+                snapshot_read(run->root, &e->snapshot, &found);
+                take_warnings(e, &found);
+                *ret_fd = fd;
+                const Eni *own = eni_find(&e->snapshot.enis, e->facts.interface->mac);
+                /* a list that has just come is a beginning */
+                bool begun = first && now_usec() - e->snapshot.listed_usec < PATIENCE_USEC;
+                if (!e->alone || (own && own->asked_usec) || now_usec() >= e->deadline_usec ||
+                    !(begun || many_come(e)))
+                        return 0;
+        }
+}
+
+/* What was told of an interface that had this MAC before may not hold for this one. */
+static void drop_former(NetEvent *e) {
+        const Interface *own = e->facts.interface;
+        const Eni *eni = eni_find(&e->snapshot.enis, own->mac);
+        if (eni && own->driver && eni->ifindex != 0 && eni->ifindex != own->index)
+                snapshot_drop(&e->snapshot, own->mac);
+}
+
 static int go_round(NetEvent *e, Judgement *ret) {
         Run *run = e->run;
         Diag found = {};
         _cleanup_(close_fd) int fd = -1;
+        e->goes_on = false;
         int r = net_event_read_interfaces(e);
+        if (r >= 0)
+                r = take_snapshot(e, &fd);
         if (r < 0)
                 return r;
-        if (!run->options.dry_run) {
-                fd = lock_take(run->root, SNAPSHOT_LOCK, e->deadline_usec + 2 * BUDGET_USEC, &found);
-                r = net_event_pass(e, MIN(fd, 0), &found);
-        }
-        if (r < 0)
-                return r;
-        snapshot_done(&e->snapshot);
-        snapshot_read(run->root, &e->snapshot, &found);
+        renew_budget(e);
         _cleanup_(json_decrefp) json_t *before = enis_to_json(&e->snapshot.enis);
         uint64_t failed = e->snapshot.failed_usec;
+        drop_former(e);
         guess_cards(e);
         r = learn(e, ret);
+        note_ifindexes(e);
         _cleanup_(json_decrefp) json_t *after = enis_to_json(&e->snapshot.enis);
-        if (!run->options.dry_run && (!json_equal(before, after) || failed != e->snapshot.failed_usec))
+        bool changed = !json_equal(before, after) || failed != e->snapshot.failed_usec;
+        if (changed && !run->options.dry_run && !e->alone)
                 snapshot_write(run->root, &e->snapshot, &found);
         take_warnings(e, &found);
         return r;
@@ -317,8 +411,9 @@ static int go_round(NetEvent *e, Judgement *ret) {
 static int give_up(NetEvent *e) {
         const char *mac = e->facts.interface->mac;
         double seconds = (double)(now_usec() - e->begin_usec) / USEC_PER_SEC;
-        if (e->snapshot.failure)
-                return net_event_error(e, -ETIMEDOUT, "%s (%s, %.3g s)", e->snapshot.failure, mac, seconds);
+        const char *failure = e->failure ?: e->snapshot.failure;
+        if (failure)
+                return net_event_error(e, -ETIMEDOUT, "%s (%s, %.3g s)", failure, mac, seconds);
         return net_event_error(
                 e, -ETIMEDOUT,
                 "%s, after %.3g s of asking for %s; nothing was configured and nothing decided, "
@@ -328,7 +423,7 @@ static int give_up(NetEvent *e) {
 
 int net_event_look(NetEvent *e, Judgement *ret) {
         for (;;) {
-                uint64_t round = now_usec() + ROUND_USEC;
+                uint64_t round = now_usec() + round_usec(e);
                 int r = go_round(e, ret);
                 if (r >= 0 && *ret != JUDGEMENT_LATE && wants_tag(e)) {
                         r = ask_for_tag(e);
@@ -339,6 +434,8 @@ int net_event_look(NetEvent *e, Judgement *ret) {
                         return r;
                 if (now_usec() >= e->deadline_usec)
                         return give_up(e);
+                if (e->goes_on)
+                        continue;
                 if (stop_wait(-1, MIN(MAX(round, now_usec()), e->deadline_usec)) == -EINTR)
                         return diag_error(&e->run->diag, -EINTR, CAUSE_INTERRUPTED,
                                           "stopped by %s; nothing was changed", stop_name(stop_signal()));

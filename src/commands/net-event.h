@@ -18,6 +18,9 @@ typedef struct NetEvent {
         char **files, **drop_ins, **early, **managed;
         InterfaceFacts facts;           /* points into all of these */
         char *why;                      /* what is missing yet */
+        char *failure;                  /* of its last question, if that failed */
+        bool alone;                     /* it could not have the snapshot's lock, and asks for itself alone */
+        bool goes_on;                   /* the time ended between answers: no pause */
 } NetEvent;
 void net_event_done(NetEvent *e);
 /* The first look at the machine: the markers, the instance type. */

@@ -72,13 +72,11 @@ void snapshot_write(const Root *root, const Snapshot *s, Diag *diag) {
 
 /* ---- asking ---- */
 
-static int note(Snapshot *s, int r, Diag *found, Diag *diag) {
+static void note(Snapshot *s, int r, const Diag *found) {
         const Diagnostic *error = diag_first_error(found);
         free(s->failure);
         s->failed_usec = r < 0 ? now_usec() : 0;
         s->failure = r < 0 ? xstrdup(error ? error->text : strerror(-r)) : NULL;
-        diag_move(diag, found);
-        return r;
 }
 
 /* A 404 is an answer, and what it is about may be there later. What is no such id enis_ask() will complain
@@ -90,7 +88,10 @@ int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag) {
         _cleanup_(freep) char *id = r >= 0 ? str_strip(text) : NULL;
         if (id && !s->enis.instance_id && instance_id_is_valid(id))
                 s->enis.instance_id = TAKE_PTR(id);
-        return note(s, r == -ENOENT ? 0 : r, &found, diag);
+        r = r == -ENOENT ? 0 : r;
+        note(s, r, &found);
+        diag_move(diag, &found);
+        return r;
 }
 
 /* Will the list be asked for, too? */
@@ -103,9 +104,26 @@ static bool wants_list(const Snapshot *s, const EniQuestion *question) {
 
 int snapshot_ask(Snapshot *s, Imds *imds, const EniQuestion *question, Diag *diag) {
         Diag found = {};
-        if (wants_list(s, question))
-                s->listed_usec = now_usec();
-        return note(s, enis_ask(imds, question, &s->enis, &found), &found, diag);
+        unsigned answers = s->enis.answers;
+        bool list = wants_list(s, question), of_one = s->enis.primary && !list;
+        int r = enis_ask(imds, question, &s->enis, &found);
+        bool cut = r == -ETIMEDOUT && s->enis.answers > answers;
+        of_one = of_one || (r == -EBADMSG && s->enis.primary);
+        if (list)
+                s->listed_usec = cut && wants_list(s, question) ? 0 : now_usec();
+        if (r >= 0 || s->enis.answers > answers)
+                note(s, 0, &found);
+        else if (!of_one)
+                note(s, r, &found);
+        if (!cut) {
+                diag_move(diag, &found);
+                return r;
+        }
+        for (size_t i = 0; i < found.n; i++)
+                if (found.items[i].warning)
+                        diag_warn(diag, found.items[i].code, "%s", found.items[i].text);
+        diag_done(&found);
+        return 2;
 }
 
 void snapshot_drop(Snapshot *s, const char *mac) {

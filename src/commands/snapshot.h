@@ -23,7 +23,9 @@ _nonnull_ void snapshot_write(const Root *root, const Snapshot *s, Diag *diag);
 /* The instance's id, where it is not known yet; without the rest of enis_ask(). 0 also where it is not told.
  */
 _must_check_ _nonnull_ int snapshot_identify(Snapshot *s, Imds *imds, Diag *diag);
-/* enis_ask(). A failure is noted, with what the diagnostic says; an answer takes such a note away. */
+/* enis_ask(). A failure of the service's is noted, with what the diagnostic says, and one about a single
+ * interface is not, which is nobody else's; an answer takes such a note away. 1 where others are unasked yet,
+ * 2 where the time ended after some answers: no failure, one may go on at once. */
 _must_check_ _nonnull_ int snapshot_ask(Snapshot *s, Imds *imds, const EniQuestion *question, Diag *diag);
 /* Nothing is known of that interface any more. */
 _nonnull_ void snapshot_drop(Snapshot *s, const char *mac);

@@ -115,6 +115,16 @@ ok "so are interfaces that are not listed yet" all_at_once 32
 ok "with all that belongs to them" all_as_expected
 ok "the list is asked for once a round, whoever waits" eval 'n=$(grep -c "/macs/ " "$tmp/log"); [ "$n" -le 6 ] || { echo "$n"; false; }'
 ok "and what is known is not asked for again" eval '[ "$(grep -c "$(mac_of 7)/device-number" "$tmp/log")" = 1 ]'
+machine p5.48xlarge --count 32
+lag "404 */network-card 3 mac"
+ok "cards that come late are waited for by all together" eval 'all_at_once 32 && all_as_expected'
+# one at a time asks for all of them: by process it were 32 × 4 requests a round
+ok "and asked for by one" eval 'n=$(grep -c "PUT /latest/api/token" "$tmp/log"); [ "$n" -le 16 ] || { echo "$n tokens"; false; }'
+ok "and nothing else is" eval 'n=$(grep -c /local-ipv4s "$tmp/log"); [ "$n" -le 40 ] || { echo "$n"; false; }'
+machine p5.48xlarge --count 2 --ipv6
+lag "404 */vpc-ipv6-cidr-blocks 1x"
+add ens5; sleep 0.6
+ok "IPv6 that is told late is there for the next one" eval 'add ens6 && grep -q "^From=2001:db8:11::a1" "$network/70-eks-ens6.network"'
 machine p5.48xlarge --count 4
 within 1500
 lag "404 $(mac_of 7) 60"
@@ -145,6 +155,22 @@ within 3000
 ok "an interface without an address is left alone" eval 'add ens7 && says "is left alone: it has no address" && undecided ens7 && no_file ens7'
 machine p5.48xlarge --count 4 --ipv6
 ok "with IPv6 each has rules for both" eval 'all_at_once 4 && all_as_expected && grep -q "^From=2001:db8:11::a1" "$network/70-eks-ens6.network" && grep -q "^From=10.11." "$network/70-eks-ens6.network"'
+
+# ---- a service that is slow ----
+machine p5.48xlarge --count 32
+service_stop
+mock --imds "$tmp/imds" --fault delay=1
+ok "with a second for each answer all come to an end within their deadline" eval 'all_at_once 32 && all_as_expected'
+mock_stop
+
+# ---- garbage about one ----
+machine p5.48xlarge --count 4
+within 1500
+echo banana >"$tmp/imds/latest/meta-data/network/interfaces/macs/$(mac_of 6)/device-number"
+ok "garbage about an interface is its own failure" eval 'manager 32 add ens6 && says "$(mac_of 6)/device-number" && says "is not a number"'
+ok "which is not kept for the others" eval '! grep -F device-number "$root/run/nodestrap/interfaces.json"'
+lag "404 $(mac_of 7) 60"
+ok "nor told of another" eval 'manager 32 add ens7 && lacks "$(mac_of 6)/device-number of the instance metadata is not a number from 0 to 255; is it" && says "does not list it yet"'
 
 # ---- a service that is down ----
 machine p5.48xlarge --count 8
@@ -357,6 +383,10 @@ ok "what is decided is not asked for again" eval 'add ens6 && add ens7 && sent 0
 gate --fault ec2:unauthorized
 ok "without the right to ask it is as without the gate" eval 'add ens8 && no_file ens8 && says "warning" && says "no_manage"'
 ok "and nothing is kept" undecided ens8
+gate --no-role
+ok "so it is without a role" eval 'add ens8 && no_file ens8 && says "warning" && says "instance profile" && undecided ens8'
+gate
+ok "and where EC2 is out of reach" eval 'AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9 add ens8 && no_file ens8 && says "no usable answer from EC2" && undecided ens8'
 gate --fault ec2:notfound
 ok "another failure of EC2 is one" eval 'manager 32 add ens8 && says "(32 EINTERFACE)" && undecided ens8'
 done_testing
