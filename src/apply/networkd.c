@@ -24,6 +24,7 @@
 #define RELOAD_STAMP RUN_DIR "/networkd-reload"
 #define PAUSE_USEC   (10 * USEC_PER_MSEC)
 #define NETWORK_DIR  "/run/systemd/network"
+#define NETWORK_FILE NETWORK_DIR "/70-eks-"
 
 /* ---- files ---- */
 
@@ -188,10 +189,25 @@ static int reload_work(Work *w) {
         return r < 0 ? r : 1;
 }
 
+/* Of those whose file is among what has been written: the ones that networkd has already. The primary one,
+ * with which the image's default file goes, has got the same from that as from its own, and is not cut off. */
+static char **links_taken(const Task *t) {
+        _cleanup_(strv_freep) char **links = NULL;
+        bool primary = false;
+        for (size_t i = 0; i < t->n_after; i++) {
+                const Action *a = t->after[i]->action;
+                primary |= startswith(a->target, NETWORK_DIR "/80-");
+                if (a->type != ACTION_WRITE_FILE || !startswith(a->target, NETWORK_FILE) ||
+                    !endswith(a->target, ".network"))
+                        continue;
+                const char *name = a->target + strlen(NETWORK_FILE);
+                _cleanup_(freep) char *link = xstrndup(name, strlen(name) - strlen(".network"));
+                if (networkd_has(link))
+                        strv_add(&links, link);
+        }
+        return primary ? NULL : TAKE_PTR(links);
+}
+
 int networkd_start(Task *t) {
-        const char *link = t->action->with;
-        char **links = NULL;
-        if (link && root_is_host(t->apply->root) && networkd_has(link))
-                strv_add(&links, link);
-        return work_start_given(t, reload_work, links);
+        return work_start_given(t, reload_work, root_is_host(t->apply->root) ? links_taken(t) : NULL);
 }

@@ -79,9 +79,23 @@ static bool link_is_ready(const Link *link, Want want) {
                link_origin(link) != ORIGIN_DEFAULT;
 }
 
+/* In quotes where a shell would take it for something else: systemd-escape(1) has "\\x2d" for "-". */
+static char *unit_of(const char *name) {
+        Text t = {};
+        for (const char *c = name; *c; c++)
+                if (*c == '-')
+                        text_add(&t, "\\x2d");
+                else
+                        text_add(&t, "%c", *c);
+        _cleanup_(freep) char *instance = text_take(&t);
+        const char *quote = strchr(name, '-') ? "'" : "";
+        return xasprintf("%s" UNIT "%s%s", quote, instance, quote);
+}
+
 static char *link_sentence(const Link *link, const char *name, const char *mac, Want want) {
         bool early = link && link_origin(link) == ORIGIN_DEFAULT;
-        _cleanup_(freep) char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup("");
+        _cleanup_(freep) char *state = link_state(link), *by = early ? link_own_file(name) : xstrdup(""),
+                              *unit = unit_of(name);
         _cleanup_(freep) char *who = mac ? xasprintf("%s (%s)", name, mac) : xstrdup(name);
         switch (want) {
         case WANT_PRIMARY:
@@ -95,9 +109,7 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
                         "systemd-networkd; see `networkctl status %s` and journalctl -u systemd-networkd",
                         who, state, early ? " by " : "", by, name);
         case WANT_DECISION:
-                return xasprintf("%s is undecided: " UNIT "%s.service has not ended; see journalctl -u " UNIT
-                                 "%s",
-                                 who, name, name);
+                return xasprintf("%s is undecided: its unit has not ended; see journalctl -u %s", who, unit);
         case WANT_UNMANAGED:
         default:
                 return xasprintf(

@@ -44,7 +44,7 @@ links() {
         until [ -e $VPC/ready ]; do systemctl is-active -q vpc && sleep 0.02 || return; done
 }
 # Its interfaces are there, all or INDEX…, and udev tells of each. As a rule networkd has begun by then, with the image's own file for all of
-# them; with FIRST=udev it starts afterwards (257 takes over what that file made, and a connected route with it).
+# them; with FIRST=udev it starts afterwards.
 instance_up() {
         links "$@" || return
         [ "${FIRST-}" = udev ] || systemctl start systemd-networkd
