@@ -67,12 +67,12 @@ had=$(restarts); touch -d '1 hour ago' $dir; stamp=$(cat /run/nodestrap/networkd
 try "a clock that was set back does not hide a change" apply 7 1300
 try "which is read" no is "$(cat /run/nodestrap/networkd-reload)" "$stamp"
 systemctl stop dbus.socket dbus; rm -f /run/dbus/system_bus_socket
-apply 7 1250 >/run/out.7 2>&1 & first=$!
+apply 7 1350 >/run/out.7 2>&1 & first=$!
 until ! flock -n $lock true; do kill -0 $first && sleep 0.01 || break; done
-try "without a bus: another one's file" apply 8 1250
+try "without a bus: another one's file" apply 8 1350
 try "that of the first one" wait $first
 try "networkd was started again once" is "$(restarts)" $((had + 1))
-try "it has read both" is "$(cat /sys/class/net/x7/mtu) $(cat /sys/class/net/x8/mtu)" "1250 1250"
+try "it has read both" is "$(cat /sys/class/net/x7/mtu) $(cat /sys/class/net/x8/mtu)" "1350 1350"
 
 systemctl stop systemd-networkd.socket systemd-networkd.service 2>/dev/null
 try "where networkd does not run there is nothing to reload" apply 7 1200

@@ -36,7 +36,7 @@ tree_vpc() {                            # they are there from power-on, as are D
         enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
         printf '[Unit]\nDefaultDependencies=no\nAfter=vmfakes.service vmimds.service\nBefore=systemd-networkd.service\nSurviveFinalKillSignal=yes\n[Service]\nType=exec\nExecStartPre=/bin/bash /vmtest/power-on\nExecStart=/usr/bin/python3 /vmtest/veths.py serve /vmtest/table /vmtest/vpc\n' >"$s/vpc.service"
         printf '[Unit]\nDefaultDependencies=no\nAfter=vpc.service\n[Service]\nType=oneshot\nExecStart=/bin/bash /vmtest/coldplug\n' >"$s/coldplug.service"
-        [[ " $(head_of tree) " = *" binary_alone "* ]] || sed '/^BindsTo=/d;s/sys-subsystem[^ ]*device//' "$top/units/nodestrap-udev-net-manager@.service" >"$s/nodestrap-udev-net-manager@.service"     # there are no devices
+        [[ " $(head_of tree) " = *" binary_alone "* ]] || sed '/^BindsTo=/d;/^After=/s/sys-subsystem[^ ]*device//' "$top/units/nodestrap-udev-net-manager@.service" >"$s/nodestrap-udev-net-manager@.service"     # there are no devices
 }
 tree_never_listed() {                   # beside those, two interfaces that the metadata service never lists, their events 3 s apart
         local s=$tree/etc/systemd/system; mkdir -p "$s/nodestrap-udev-net-manager@.service.d"
