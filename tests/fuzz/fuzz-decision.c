@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A file of nodeadm's or ours → who manages an interface. */
+ * A file of nodeadm's or ours → who manages an interface; and which one it is, by the file for networkd. */
 #include "base/str.h"
 #include "net/net.h"
+#include "plan/interface.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(freep) char *text = xstrndup((const char *)data, size), *mac = network_file_mac(text);
         _cleanup_(decision_done) Decision d = {};
+        if (mac && !mac_is_valid(mac))
+                abort();
         if (decision_parse((const char *)data, size, &d) < 0) {
                 if (d.mac || d.name)
                         abort();        /* something of what is no decision */
