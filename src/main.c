@@ -30,8 +30,10 @@ static int walk(Run *run) {
         return r < 0 ? r : command->run(run);
 }
 
-/* The last line on stderr carries the first root cause. */
-static ExitCode conclude(Run *run, int r) {
+/* The last line on stderr carries the first root cause. A command of nodeadm-internal that fails ends with 1,
+ * whatever the cause, and one that cannot be read with 2
+ * (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
+static ExitCode conclude(Run *run, bool parsed, int r) {
         const Options *o = &run->options;
         if (run->reported)
                 return run->exit_code;
@@ -50,6 +52,7 @@ static ExitCode conclude(Run *run, int r) {
                 .diag = &run->diag,
                 .imds_requests = run->imds ? imds_requests(run->imds) : 0,
                 .ec2_requests = ec2_requests(),
+                .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
         if (run->step && run_changes_machine(run))
                 return report_write(run->root, &report);
@@ -59,13 +62,6 @@ static ExitCode conclude(Run *run, int r) {
         if (o->command->done)
                 log_info("%s", o->command->done);
         return EXIT_DONE;
-}
-
-/* A command of nodeadm-internal that fails ends with 1, whatever the cause, and one that cannot be read with
- * 2 (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
-static ExitCode exit_code_of(const Run *run, bool parsed, ExitCode code) {
-        bool internal = run->options.name == PROGRAM_NODEADM_INTERNAL;
-        return internal && parsed && code != EXIT_DONE ? EXIT_INTERNAL : code;
 }
 
 static void *allocate(size_t size) {
@@ -104,7 +100,7 @@ int main(int argc, char **argv) {
         if (run.options.development)
                 log_set_level(LOG_DEBUG);
         bool parsed = r >= 0;
-        ExitCode code = exit_code_of(&run, parsed, conclude(&run, parsed ? walk(&run) : r));
+        ExitCode code = conclude(&run, parsed, parsed ? walk(&run) : r);
         leave(&run.results, code);
         run_done(&run);
         return (int)code;

@@ -208,23 +208,23 @@ static Flag flag_of(int value) {
 
 /* value is what getopt_long() returned, word where it stopped; optopt is 0 for a name that it does not
  * know. */
-static int refuse_flag(int value, const char *word, Diag *diag) {
+static int refuse_flag(int value, const char *word, const char *program, Diag *diag) {
         const char *names[_FLAG_MAX + 1] = {}, *near;
         int n = (int)strcspn(word, "=");
         if (value == ':')
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "option %.*s lacks its value; see nodestrap --help", n, word);
+                                  "option %.*s lacks its value; see %s --help", n, word, program);
         if (optopt && flag_of(optopt) == _FLAG_MAX)
-                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; see nodestrap --help",
-                                  optopt);
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "option -%c is unknown; see %s --help", optopt,
+                                  program);
         if (optopt)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "option %.*s takes no value; see nodestrap --help", n, word);
+                                  "option %.*s takes no value; see %s --help", n, word, program);
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 names[i] = flags[i].name;
         near = nearest_name(word + strspn(word, "-"), names);
-        return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown%s%s; see nodestrap --help", n,
-                          word, near ? ": did you mean --" : "", near ?: "");
+        return diag_error(diag, -EINVAL, CAUSE_USAGE, "option %.*s is unknown%s%s; see %s --help", n, word,
+                          near ? ": did you mean --" : "", near ?: "", program);
 }
 
 static int unknown_command(const char *words, ProgramName name, const CommandTable *commands, Diag *diag) {
@@ -266,8 +266,8 @@ static int check_flags_fit(const Options *o, const bool *seen, Diag *diag) {
         for (size_t i = 0; i < _FLAG_MAX; i++)
                 if (seen[i] && !(o->command->flags & BIT(i)))
                         return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                          "%s does not take --%s; see nodestrap %s --help", words,
-                                          flags[i].name, words);
+                                          "%s does not take --%s; see %s %s --help", words,
+                                          flags[i].name, program_names[o->name], words);
         if (o->output == OUTPUT_SVG && !o->command->draws)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
                                   "%s cannot be drawn: --output takes text or json here", words);
@@ -312,7 +312,7 @@ static int parse_argv(int argc, char **argv, Options *o, Parsed *p, Diag *diag) 
                 if (value == -1)
                         break;
                 if (value == '?' || value == ':')
-                        return refuse_flag(value, argv[optind - 1], diag);
+                        return refuse_flag(value, argv[optind - 1], program_names[o->name], diag);
                 if (value == 1) {
                         strv_add(&p->words, argument);
                         continue;
@@ -394,7 +394,7 @@ static int ask_about(const Parsed *p, const CommandTable *commands, Options *o, 
         o->command = version && !help ? commands->version : commands->help;
         if (!p->words && !help && !version)
                 return diag_error(diag, -EINVAL, CAUSE_USAGE,
-                                  "no command given; nodestrap --help lists them");
+                                  "no command given; %s --help lists them", program_names[o->name]);
         return 0;
 }
 

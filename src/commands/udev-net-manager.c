@@ -232,8 +232,8 @@ static void forget_early(NetEvent *e) {
         }
 }
 
-/* What the metadata service said of it may be said of another one by the time a name comes back. Its MAC
- * stands in the decision; one that has only been renamed is still there. */
+/* What the metadata service said of it may be said of another one by the time a name comes back. Which MAC it
+ * had nobody says any more: whatever has no interface now; one that has only been renamed is still there. */
 static int forget(NetEvent *e) {
         Run *run = e->run;
         Diag found = {};
@@ -249,10 +249,11 @@ static int forget(NetEvent *e) {
         size_t n = e->snapshot.enis.n;
         if (e->snapshot.enis.instance_id)
                 r = net_event_read_decisions(e);
-        for (size_t i = 0; i < e->decisions.n && r >= 0; i++) {
-                const Decision *d = &e->decisions.items[i];
-                if (d->mac && d->name && streq(d->name, e->name) && !interface_by_mac(&e->interfaces, d->mac))
-                        snapshot_drop(&e->snapshot, d->mac);
+        for (size_t i = n; i-- > 0 && r >= 0;) {
+                const Eni *eni = &e->snapshot.enis.items[i];
+                bool primary = e->snapshot.enis.primary && streq(eni->mac, e->snapshot.enis.primary);
+                if (!primary && !interface_by_mac(&e->interfaces, eni->mac))
+                        snapshot_drop(&e->snapshot, eni->mac);
         }
         if (r >= 0 && e->snapshot.enis.n != n && !run->options.dry_run)
                 snapshot_write(run->root, &e->snapshot, &found);

@@ -52,6 +52,8 @@ static Verdict verdict_make(const Report *report) {
                 v.step = report->step ?: "start";
                 v.text = diagnostic_format(error);
         }
+        if (report->internal && v.exit_code != EXIT_DONE)
+                v.exit_code = EXIT_INTERNAL;
         return v;
 }
 

@@ -14,6 +14,7 @@ typedef struct Report {
         const Results *results;         /* NULL if nothing was applied */
         const Diag *diag;
         unsigned imds_requests, ec2_requests;
+        bool internal;                  /* called nodeadm-internal: each failure ends with EXIT_INTERNAL */
 } Report;
 
 /* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line

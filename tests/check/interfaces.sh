@@ -317,6 +317,8 @@ ok "what is not ours stays" eval 'plug ens6 "$(mac_of 6)" && add ens6 && touch "
         ln -s /etc/hostname "$network/70-eks-ens6.network.d/hostname" && manager 0 remove ens6 && no_file ens6 &&
         [ "$(ls "$network/70-eks-ens6.network.d")" = "$(printf "hostname\nusers.conf")" ]'
 rm -r "$network/70-eks-ens6.network.d"
+unplug ens7; rm -rf "$root/etc/eks"
+ok "also where no decision says which MAC it had" eval 'manager 0 remove ens7 && ! grep -F "$(mac_of 7)" "$root/run/nodestrap/interfaces.json"'
 ok "it may come back" eval 'add ens6 && has ens6 RouteMetric=613'
 
 mkdir -p "$root/usr/lib/systemd/network/70-ens6.network.d"; mv "$root/etc/systemd/network/70-ens6.network.d/x.conf" "$root/usr/lib/systemd/network/70-ens6.network.d/y.conf"
@@ -326,6 +328,12 @@ ok "of an interface of the CNI" eval 'add ens7 && decided ens7 cni'
 ok "that has not gone the decision stays" eval 'manager 0 remove ens7 && decided ens7 cni'
 unplug ens7
 ok "that has gone what nodeadm reads is kept" eval 'manager 0 remove ens7 && [ ! -e "$decisions/by-mac/$id/$(mac_of 7)" ] && [ "$(cat "$decisions/$id/ens7")" = cni ]'
+
+macs=$tmp/imds/latest/meta-data/network/interfaces/macs
+echo 3 >"$macs/$(mac_of 6)/device-number"
+ok "what was told of it holds for this interface" eval ': >"$tmp/log"; add ens6 && asked 0'
+echo 99 >"$root/sys/class/net/ens6/ifindex"
+ok "and not for another one of its MAC" eval 'add ens6 && has ens6 RouteMetric=615'
 
 # ---- at once ----
 machine p5.48xlarge --count 4
@@ -364,6 +372,11 @@ ok "and the next one goes on from there" eval 'add ens5 && add ens6 && [ "$(cd "
 machine p5.48xlarge --count 4
 ok "called nodeadm-internal" eval '"$internal" udev-net-manager -i ens6 -a add --root "$root" && has ens6 RouteMetric=613 && decided ens6 io.systemd.Network'
 ok "it ends with 1 where it fails" eval '"$internal" udev-net-manager --action=add --interface=ens60 --root "$root"; [ $? = 1 ]'
+"$internal" udev-net-manager -x 2>"$tmp/err"
+ok "its messages name it" eval 'says "see nodeadm-internal --help"'
+"$internal" 2>"$tmp/err"
+ok "also without a command" eval 'says "no command given; nodeadm-internal --help lists them"'
+ok "and the code that it ends with" eval '"$internal" udev-net-manager -a nix -i ens6 2>"$tmp/err"; [ $? = 1 ] && says "failed (1 EUSAGE)"'
 ok "--dry-run shows the plan" eval 'add ens7 --dry-run && grep -q "write-file .*/run/systemd/network/70-eks-ens7.network" "$tmp/out"'
 ok "and changes nothing" eval 'no_file ens7 && undecided ens7'
 
