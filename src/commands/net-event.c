@@ -29,7 +29,7 @@
 /* As long as they wait for what it asks for them, and it goes on to ask. Where the service is so slow that
  * this does not do, each asks for its own interface, all at once: one after the other would take longer than
  * they have. Unless so many are answered in that time that all will be before long. */
-#define PATIENCE_USEC (1500 * USEC_PER_MSEC)
+#define PATIENCE_USEC (2500 * USEC_PER_MSEC)
 #define MANY          4
 #define SLICE_USEC    (500 * USEC_PER_MSEC)     /* after it the others see what has come */
 
