@@ -17,14 +17,17 @@ stamp() { find /run/systemd/network -name 99-default.link.d -prune -o -printf '%
 if [ ! -e out/report ]; then
         try "both interfaces have their unit" is "$(units)" "active active"
         try "another target is isolated" systemctl isolate multi-user.target
+        try "to the end of all its jobs, coldplug's among them" systemctl is-system-running --wait
         try "they still have" is "$(units)" "active active"
         stamp >out/stamp
         try "there are files of theirs" grep -q 70-eks-eth1.network out/stamp
-        try "a unit that is stopped by hand takes its files away" systemctl stop nodestrap-udev-net-manager@eth1
-        try "those and no others" is "$(cd /run/systemd/network && ls -d 70-eks-eth*.network)" 70-eks-eth0.network
-        try "started again it makes them" systemctl start nodestrap-udev-net-manager@eth1
-        try "as they were" is "$(cd /run/systemd/network && ls -d 70-eks-eth*.network | xargs)" "70-eks-eth0.network 70-eks-eth1.network"
-        stamp >out/stamp
+        for name in eth0 eth1; do
+                try "a unit that is stopped by hand" systemctl stop nodestrap-udev-net-manager@$name
+                try "stays so" is "$(property nodestrap-udev-net-manager@$name ActiveState)" inactive
+                try "and takes nothing away" is "$(stamp)" "$(cat out/stamp)"
+                try "started again it changes nothing" systemctl start nodestrap-udev-net-manager@$name
+                try "all is as it was" is "$(stamp)" "$(cat out/stamp)"
+        done
         [ "$bad" = 0 ] || finish
         cp out/stdout out/report; systemctl soft-reboot; exec tail -f /dev/null
 fi
