@@ -21,11 +21,13 @@ check() { # WORDS SKIPPED
 
 if [ ! -e out/first ]; then
         check '' 1 >out/first
+        touch -d '1 hour ago' /run/nodeadm/init
         systemctl soft-reboot
         exec tail -f /dev/null          # until it ends this userspace
 fi
 cat out/first
 check 'after a soft reboot: ' 2
+try "the marker of the run phase is this userspace's" is "$(find /run/nodeadm/init -mmin -30)" /run/nodeadm/init
 try "a second init succeeds" sh -c "nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json 2>out/second-init"
 try "and changes nothing" python3 compare.py unchanged /run/nodestrap/status.json
 

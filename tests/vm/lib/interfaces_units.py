@@ -40,10 +40,11 @@ def by_hand(report, launched):
         sh('systemctl', 'stop', unit)
         report.line(f'{name}: stopped by hand, its unit takes nothing away', State().complaints(launched), describe)
         report.line(f'{name}: and stays stopped', [p for p in [props(unit, 'ActiveState')] if p != {'ActiveState': 'inactive'}])
+        plan = sh('nodestrap', 'udev-net-manager', '--action', 'add', '--interface', name, '--dry-run', check=False)
         sh('systemctl', 'start', unit)
         sh('systemctl', 'restart', unit)
         report.line(f'{name}: nor does it when it is started again', State().complaints(launched), describe)
-        report.line(f'{name}: its file is the same one', [] if os.stat(path).st_ino == before else ['another'])
+        report.line(f'{name}: its file is the same one', [] if os.stat(path).st_ino == before else ['another', plan])
 
 
 def odd_name(report, launched):
