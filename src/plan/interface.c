@@ -381,19 +381,26 @@ int interface_plan(const InterfaceFacts *f, Plan **ret, Diag *diag) {
         return making_finish(&m, ret, diag);
 }
 
+static void forget_file(Making *m, const char *path) {
+        if (!is_removed(m, path))
+                plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
+                         "the CNI's interface is gone")
+                        ->lenient = true;
+}
+
 /* The CNI attaches and detaches them for as long as the node runs. One that comes back behind the marker is
- * the CNI's without having been so before. */
+ * the CNI's without having been so before; and whoever has the name next must not inherit the word. */
 static void forget_cnis(Making *m, const InterfaceFacts *f, const char *name) {
         for (size_t i = 0; i < f->decisions->n; i++) {
                 const Decision *d = &f->decisions->items[i];
                 if (!d->mac || d->manager != MANAGER_CNI || !streq(d->name, name) ||
                     interface_by_mac(f->interfaces, d->mac))
                         continue;
-                _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, d->mac);
-                if (!is_removed(m, path))
-                        plan_add(m->plan, ACTION_REMOVE_FILE, PHASE_CONFIG, GROUP, path,
-                                 "the CNI's interface is gone")
-                                ->lenient = true;
+                _cleanup_(freep) char *path = decision_mac_path(f->enis->instance_id, d->mac),
+                                      *word = decision_name_path(f->enis->instance_id, d->name);
+                forget_file(m, path);
+                if (!is_anothers(f->decisions, d->mac, d->name))
+                        forget_file(m, word);
         }
 }
 

@@ -444,10 +444,11 @@ TEST(removal) {
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_INTERFACE);
 }
 
-/* They come and go for as long as the node runs. What others have is theirs, and what nodeadm looks at stays. */
+/* They come and go for as long as the node runs. What others have is theirs. */
 TEST(removal_of_the_cnis) {
         static const char files[] = "remove-file 70-eks-eth1.network\n", reload[] = "reload-networkd systemd-networkd\n";
-        _cleanup_(freep) char *with = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
+        _cleanup_(freep) char *with = xasprintf("%sremove-file MAC/" MAC_B "\nremove-file ETC/eth1\n%s", files, reload),
+                              *anothers = xasprintf("%sremove-file MAC/" MAC_B "\n%s", files, reload),
                               *without = xasprintf("%s%s", files, reload);
         SITUATION(s);
         s.interfaces[1] = s.interfaces[2];
@@ -455,6 +456,9 @@ TEST(removal_of_the_cnis) {
         keep(&s, MAC_B, "eth1", MANAGER_CNI, false);
         keep(&s, MAC_C, "eth2", MANAGER_CNI, false);
         ASSERT_REMOVES(&s, "eth1", with);
+        s.kept[1].name = lit("eth1");           /* who has the name now has made the word */
+        ASSERT_REMOVES(&s, "eth1", anothers);
+        s.kept[1].name = lit("eth2");
         s.interfaces[1] = (Interface){ .name = lit("eth7"), .mac = lit(MAC_B), .driver = lit("ena") };  /* renamed */
         ASSERT_REMOVES(&s, "eth1", without);
         s.present.n = 1;
