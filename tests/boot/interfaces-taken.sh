@@ -11,6 +11,7 @@
 . /vmtest/network.sh
 
 comes_to_all() { local name; for name; do comes_to "$name" configured || return; done; }
+# shellcheck disable=SC2046 # names
 taken() { links && systemctl start systemd-networkd && comes_to_all $(names) && add $(names); }
 instance_new --cards 4 --count 4 --ipv6 --subnets 2
 try "the image's file has them all, then they were added" taken
