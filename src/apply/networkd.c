@@ -120,7 +120,8 @@ int networkd_check(Task *t) {
 static int reload_lock(Work *w) {
         _cleanup_(close_fd) int fd = root_open(w->root, NETWORKD_RELOAD_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
         if (fd < 0)
-                return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %s", strerror(-fd));
+                return work_fail(w, fd, CAUSE_FILE, NETWORKD_RELOAD_LOCK " cannot be made: %s",
+                                 strerror(-fd));
         work_at(w, "another process has systemd-networkd read its files");
         while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
@@ -190,7 +191,7 @@ static int reload_work(Work *w) {
 }
 
 /* Of those whose file is among what has been written: the ones that networkd has already. The primary one,
- * with which the image's default file goes, has got the same from that as from its own, and is not cut off. */
+ * with which the image's default file goes, has got the same from that as from its own: it is not cut off. */
 static char **links_taken(const Task *t) {
         _cleanup_(strv_freep) char **links = NULL;
         bool primary = false;
