@@ -25,8 +25,8 @@ _must_check_ _nonnull_ Link link_from_state(const char *name, const char *text);
 /* Has networkd read its files again. 0 also where it does not run: then it reads them when it starts. One
  * that is starting is waited for until the deadline (now_usec()). Where no bus comes, PID 1 reloads it, or
  * starts it again, if it is one that takes reloads from the bus alone (systemd 252). begins(), or NULL, is
- * called before each request: what was written until the last one will have been read. A failure has a diagnostic:
- * CAUSE_BUS (-ETIMEDOUT: no answer until then), or CAUSE_INTERRUPTED. */
+ * called before each request: what was written until the last one will have been read. A failure has a
+ * diagnostic: CAUSE_BUS (-ETIMEDOUT: no answer until then), or CAUSE_INTERRUPTED. */
 typedef void (*ReloadBegins)(void *userdata);
 _must_check_ _nonnull(4) int networkd_reload(uint64_t deadline_usec, ReloadBegins begins, void *userdata,
                                              Diag *diag);

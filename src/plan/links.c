@@ -122,8 +122,8 @@ static char *link_sentence(const Link *link, const char *name, const char *mac, 
 static char *foreign_sentence(const Link *link) {
         return xasprintf("%s is configured by %s, whose name comes before 70-eks-%s.network: that file is "
                          "not read, so that the interface has neither the MTU nor the metric, table and "
-                         "rules that nodestrap gives it; remove the other one from the image, or have it match "
-                         "other interfaces alone (systemd.network(5))",
+                         "rules that nodestrap gives it; remove the other one from the image, or have it "
+                         "match other interfaces alone (systemd.network(5))",
                          link->name, link->file, link->name);
 }
 
