@@ -165,9 +165,9 @@ mock_stop
 machine p5.48xlarge --count 4
 within 1500
 echo banana >"$tmp/imds/latest/meta-data/network/interfaces/macs/$(mac_of 6)/device-number"
+lag "404 $(mac_of 7) 60"
 ok "garbage about an interface is its own failure" eval 'manager 32 add ens6 && says "$(mac_of 6)/device-number" && says "is not a number"'
 ok "which is not kept for the others" eval '! grep -F device-number "$root/run/nodestrap/interfaces.json"'
-lag "404 $(mac_of 7) 60"
 ok "nor told of another" eval 'manager 32 add ens7 && lacks "$(mac_of 6)/device-number of the instance metadata is not a number from 0 to 255; is it" && says "does not list it yet"'
 
 # ---- a service that is down ----
