@@ -169,7 +169,7 @@ static bool worth_asking(const NetEvent *e, Judgement judgement) {
         const Eni *eni = eni_find(&s->enis, e->facts.interface->mac);
         uint64_t now = now_usec(), asked = eni ? eni->asked_usec : s->listed_usec,
                  young = eni && judgement == JUDGEMENT_DECIDED ? YOUNG_USEC : round_usec(e);
-        if (s->failed_usec != 0 && now - s->failed_usec < round_usec(e))
+        if (s->failed_usec != 0 && now - s->failed_usec < ROUND_USEC)
                 return false;
         return asked == 0 || now - asked >= young;
 }

@@ -319,6 +319,7 @@ ok "what is not ours stays" eval 'plug ens6 "$(mac_of 6)" && add ens6 && touch "
 rm -r "$network/70-eks-ens6.network.d"
 unplug ens7; rm -rf "$root/etc/eks"
 ok "also where no decision says which MAC it had" eval 'manager 0 remove ens7 && ! grep -F "$(mac_of 7)" "$root/run/nodestrap/interfaces.json"'
+plug ens7 "$(mac_of 7)"
 ok "it may come back" eval 'add ens6 && has ens6 RouteMetric=613'
 
 mkdir -p "$root/usr/lib/systemd/network/70-ens6.network.d"; mv "$root/etc/systemd/network/70-ens6.network.d/x.conf" "$root/usr/lib/systemd/network/70-ens6.network.d/y.conf"
@@ -394,8 +395,10 @@ ok "what is decided is not asked for again" eval 'add ens6 && add ens7 && sent 0
 gate --fault ec2:unauthorized
 ok "without the right to ask it is as without the gate" eval 'add ens8 && no_file ens8 && says "warning" && says "no_manage"'
 ok "and nothing is kept" undecided ens8
+mv "$tmp/imds/latest/meta-data/iam" "$tmp/iam"
 gate --no-role
 ok "so it is without a role" eval 'add ens8 && no_file ens8 && says "warning" && says "instance profile" && undecided ens8'
+mv "$tmp/iam" "$tmp/imds/latest/meta-data/iam"
 gate
 ok "and where EC2 is out of reach" eval 'AWS_ENDPOINT_URL_EC2=http://127.0.0.1:9 add ens8 && no_file ens8 && says "no usable answer from EC2" && undecided ens8'
 gate --fault ec2:notfound
