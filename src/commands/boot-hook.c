@@ -111,7 +111,8 @@ static int hook_look(const Links *links, void *userdata) {
         _cleanup_(snapshot_done) Snapshot snapshot = {};
         _cleanup_(interfaces_done) Interfaces interfaces = {};
         _cleanup_(decisions_done) Decisions decisions = {};
-        bool settled = now_usec() >= h->run->begin_usec + SETTLED_USEC;
+        uint64_t now = now_usec();
+        bool settled = now >= h->run->begin_usec + SETTLED_USEC;
 
         diag_done(&h->warnings);
         snapshot_read(h->run->root, &snapshot, &h->warnings);
@@ -126,7 +127,8 @@ static int hook_look(const Links *links, void *userdata) {
                                   .interfaces = &interfaces,
                                   .decisions = &decisions,
                                   .enis = &snapshot.enis,
-                                  .settled = settled };
+                                  .settled = settled,
+                                  .settled_usec = settled ? now - SETTLED_USEC : 0 };
         strv_free(h->unready);
         h->unready = links_find_unready(&facts);
         free(h->configured);

@@ -25,14 +25,17 @@ void interfaces_done(Interfaces *i) {
         *i = (Interfaces){};
 }
 
-/* A line "E:NODESTRAP_INTERFACE=1". Without a file udev has not looked at it yet, or there is no udev. */
-static bool is_handed_over(const Root *root, unsigned index) {
-        static const char line[] = "\nE:" INTERFACE_PROPERTY "=1\n";
-        _cleanup_(freep) char *path = xasprintf(UDEV "/n%u", index), *data = NULL;
+/* Lines "E:NODESTRAP_INTERFACE=1" and "I:" with the time. Without a file udev has not looked at it yet, or
+ * there is no udev. */
+static void read_udev(const Root *root, Interface *i) {
+        static const char ours[] = "\nE:" INTERFACE_PROPERTY "=1\n", since[] = "\nI:";
+        _cleanup_(freep) char *path = xasprintf(UDEV "/n%u", i->index), *data = NULL;
         if (root_read(root, path, UDEV_MAX, &data, NULL) < 0)
-                return false;
+                return;
         _cleanup_(freep) char *lines = xasprintf("\n%s\n", data);
-        return strstr(lines, line);
+        const char *time = strstr(lines, since);
+        i->ours = strstr(lines, ours);
+        i->since_usec = time ? strtoull(time + strlen(since), NULL, 10) : 0;
 }
 
 static int read_interface(const Root *root, const char *name, Interface *ret) {
@@ -49,7 +52,7 @@ static int read_interface(const Root *root, const char *name, Interface *ret) {
                 ret->driver = NULL;
         ret->name = xstrdup(name);
         ret->index = (unsigned)index;
-        ret->ours = is_handed_over(root, ret->index);
+        read_udev(root, ret);
         return 0;
 }
 

@@ -52,6 +52,7 @@ typedef struct Interface {
         unsigned index;
         char *driver;                   /* NULL: no hardware behind it */
         bool ours;                      /* udev's rule has handed it to us (INTERFACE_PROPERTY=1) */
+        uint64_t since_usec;            /* CLOCK_MONOTONIC at which udev had it first; 0: not known */
 } Interface;
 #define INTERFACE_PROPERTY "NODESTRAP_INTERFACE"
 typedef struct Interfaces { Interface *items; size_t n; } Interfaces;

@@ -52,9 +52,10 @@ static char *link_state(const Link *link) {
 
 /* EC2 gives an address to every interface but those for EFA alone, which have no device of the network; one
  * without is nobody's. */
-static bool interface_is_ignored(const LinkFacts *f, const char *mac) {
-        const Eni *eni = eni_find(f->enis, mac);
-        return f->settled && eni && eni->asked_usec && !eni->ipv4s && !eni->ipv6s;
+static bool interface_is_ignored(const LinkFacts *f, const Interface *i) {
+        const Eni *eni = eni_find(f->enis, i->mac);
+        return f->settled && i->since_usec <= f->settled_usec && eni && eni->asked_usec && !eni->ipv4s &&
+               !eni->ipv6s;
 }
 
 /* A VLAN or bridge has the MAC of an interface, and nothing was decided of it. */
@@ -67,7 +68,7 @@ static Want interface_want(const LinkFacts *f, const Interface *i) {
         Manager manager = d ? d->manager : MANAGER_NONE;
         if (manager == MANAGER_NETWORKD)
                 return WANT_DECIDED;
-        return manager == MANAGER_NONE && i->ours && !interface_is_ignored(f, i->mac) ? WANT_DECISION
+        return manager == MANAGER_NONE && i->ours && !interface_is_ignored(f, i) ? WANT_DECISION
                                                                                       : WANT_UNMANAGED;
 }
 

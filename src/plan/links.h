@@ -11,7 +11,8 @@ typedef struct LinkFacts {
         const Decisions *decisions;
         const Enis *enis; /* as far as they are known; primary is */
         bool settled;     /* the metadata service has had time enough: an interface that has no
-                           * address by now will have none */
+                           * address by now will have none, */
+        uint64_t settled_usec;  /* if it has been here since then (Interface.since_usec) */
 } LinkFacts;
 /* A sentence for each link that is not as it should be, with what it is and where to look next. NULL: all
  * are. The caller's. */

@@ -204,10 +204,10 @@ TEST(interfaces_with_what_udev_says_of_them) {
         ASSERT_OK(interfaces_read(b.root, &all, &diag));
         ASSERT_EQ(all.n, 5);
         const Interface *eth0 = interface_by_name(&all, "eth0"), *eth1 = interface_by_mac(&all, MAC_B);
-        ASSERT_TRUE(eth0 && eth0->ours && eth0->index == 2);
+        ASSERT_TRUE(eth0 && eth0->ours && eth0->index == 2 && eth0->since_usec == 2481);
         ASSERT_STREQ(eth0->driver, "ena");
         ASSERT_STREQ(eth0->mac, MAC_A);
-        ASSERT_TRUE(eth1 && !eth1->ours);
+        ASSERT_TRUE(eth1 && !eth1->ours && eth1->since_usec == 0);
         ASSERT_STREQ(eth1->name, "eth1");
         ASSERT_TRUE(interface_by_name(&all, "lo") && !interface_by_name(&all, "lo")->driver);
         ASSERT_STREQ(interface_by_name(&all, "tun0")->mac, "");

@@ -70,6 +70,7 @@ TEST(links_without_a_name_or_state) {
 typedef struct Situation {
         const char *name, *interfaces, *links, *decisions, *listed;
         bool settled;
+        uint64_t since;                 /* that udev has had them */
         const char *unready[4];         /* what each sentence begins with */
         const char *foreign;            /* the one that has another's file */
 } Situation;
@@ -224,6 +225,13 @@ static const Situation situations[] = {
           .links = "eth0=configured eth1=unmanaged",
           .listed = "0a:00+ 0a:01-",
           .settled = true },
+        { .name = "one that came too late to be asked about long enough",
+          .interfaces = "eth0:0a:00 eth1:0a:01!",
+          .links = "eth0=configured eth1=unmanaged",
+          .listed = "0a:00+ 0a:01-",
+          .settled = true,
+          .since = 8,
+          .unready = { "eth1 (0a:01) is undecided" } },
         { .name = "one with an address is decided sooner or later",
           .interfaces = "eth0:0a:00 eth1:0a:01!",
           .links = "eth0=configured eth1=unmanaged",
@@ -296,7 +304,10 @@ TEST(situations) {
                                           .interfaces = &f.interfaces,
                                           .decisions = &f.decisions,
                                           .enis = &f.enis,
-                                          .settled = s->settled };
+                                          .settled = s->settled,
+                                          .settled_usec = 7 };
+                for (size_t k = 0; k < f.interfaces.n; k++)
+                        f.interfaces.items[k].since_usec = s->since;
                 _cleanup_(strv_freep) char **unready = links_find_unready(&facts);
                 _cleanup_(freep) char *all = strv_join(unready, "\n# ");
                 size_t wanted = 0;
