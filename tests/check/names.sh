@@ -72,7 +72,7 @@ udev-net-manager -action remove -interface=ens6
 -d udev-net-manager -i=ens6 -a=remove
 END
 ok "what is not there cannot be added" called nodeadm-internal 1 udev-net-manager -a add -i ens6 --root "$tmp/empty"
-ok "which says the line that others read, with the cause" says "failed (32 EINTERFACE) at interface: ens6: there is no network interface of this name"
+ok "which says the line that others read, with the cause" says "failed (1 EINTERFACE) at interface: ens6: there is no network interface of this name"
 ok "under our own name that is the exit status" called nodestrap 32 udev-net-manager -a add -i ens6 --root "$tmp/empty"
 ok "and a command line that is none another" called nodestrap 2 udev-net-manager -a frob -i ens6
 for name in .. a/b 'a b' sixteen-letters- a:b ''; do ok "no interface is called \"$name\"" called nodestrap 2 udev-net-manager --action remove --interface "$name"; done
