@@ -30,6 +30,17 @@ static int walk(Run *run) {
         return r < 0 ? r : command->run(run);
 }
 
+static char *phases_text(const Options *o) {
+        const struct { bool skipped; const char *name; } phases[] = {
+                { o->skip_config, "config" }, { o->skip_devices, "devices" }, { o->skip_run, "run" },
+        };
+        _cleanup_(strv_freep) char **names = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
+                if (!phases[i].skipped)
+                        strv_add(&names, phases[i].name);
+        return names ? strv_join(names, ",") : xstrdup("none");
+}
+
 /* The last line on stderr carries the first root cause. A command of nodeadm-internal that fails ends with 1,
  * whatever the cause, and one that cannot be read with 2
  * (awslabs/amazon-eks-ami:nodeadm/internal/cli/main.go). */
@@ -42,9 +53,10 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 (void)diag_error(&run->diag, r, CAUSE_INTERNAL, "%s, for a reason that was not recorded",
                                  strerror(-r));
         hide_in_run(run);
+        _cleanup_(freep) char *phases = phases_text(o);
         Report report = {
                 .command = o->command->words,
-                .phases = o->skip_run ? "config" : o->skip_config ? "run" : "config,run",
+                .phases = phases,
                 .step = run->step,
                 .begin_usec = run->begin_usec,
                 .plan = run->plan,

@@ -11,6 +11,8 @@ struct Work {                           /* all of it the thread's own: a thread 
         const Action *action;           /* of the plan, which stays as long as the thread */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
         int cancel_fd;                  /* becomes readable when the task was given up */
+        bool early;                     /* the run phase is another process, and comes later: user scripts
+                                         * may be at work, and nothing reboots under them */
         char **given;                   /* what the loop told it when it began; or NULL */
         struct Job *job;                /* work.c's; NULL where a function is called without a task */
         Cause cause;                    /* of a failure */

@@ -64,6 +64,9 @@ typedef enum Cause {
         CAUSE_MIG_REBOOT,       /* MIG mode waits for a reboot that did not help or may not be made */
         CAUSE_CDI,              /* no CDI specification */
         CAUSE_IMEX,             /* IMEX does not get ready */
+        CAUSE_HEALTH,           /* hardware that is not well */
+        CAUSE_LICENSE,          /* a GPU that its driver runs only with a licence, and none is there */
+        CAUSE_NEURON,           /* Trainium or Inferentia without its driver, or fewer than there must be */
         CAUSE_FILE,             /* a file that cannot be written */
         CAUSE_UNIT,             /* a unit that failed or restarts in a loop */
         CAUSE_UNIT_MISSING,     /* a unit that does not exist */

@@ -83,7 +83,7 @@ typedef struct Options {
         const Command *help_for;        /* of the command help: one command, or NULL for all */
         char **sources;                 /* as given, in order; imds://user-data when none was */
         char **daemons;
-        bool skip_config, skip_run;
+        bool skip_config, skip_devices, skip_run;
         bool strict, dry_run, development;
         Output output;
         const char *root;

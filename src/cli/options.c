@@ -31,7 +31,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
         [FLAG_SKIP]               = { "skip", "PHASE",
-                                      "leave out a phase: config or run; repeatable", .letter = 's' },
+                                      "leave out a phase: config, devices or run; repeatable",
+                                      .letter = 's' },
         [FLAG_DAEMON]             = { "daemon", "NAME",
                                       "only containerd or kubelet, or \"\": none; repeatable",
                                       .letter = 'd' },
@@ -88,10 +89,12 @@ static int refuse_name(const Options *o, const char *flag, const char *known, co
 static int add_skip(Options *o, const char *phase, Diag *diag) {
         if (streq(phase, "config"))
                 o->skip_config = true;
+        else if (streq(phase, "devices"))
+                o->skip_devices = true;
         else if (streq(phase, "run"))
                 o->skip_run = true;
         else
-                return refuse_name(o, "skip", "config or run", phase, diag);
+                return refuse_name(o, "skip", "config, devices or run", phase, diag);
         return 0;
 }
 
@@ -423,6 +426,9 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
         r = check_flags_fit(o, p.seen, diag);
         if (r >= 0 && o->dry_run)
                 o->command = o->command->dry_run;       /* also in what it asks */
+        /* nodeadm has two phases, the first of which must not hold up cloud-init. */
+        if (o->name != PROGRAM_NODESTRAP)
+                o->skip_devices = o->skip_run;
         return r;
 }
 

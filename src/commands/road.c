@@ -230,6 +230,7 @@ int run_make_plan(Run *run) {
                 r = plan_make(run->config, run->host, &options, &run->plan, &run->diag);
         if (r < 0)
                 return r;
-        plan_filter(run->plan, o->skip_config, o->skip_run, o->daemons);
+        const bool skip[_PHASE_MAX] = { o->skip_config, o->skip_devices, o->skip_run };
+        plan_filter(run->plan, skip, o->daemons);
         return 0;
 }

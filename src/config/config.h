@@ -44,6 +44,8 @@ typedef enum ImexMode { IMEX_AUTO, IMEX_OFF, IMEX_DRA, IMEX_HOST, _IMEX_INVALID 
 /* CDMM is "driver" */
 typedef enum MemoryMode { MEMORY_AUTO, MEMORY_DRIVER, MEMORY_NUMA, _MEMORY_INVALID = -22 } MemoryMode;
 typedef enum Clocks { CLOCKS_AUTO, CLOCKS_MAX, CLOCKS_DEFAULT, _CLOCKS_INVALID = -22 } Clocks;
+/* What becomes of a node whose hardware is not well. */
+typedef enum HealthPolicy { HEALTH_WARN, HEALTH_REQUIRE, HEALTH_OFF, _HEALTH_INVALID = -22 } HealthPolicy;
 typedef enum FailurePolicy { FAILURE_HOLD, FAILURE_JOIN_TAINTED, _FAILURE_INVALID = -22 } FailurePolicy;
 
 /* any case is accepted for this one, as nodeadm does */
@@ -58,6 +60,7 @@ DECLARE_STRING_TABLE(fabric_gate, FabricGate);
 DECLARE_STRING_TABLE(imex_mode, ImexMode);
 DECLARE_STRING_TABLE(memory_mode, MemoryMode);
 DECLARE_STRING_TABLE(clocks, Clocks);
+DECLARE_STRING_TABLE(health_policy, HealthPolicy);
 DECLARE_STRING_TABLE(failure_policy, FailurePolicy);
 
 typedef struct Cluster {
@@ -135,8 +138,10 @@ typedef struct Nvidia {
         FabricManager fabric_manager; FabricGate fabric_gate; uint64_t fabric_timeout_usec;
         ImexMode imex; char **imex_nodes; unsigned imex_channels; bool imex_channel0;
         MigRequest *mig; size_t n_mig;
+        bool imex_label;                /* the clique as a label, when kubelet registers the node */
         MemoryMode memory;
         Clocks clocks;
+        HealthPolicy health;
 } Nvidia;
 
 typedef struct FeatureGates {

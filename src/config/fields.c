@@ -20,6 +20,7 @@ DEFINE_STRING_TABLE(fabric_gate, FabricGate, "require", "warn", "off")
 DEFINE_STRING_TABLE(imex_mode, ImexMode, "auto", "off", "dra", "host")
 DEFINE_STRING_TABLE(memory_mode, MemoryMode, "auto", "driver", "numa")
 DEFINE_STRING_TABLE(clocks, Clocks, "auto", "max", "default")
+DEFINE_STRING_TABLE(health_policy, HealthPolicy, "warn", "require", "off")
 DEFINE_STRING_TABLE(failure_policy, FailurePolicy, "hold", "join-tainted")
 
 static const char *const storage_strategy_table[] = { NULL, "RAID0", "RAID10", "Mount" };
@@ -194,6 +195,8 @@ static const Field imex_fields[] = {
         { FIELD("channels", INTEGER, "How many IMEX channels; equal on all nodes of the domain."),
           .max = 1 << 20, .fallback = "2048", AT(nvidia.imex_channels) },
         { FIELD("createChannel0", BOOL, "Make the device of channel 0?"), AT(nvidia.imex_channel0) },
+        { FIELD("label", BOOL, "Register the node with the label nvidia.com/gpu.clique?"),
+          AT(nvidia.imex_label) },
         {}
 };
 
@@ -220,6 +223,8 @@ static const Field nvidia_fields[] = {
         { FIELD("memoryMode", ENUM, "Coherent GPU memory: driver (CDMM), or NUMA nodes."),
           NAMES(memory_mode_table), AT(nvidia.memory) },
         { FIELD("clocks", ENUM, "GPU clocks."), NAMES(clocks_table), AT(nvidia.clocks) },
+        { FIELD("health", ENUM, "Must the hardware be well before kubelet starts?"),
+          NAMES(health_policy_table), AT(nvidia.health) },
         {}
 };
 

@@ -14,7 +14,7 @@
 #define MOVE_RATE      (10ULL << 20)    /* bytes a second, see move_more_usec() */
 #define MOVE_MORE_MAX  ((4 * 3600 - MOVE_SEC) * USEC_PER_SEC)
 
-DEFINE_STRING_TABLE(phase, Phase, "config", "run")
+DEFINE_STRING_TABLE(phase, Phase, "config", "devices", "run")
 DEFINE_STRING_TABLE(step_state, StepState, "unknown", "keep", "make", "remake", "assemble", "repair")
 
 typedef struct Family {

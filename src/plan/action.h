@@ -7,7 +7,7 @@
 #include "host/host.h"
 #include <sys/types.h>
 
-typedef enum Phase { PHASE_CONFIG, PHASE_RUN, _PHASE_MAX, _PHASE_INVALID = -22 } Phase;
+typedef enum Phase { PHASE_CONFIG, PHASE_DEVICES, PHASE_RUN, _PHASE_MAX, _PHASE_INVALID = -22 } Phase;
 DECLARE_STRING_TABLE(phase, Phase);
 
 typedef enum ActionType {

@@ -45,7 +45,7 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
                 return;
         _cleanup_(freep) char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name)
                                                 : xstrdup("nothing that should be here is missing");
-        Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_RUN,
+        Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_DEVICES,
                                  accelerated ? "accelerator" : "network", "devices", why);
         check->class = host->gpus.class;
         for (size_t i = 0; i < host->n_shortfalls; i++)

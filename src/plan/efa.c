@@ -47,7 +47,7 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
         if (!plan_uses_efa(config, host))
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
-                Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_RUN, GROUP, modules[i],
+                Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, modules[i],
                                         "EFA's driver and what it stands on");
                 load->lenient = is_extra(o);
                 if (before)
@@ -56,7 +56,7 @@ void plan_efa(Plan *plan, const Config *config, const Host *host) {
                 before = xstrdup(load->id);
         }
         unsigned count = MAX(o->expected_efa, (unsigned)(o->efa == EFA_REQUIRE));
-        Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_RUN, GROUP, "efa",
+        Action *check = plan_add(plan, ACTION_CHECK_EFA, PHASE_DEVICES, GROUP, "efa",
                                  "its driver runs every EFA device that the launch template attached");
         if (count > 0)
                 check->with = xasprintf("%u device%s", count, count == 1 ? "" : "s");

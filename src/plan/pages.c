@@ -26,7 +26,7 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
                 want->numa_node < 0 ? xstrdup(size) : xasprintf("%s on node %d", size, want->numa_node);
         if (plan->n > 0 && plan->actions[plan->n - 1].type == ACTION_RESERVE_PAGES)
                 before = xstrdup(plan->actions[plan->n - 1].id);
-        Action *a = plan_add(plan, ACTION_RESERVE_PAGES, PHASE_RUN, GROUP, target, why);
+        Action *a = plan_add(plan, ACTION_RESERVE_PAGES, PHASE_DEVICES, GROUP, target, why);
         a->pages.size = want->size;
         a->pages.count = want->count;
         a->pages.node = want->numa_node;

@@ -93,6 +93,13 @@ const Action *plan_find(const Plan *plan, const char *id) {
         return NULL;
 }
 
+bool plan_has_phase(const Plan *plan, Phase phase) {
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].phase == phase)
+                        return true;
+        return false;
+}
+
 /* ---- order ---- */
 
 typedef struct Order {
@@ -194,8 +201,8 @@ int plan_finish(Plan *plan, Diag *diag) {
  * does. */
 static const char *const daemons_known[] = { "containerd", "kubelet", NULL };
 
-static bool is_kept(const Action *a, bool skip_config, bool skip_run, char *const *daemons) {
-        if ((skip_config && a->phase == PHASE_CONFIG) || (skip_run && a->phase == PHASE_RUN))
+static bool is_kept(const Action *a, const bool skip[_PHASE_MAX], char *const *daemons) {
+        if (skip[a->phase])
                 return false;
         if (!daemons || !*daemons)
                 return true;
@@ -213,11 +220,11 @@ static void forget(char ***ids, const Plan *plan) {
         *ids = kept;
 }
 
-void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons) {
+void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons) {
         size_t n = 0;
         assert(plan->more_refs == 0);
         for (size_t i = 0; i < plan->n; i++)
-                if (is_kept(&plan->actions[i], skip_config, skip_run, daemons))
+                if (is_kept(&plan->actions[i], skip, daemons))
                         plan->actions[n++] = plan->actions[i];
                 else
                         action_done(&plan->actions[i]);

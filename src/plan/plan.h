@@ -36,8 +36,10 @@ _must_check_ _nonnull_ int plan_make(const Config *config, const Host *host, con
 /* Leaves out actions of skipped phases and of daemons not named; what depended on them no longer does. NULL:
  * keep all. The id stays that of the whole plan, so that both halves of a boot name the one that was
  * reviewed. */
-_nonnull(1) void plan_filter(Plan *plan, bool skip_config, bool skip_run, char *const *daemons);
+_nonnull(1, 2) void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *const *daemons);
 const Action *plan_find(const Plan *plan, const char *id);
+/* Is any of its actions of this phase (after plan_filter())? */
+_nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
 /* Text for people, JSON for machines; both new, both without secrets. */
 _malloc_ char *plan_to_text(const Plan *plan);
 json_t *plan_to_json(const Plan *plan);

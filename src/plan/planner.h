@@ -56,8 +56,7 @@ _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
 /* Does something here use EFA: are there devices, or must there be? */
 _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
-/* A step of the run phase that kubelet waits for as failurePolicy says: kernel settings, huge pages, network,
- * accelerators. */
+/* A step that kubelet waits for as failurePolicy says: kernel settings, huge pages, network, accelerators. */
 _nonnull_ bool plan_is_device_step(const Action *a);
 /* FastImagePull: is SOCI used on this machine? Where the gate is on and it is not, *ret_reason says why not
  * (static text), else NULL. */

@@ -86,6 +86,7 @@ static void add_action(Text *t, const Action *a) {
 }
 
 static void add_actions(Text *t, const Plan *plan, Phase phase) {
+        static const char *const titles[_PHASE_MAX] = { "Config", "Devices", "Run" };
         const char *group = "";
         bool headed = false;
         for (size_t i = 0; i < plan->n; i++) {
@@ -93,7 +94,7 @@ static void add_actions(Text *t, const Plan *plan, Phase phase) {
                 if (a->phase != phase)
                         continue;
                 if (!headed)
-                        text_add(t, "\n%s phase\n", phase == PHASE_CONFIG ? "Config" : "Run");
+                        text_add(t, "\n%s phase\n", titles[phase]);
                 if (!streq(group, a->group))
                         text_add(t, "  %s\n", a->group);
                 headed = true;

@@ -61,7 +61,7 @@ int plan_sysctl(Plan *plan, const Config *config, Diag *diag) {
                 strv_add(&paths, path);
                 if (r < 0)
                         continue;
-                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_RUN, "sysctl", v->name,
+                Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_DEVICES, "sysctl", v->name,
                                        "as asked for, before kubelet looks");
                 set->with = xstrdup(v->value);
         }

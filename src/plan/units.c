@@ -85,10 +85,8 @@ static void plan_sandbox_image(Plan *plan, const Config *config, const Host *hos
 
 /* ---- devices ---- */
 
-static const char *const device_groups[] = { "sysctl", "hugepages", "network", "accelerator", NULL };
-
 bool plan_is_device_step(const Action *a) {
-        return a->phase == PHASE_RUN && strv_contains((char *const *)device_groups, a->group);
+        return a->phase == PHASE_DEVICES;
 }
 
 /* Behind all that is done to devices: where they must be well, or just over. */

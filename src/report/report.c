@@ -127,7 +127,7 @@ ExitCode report_write(const Root *root, const Report *given) {
         uint64_t end_usec = now_usec();
         double seconds = (double)(end_usec - report.begin_usec) / USEC_PER_SEC;
         Verdict v = verdict_make(&report);
-        report.phases = report.phases ?: "config,run";
+        report.phases = report.phases ?: "config,devices,run";
 
         json_t *status = status_make(root, &report, &v, end_usec);
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);

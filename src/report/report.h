@@ -6,7 +6,7 @@
 
 typedef struct Report {
         const char *command;            /* "init" */
-        const char *phases;             /* "config", "run", "config,run" */
+        const char *phases;             /* "config", "devices,run" … */
         const char *step;               /* how far it came, for a failure that belongs
                                          * to no action; NULL: it did not start */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */

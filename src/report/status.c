@@ -13,7 +13,9 @@
 
 #define STATUS_MAX (16 << 20)
 
-const char *const status_phases[3] = { "config", "config,run", "run" };
+const char *const status_phases[7] = {
+        "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
+};
 
 /* ---- back from it ---- */
 

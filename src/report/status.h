@@ -7,8 +7,8 @@
 
 #define REPORT_STATUS RUN_DIR "/status.json"
 
-/* The keys of "runs", in the order of the phases: a boot has one run for both, or one for each. */
-extern const char *const status_phases[3];
+/* The keys of "runs", in the order of the phases: which of them one process did. */
+extern const char *const status_phases[7];
 
 /* The file's new content: this run, beside what is there of the other phase of the same boot. */
 _nonnull_ json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec);

@@ -75,7 +75,7 @@ TEST(inputs_change_for_the_unit_that_reads) {
 TEST(filter) {
         _cleanup_(sample_done) Sample s = sample_new();
         _cleanup_(freep) char *id = xstrdup(sample_plan(&s)->id);
-        plan_filter(s.plan, true, false, NULL);
+        plan_filter(s.plan, (bool[_PHASE_MAX]){ [PHASE_CONFIG] = true }, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));
         const Action *kubelet = plan_find(s.plan, "start-unit:kubelet.service");
@@ -86,12 +86,12 @@ TEST(filter) {
         ASSERT_STREQ(s.plan->id, id);
 
         sample_plan(&s);
-        plan_filter(s.plan, false, true, NULL);
+        plan_filter(s.plan, (bool[_PHASE_MAX]){ [PHASE_DEVICES] = true, [PHASE_RUN] = true }, NULL);
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:kubelet.service"));
 
         sample_plan(&s);
         char **daemons = LIST("kubelet");
-        plan_filter(s.plan, false, false, daemons);
+        plan_filter(s.plan, (bool[_PHASE_MAX]){}, daemons);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/containerd/config.toml"));
         ASSERT_TRUE(!plan_find(s.plan, "start-unit:containerd.service"));
         ASSERT_TRUE(!plan_find(s.plan, "prune-files:/var/lib/nodestrap/manifest.json"));        /* containerd's files are not stale */

@@ -975,7 +975,7 @@ TEST(each_step_waits_for_what_it_needs) {
         ASSERT_TRUE(!comes_after(p, "create-raid:" RAID_DEVICE, "reload-manager:systemd"));     /* the disks need no files */
 
         char **daemons = keep_list(m, LIST("kubelet"));
-        plan_filter(m->s.plan, false, false, daemons);
+        plan_filter(m->s.plan, (bool[_PHASE_MAX]){}, daemons);
         ASSERT_TRUE(comes_after(m->s.plan, "start-unit:kubelet.service", "bind:/var/lib/kubelet"));
 }
 

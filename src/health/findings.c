@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The list of findings, and the names of looks. */
+#include "health/health.h"
+
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+DEFINE_STRING_TABLE(health_look, HealthLook, "fabric", "recovery", "memory", "nvlink", "clocks", "pcie",
+                    "kernel-log", "efa", "gpudirect")
+
+void findings_done(Findings *f) {
+        for (size_t i = 0; i < f->n; i++) {
+                free(f->items[i].address);
+                free(f->items[i].text);
+        }
+        free(f->items);
+        *f = (Findings){};
+}
+
+void finding_add(Findings *f, const char *word, const char *address, bool unusable, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        f->items = xrealloc(f->items, f->n + 1, sizeof *f->items);
+        f->items[f->n++] = (Finding){ word, xstrdup(address), text ?: xstrdup(word), unusable };
+}

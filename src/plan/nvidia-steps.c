@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's stack in the order that the machine's class wants: one table of steps, each behind those that it
+ * needs. Another order breaks: fabric manager before umad takes the machine for an older one, CDI before the
+ * instances of MIG fails, kubelet before the fabric gives pods that end in CUDA error 802
+ * (https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/). */
+#include "plan/nvidia.h"
+#include "base/str.h"
+
+#define MANAGER  "nvidia-fabricmanager.service"
+#define IMEX     "nvidia-imex.service"
+#define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
+#define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are
+                                                 * not there yet, and is started again */
+#define HELPER_TIMEOUT  (60 * USEC_PER_SEC)     /* nvidia-smi, a few times */
+
+/* ---- what the class decides ---- */
+
+bool stack_has_switches(const Stack *s) {
+        return s->class == GPU_CLASS_NVSWITCH || s->class == GPU_CLASS_NVLINK5;
+}
+
+bool stack_is_tray(const Stack *s) {
+        return s->class == GPU_CLASS_TRAY;
+}
+
+/* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all
+ * there is to see. */
+static bool registers(const Stack *s) {
+        const char *generation = s->host->gpus.model ? s->host->gpus.model->generation : NULL;
+        bool older = generation && (streq(generation, "volta") || streq(generation, "turing") ||
+                                    streq(generation, "ampere"));
+        return stack_is_tray(s) || (stack_has_switches(s) && !older);
+}
+
+static bool runs_manager(const Stack *s) {
+        return s->manager;
+}
+
+static bool lacks_manager(const Stack *s) {
+        return !s->manager;
+}
+
+static bool is_nvlink5(const Stack *s) {
+        return s->class == GPU_CLASS_NVLINK5;
+}
+
+bool stack_gates_fabric(const Stack *s) {
+        return registers(s) && s->want->fabric_gate != FABRIC_GATE_OFF;
+}
+
+static bool divides(const Stack *s) {
+        return s->n_layouts > 0;
+}
+
+bool stack_runs_imex(const Stack *s) {
+        return s->imex == IMEX_HOST;
+}
+
+static bool bars_imex(const Stack *s) {
+        return s->imex == IMEX_DRA || s->imex == IMEX_OFF;
+}
+
+bool stack_wants_channel(const Stack *s) {
+        return stack_runs_imex(s) || s->want->imex_channel0;
+}
+
+/* On trays also the DRA driver's daemon is the image's program. */
+static bool uses_imex(const Stack *s) {
+        return stack_runs_imex(s) || (stack_is_tray(s) && s->imex != IMEX_OFF);
+}
+
+static bool has_programs(const Stack *s) {
+        return s->manager || uses_imex(s);
+}
+
+/* ---- what a step needs beside its target ---- */
+
+static void put_count(const Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        a->with = xasprintf("%u GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
+}
+
+/* One that failed is told of; whether the driver is there all the same, the next steps find out. */
+static void fill_loader(_unused_ Stack *s, Action *a) {
+        a->lenient = true;
+}
+
+static void fill_driver(Stack *s, Action *a) {
+        a->device.parameters = strv_copy(s->parameters);
+        devices_seen(a, s->host, pci_is_gpu);
+        if (!s->parameters)
+                return;
+        Text list = {};
+        for (char **word = s->parameters; *word; word++)
+                text_add(&list, "%s%.*s", list.size > 0 ? ", " : "", (int)strcspn(*word, "?"), *word);
+        free(a->why);
+        a->why = xasprintf("at every GPU, and loaded with %s", list.data);
+        text_done(&list);
+}
+
+static void fill_versions(Stack *s, Action *a) {
+        if (s->manager)
+                strv_add(&a->programs, "nv-fabricmanager");
+        if (s->manager && is_nvlink5(s))
+                strv_add(&a->programs, "nvlsm");
+        if (uses_imex(s))
+                strv_add(&a->programs, "nvidia-imex");
+        a->with = strv_join(a->programs, ", ");
+}
+
+/* It keeps GPUs initialised that nobody uses; without it the first user of each waits a moment. */
+static void fill_persistenced(_unused_ Stack *s, Action *a) {
+        a->optional = a->lenient = true;
+}
+
+static void fill_umad(Stack *s, Action *a) {
+        a->device.count =
+                s->host->gpus.model && s->host->gpus.model->switches > 0 ? s->host->gpus.model->switches : 1;
+        a->with = xasprintf("x %u", a->device.count);
+}
+
+/* No file of this plan is among its inputs: it would be restarted when one changes, and CUDA jobs die with
+ * it. */
+static void fill_manager(_unused_ Stack *s, Action *a) {
+        a->retry = true;
+        a->deadline_usec = MANAGER_TIMEOUT;
+        action_after(a, PLAN_RELOAD_ID);
+}
+
+static void fill_turn(_unused_ Stack *s, Action *a) {
+        action_content(a, "", 0);
+        a->file.mode = 0644;
+}
+
+static void fill_fabric(Stack *s, Action *a) {
+        put_count(s, a);
+        devices_seen(a, s->host, pci_is_gpu);
+        a->lenient = s->want->fabric_gate == FABRIC_GATE_WARN;
+        a->deadline_usec = s->want->fabric_timeout_usec;
+        free(a->why);
+        a->why = xasprintf("%s within %llu s%s",
+                           stack_is_tray(s) ? "the rack's manager lets every GPU join" : "every GPU joins",
+                           (unsigned long long)(a->deadline_usec / USEC_PER_SEC),
+                           a->lenient ? "; if not, the gate only warns" : ", or CUDA fails with 802");
+}
+
+/* Layouts name GPUs by their place among all: with one missing the others would be taken for their
+ * neighbours. */
+static void fill_mig(Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        devices_seen(a, s->host, pci_is_gpu);
+        a->device.layouts = TAKE_PTR(s->layouts);
+        a->device.n_layouts = s->n_layouts;
+        a->with = xstrdup(s->mig);
+        s->n_layouts = 0;
+}
+
+static void fill_list(Stack *s, Action *a) {
+        put_count(s, a);
+}
+
+static void fill_clocks(Stack *s, Action *a) {
+        a->with = xstrdup(s->want->clocks == CLOCKS_DEFAULT ? "default" : "max");
+        a->lenient = s->want->clocks == CLOCKS_AUTO;    /* what newer GPUs make of it is not documented */
+}
+
+/* So long that nvidia-smi has come to an end, and not so long that one which never does would be noticed
+ * late. What the unit did not do, a later step does, or says why not. One that comes behind this run is not
+ * waited for. */
+static void fill_helper(_unused_ Stack *s, Action *a) {
+        a->deadline_usec = HELPER_TIMEOUT;
+        a->optional = a->lenient = true;
+}
+
+static bool is_read_by_imex(const Action *a, _unused_ const char *unit) {
+        return streq(a->id, "write-file:" IMEX_CONFIG) || streq(a->id, "write-file:" IMEX_NODES);
+}
+
+static void fill_imex(Stack *s, Action *a) {
+        action_reads(s->plan, a, is_read_by_imex);
+        action_after(a, PLAN_RELOAD_ID);
+}
+
+/* ---- the steps ---- */
+
+typedef enum StepName {
+        STEP_RESOLVE, STEP_COPY_BIN, STEP_COPY_LIB, STEP_COPY_SHARE, STEP_SETUP, STEP_KMOD, STEP_LDCACHE,
+        STEP_LOAD, STEP_UVM, STEP_DRIVER, STEP_VERSIONS, STEP_MASK_MANAGER, STEP_UNMASK_MANAGER,
+        STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
+        STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC, STEP_SET_CLOCKS, STEP_CDI_REFRESH,
+        STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
+        _STEPS_MAX,
+} StepName;
+#define AFTER(name) (1ULL << STEP_##name)
+_Static_assert(_STEPS_MAX <= 64, "a set of steps is a uint64_t");
+
+typedef struct Step {
+        ActionType type;
+        const char *target;
+        uint64_t after;                         /* AFTER() of the steps that come before it */
+        bool (*wanted)(const Stack *s);         /* NULL: on every machine that has NVIDIA GPUs */
+        void (*fill)(Stack *s, Action *a);
+        const char *why;
+} Step;
+
+/* In an order in which each comes behind those that it is after. What is not after another one goes on beside
+ * it. */
+static const Step steps[_STEPS_MAX] = {
+        [STEP_RESOLVE] = { ACTION_AWAIT_UNIT, "nvidia-driver-resolve.service", .fill = fill_loader,
+                .why = "if the image chooses its driver at boot" },
+        [STEP_COPY_BIN] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@bin.service", .after = AFTER(RESOLVE),
+                .fill = fill_loader, .why = "if the image brings the driver's programs at boot" },
+        [STEP_COPY_LIB] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@lib64.service",
+                .after = AFTER(COPY_BIN), .fill = fill_loader,
+                .why = "if the image brings the driver's libraries at boot" },
+        [STEP_COPY_SHARE] = { ACTION_AWAIT_UNIT, "nvidia-usr-copy@share.service",
+                .after = AFTER(COPY_LIB), .fill = fill_loader,
+                .why = "if the image brings fabric manager's tables at boot" },
+        [STEP_SETUP] = { ACTION_AWAIT_UNIT, "nvidia-setup.service", .after = AFTER(COPY_SHARE),
+                .fill = fill_loader, .why = "if the image installs its driver at boot" },
+        [STEP_KMOD] = { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", .after = AFTER(SETUP),
+                .fill = fill_loader, .why = "if the image loads its driver by itself" },
+        [STEP_LDCACHE] = { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service", .after = AFTER(KMOD),
+                .fill = fill_loader,
+                .why = "if the image makes its libraries known at boot, as nvidia-ctk finds them" },
+        [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(LDCACHE),
+                .why = "the driver, with the options of this plan" },
+        /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
+        [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),
+                .why = "CUDA's unified memory" },
+        [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM), .fill = fill_driver,
+                .why = "loaded, and at every GPU" },
+        [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
+                .wanted = has_programs, .fill = fill_versions,
+                .why = "of the driver's own version, or they would give up" },
+        /* Not before the image has installed what it enables: enabling a masked unit fails. */
+        [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(LDCACHE), .wanted = lacks_manager },
+        [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = runs_manager,
+                .why = "if an earlier run of this boot masked it" },
+        [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(LDCACHE), .wanted = bars_imex },
+        [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = stack_runs_imex,
+                .why = "if an earlier run of this boot masked it" },
+        [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
+                .after = AFTER(DRIVER), .fill = fill_persistenced,
+                .why = "keeps the GPUs initialised, if the image has it" },
+        [STEP_MLX5_CORE] = { ACTION_LOAD_MODULE, "mlx5_core", .wanted = is_nvlink5,
+                .why = "the way to the NVLink switches" },
+        [STEP_MLX5_IB] = { ACTION_LOAD_MODULE, "mlx5_ib", .after = AFTER(MLX5_CORE),
+                .wanted = is_nvlink5, .why = "the way to the NVLink switches" },
+        [STEP_IB_UMAD] = { ACTION_LOAD_MODULE, "ib_umad", .after = AFTER(MLX5_IB),
+                .wanted = is_nvlink5,
+                .why = "without it fabric manager takes this for an older machine" },
+        [STEP_UMAD] = { ACTION_AWAIT_DEVICES, "/dev/infiniband/umad*", .after = AFTER(IB_UMAD),
+                .wanted = is_nvlink5, .fill = fill_umad,
+                .why = "one for each way to the switches, before fabric manager looks" },
+        [STEP_FABRIC_TURN] = { ACTION_WRITE_FILE, FABRIC_TURN,
+                .after = AFTER(DRIVER) | AFTER(VERSIONS) | AFTER(UNMASK_MANAGER) | AFTER(UMAD),
+                .wanted = runs_manager, .fill = fill_turn,
+                .why = "what fabric manager waits for is there" },
+        [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
+                .wanted = runs_manager, .fill = fill_manager },
+        [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric",
+                .after = AFTER(PERSISTENCED) | AFTER(MANAGER) | AFTER(MASK_MANAGER),
+                .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
+        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. */
+        [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
+                .fill = fill_helper,
+                .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
+        [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
+                .fill = fill_helper,
+                .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
+        [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
+                .after = AFTER(FABRIC) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH), .wanted = divides,
+                .fill = fill_mig },
+        [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(MIG), .fill = fill_list,
+                .why = "every GPU answers, and the device nodes of instances are made" },
+        [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(LIST), .fill = fill_clocks },
+        [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
+                .wanted = stack_wants_channel, .why = "what pods share memory between nodes through" },
+        [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
+                .after = AFTER(LIST) | AFTER(CHANNEL),
+                .why = "what containers are given of the GPUs, as they now are" },
+        [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
+                .why = "what the toolkit writes there by itself would now be the same" },
+        [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
+                .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
+                .wanted = stack_runs_imex, .fill = fill_imex,
+                .why = "the configuration wants it on this host" },
+        [STEP_AWAIT_IMEX] = { ACTION_AWAIT_IMEX, "imex", .after = AFTER(IMEX), .wanted = stack_runs_imex,
+                .why = "nvidia-imex-ctl says READY" },
+};
+
+/* Where the reason is another on another machine. */
+static const char *why(const Stack *s, const Step *step) {
+        if (step->why)
+                return step->why;
+        switch (step->type) {
+        case ACTION_MASK_UNIT:
+                if (streq(step->target, IMEX))
+                        return s->imex == IMEX_OFF
+                                       ? "nothing here shares memory between nodes"
+                                       : "the DRA driver brings its own, and the GPUs take only one";
+                return stack_has_switches(s) ? "the configuration says so"
+                       : stack_is_tray(s)    ? "the switches are the rack's, and so is their manager"
+                                       : "no NVSwitch here: it would only fail";
+        case ACTION_START_UNIT:
+                return is_nvlink5(s) ? "with NVLSM, which it starts itself; again if it came too early"
+                                     : "again if it came too early";
+        case ACTION_PARTITION_GPUS:
+                return s->want->n_mig > 0 ? "as asked for, all or nothing"
+                                          : "as " MIG_DEFAULTS " asks for, all or nothing";
+        default:
+                return s->want->clocks == CLOCKS_AUTO ? "as EKS's images set them; a failure is only told"
+                                                      : "as asked for";
+        }
+}
+
+/* One that this machine has not stands for those that it comes after itself. */
+static void come_after(const Stack *s, Action *a, uint64_t set) {
+        for (size_t i = 0; i < _STEPS_MAX; i++)
+                if (set >> i & 1) {
+                        if (s->ids[i])
+                                action_after(a, s->ids[i]);
+                        else
+                                come_after(s, a, steps[i].after);
+                }
+}
+
+static void add_step(Stack *s, size_t i) {
+        const Step *step = &steps[i];
+        Action *a = plan_add(s->plan, step->type, PHASE_DEVICES, NVIDIA_GROUP, step->target, why(s, step));
+        a->class = s->class;
+        if (step->fill)
+                step->fill(s, a);
+        come_after(s, a, step->after);
+        if (!a->after) {
+                if (plan_find(s->plan, CENSUS_ID))
+                        action_after(a, CENSUS_ID);
+                if (plan_find(s->plan, "write-file:" NVIDIA_OPTIONS))
+                        action_after(a, "write-file:" NVIDIA_OPTIONS);
+        }
+        s->ids[i] = xstrdup(a->id);
+}
+
+void stack_plan_steps(Stack *s) {
+        for (size_t i = 0; i < _STEPS_MAX; i++)
+                if (!steps[i].wanted || steps[i].wanted(s))
+                        add_step(s, i);
+}

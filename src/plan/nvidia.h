@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What nvidia.c (options, contradictions, the whole) and nvidia-steps.c (the steps and their order) share. */
+#include "plan/devices.h"
+
+#define NVIDIA_GROUP "accelerator"
+#define IMEX_CHANNELS 2048              /* the driver's default (NVIDIA/open-gpu-kernel-modules: nv-reg.h) */
+
+typedef struct Stack {
+        Plan *plan;
+        const Nvidia *want;
+        const Host *host;
+        GpuClass class;
+        unsigned gpus;                  /* that there must be */
+        ImexMode imex;                  /* IMEX_AUTO: left as the image has it */
+        bool manager;                   /* fabric manager runs on this host */
+        MigLayout *layouts; size_t n_layouts;   /* given away to its step */
+        char *mig;                      /* the same for a reader, or NULL */
+        char **options, **parameters;   /* for the module, and what must be so where it is loaded already */
+        char *ids[64];                  /* of the steps that are planned, by StepName; else NULL */
+} Stack;
+void stack_done(Stack *s);
+
+_nonnull_ bool stack_has_switches(const Stack *s);
+_nonnull_ bool stack_is_tray(const Stack *s);
+_nonnull_ bool stack_gates_fabric(const Stack *s);
+_nonnull_ bool stack_runs_imex(const Stack *s);
+_nonnull_ bool stack_wants_channel(const Stack *s);
+/* All steps that this machine has, each behind those that it needs. */
+_nonnull_ void stack_plan_steps(Stack *s);
