@@ -64,6 +64,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_CHECK_VERSIONS]  = WORK(versions_work, CAUSE_VERSION, NULL),
         [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing"),
         [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric"),
+        [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health"),
         [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
         [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL),
         [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),
@@ -168,7 +169,8 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (vasprintf(&text, format, ap) < 0)
                 text = xstrdup("out of memory");
         va_end(ap);
-        if (t->action->lenient && cause != CAUSE_INTERRUPTED) {
+        /* hardware that its vendor calls unusable stays so, whoever only wants to be told of it */
+        if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
                 task_miss(t, text);
                 return r;
         }

@@ -136,6 +136,7 @@ typedef struct GpuModel {
                                          * of them is; GPU_CLASS_NONE: nothing special */
         unsigned switches;              /* that such a board shows on the PCI bus: NVSwitches,
                                          * or ConnectX functions that lead to them */
+        unsigned nvlinks;               /* of each of them; 0: it has none */
 } GpuModel;
 /* NULL for one that the table does not know */
 const GpuModel *gpu_model_find(unsigned device);

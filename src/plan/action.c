@@ -225,6 +225,7 @@ static const Family hugepages = { .put = put_pages, .name = name_pages };
 
 static void device_done(Action *a) {
         strv_free(a->device.seen);
+        strv_free(a->device.efa);
         strv_free(a->device.parameters);
         for (size_t i = 0; i < a->device.n_layouts; i++)
                 strv_free(a->device.layouts[i].profiles);
@@ -345,6 +346,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_CHECK_VERSIONS]   = { "check-versions", &programs,    30 },
         [ACTION_AWAIT_DEVICES]    = { "await-devices",  &devices,     60 },
         [ACTION_AWAIT_FABRIC]     = { "await-fabric",   &devices,    300 },
+        [ACTION_CHECK_HEALTH]     = { "check-health",   &devices,     60 },
         [ACTION_PARTITION_GPUS]   = { "partition-gpus", &devices,    300 },
         [ACTION_LIST_GPUS]        = { "list-gpus",      &devices,    120 },
         [ACTION_SET_CLOCKS]       = { "set-clocks",     &devices,     60 },

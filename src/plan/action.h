@@ -56,6 +56,9 @@ typedef enum ActionType {
                                  * names; device.count of them: fewer are a warning, none is a failure */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs
                                  * has joined it, by NVML; class: what that means */
+        ACTION_CHECK_HEALTH,    /* target: "gpus"; what device.parameters names (HealthLook) of
+                                 * device.seen and device.efa finds nothing wrong; lenient: it is
+                                 * only told, but for what its vendor calls unusable */
         ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
         ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
@@ -173,6 +176,8 @@ typedef struct Action {
                 struct {
                         unsigned count;         /* how many there must be */
                         char **seen;            /* PCI addresses of this boot; not part of the plan's id */
+                        char **efa;             /* check-health: the same of EFA functions */
+                        unsigned nvlinks;       /* check-health: how many each GPU has; 0: not looked at */
                         char **parameters;      /* check-driver: "ImexChannelCount=2048", as
                                                  * /proc/driver/nvidia/params names them; with a "?"
                                                  * behind it nobody asked for just this, and a driver

@@ -25,7 +25,7 @@ bool stack_is_tray(const Stack *s) {
 
 /* From Hopper on GPUs register with the fabric, and NVML says so; before, a fabric manager that is up is all
  * there is to see. */
-static bool registers(const Stack *s) {
+bool stack_registers(const Stack *s) {
         const char *generation = s->host->gpus.model ? s->host->gpus.model->generation : NULL;
         bool older = generation && (streq(generation, "volta") || streq(generation, "turing") ||
                                     streq(generation, "ampere"));
@@ -45,7 +45,7 @@ static bool is_nvlink5(const Stack *s) {
 }
 
 bool stack_gates_fabric(const Stack *s) {
-        return registers(s) && s->want->fabric_gate != FABRIC_GATE_OFF;
+        return stack_registers(s) && s->want->fabric_gate != FABRIC_GATE_OFF;
 }
 
 static bool divides(const Stack *s) {
@@ -188,7 +188,7 @@ typedef enum StepName {
         STEP_LOAD, STEP_UVM, STEP_DRIVER, STEP_VERSIONS, STEP_MASK_MANAGER, STEP_UNMASK_MANAGER,
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC, STEP_SET_CLOCKS, STEP_CDI_REFRESH,
-        STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
+        STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
 #define AFTER(name) (1ULL << STEP_##name)
@@ -262,6 +262,8 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric",
                 .after = AFTER(PERSISTENCED) | AFTER(MANAGER) | AFTER(MASK_MANAGER),
                 .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
+        [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
+                .wanted = stack_looks_at_health, .fill = stack_fill_health },
         /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
@@ -270,8 +272,8 @@ static const Step steps[_STEPS_MAX] = {
                 .fill = fill_helper,
                 .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
-                .after = AFTER(FABRIC) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH), .wanted = divides,
-                .fill = fill_mig },
+                .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH),
+                .wanted = divides, .fill = fill_mig },
         [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(MIG), .fill = fill_list,
                 .why = "every GPU answers, and the device nodes of instances are made" },
         [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(LIST), .fill = fill_clocks },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What nvidia.c (options, contradictions, the whole) and nvidia-steps.c (the steps and their order) share. */
+/* What nvidia.c (options, contradictions, the whole), nvidia-steps.c (the steps and their order) and health.c
+ * share. */
 #include "plan/devices.h"
 
 #define NVIDIA_GROUP "accelerator"
@@ -13,6 +14,7 @@ typedef struct Stack {
         GpuClass class;
         unsigned gpus;                  /* that there must be */
         ImexMode imex;                  /* IMEX_AUTO: left as the image has it */
+        bool efa;                       /* EFA devices are there, and used */
         bool manager;                   /* fabric manager runs on this host */
         MigLayout *layouts; size_t n_layouts;   /* given away to its step */
         char *mig;                      /* the same for a reader, or NULL */
@@ -26,5 +28,10 @@ _nonnull_ bool stack_is_tray(const Stack *s);
 _nonnull_ bool stack_gates_fabric(const Stack *s);
 _nonnull_ bool stack_runs_imex(const Stack *s);
 _nonnull_ bool stack_wants_channel(const Stack *s);
+/* Do its GPUs register with a fabric, so that NVML tells how each fares there? */
+_nonnull_ bool stack_registers(const Stack *s);
+/* health.c: what of this machine is looked at before it is used; nothing where nobody wants that. */
+_nonnull_ bool stack_looks_at_health(const Stack *s);
+_nonnull_ void stack_fill_health(Stack *s, Action *a);
 /* All steps that this machine has, each behind those that it needs. */
 _nonnull_ void stack_plan_steps(Stack *s);

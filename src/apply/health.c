@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-health: what src/health finds, as warnings, and as a failure where the configuration or the hardware's
+ * vendor says so. It changes nothing. */
+#include "apply/device.h"
+#include "apply/gpus.h"
+
+#include "base/str.h"
+#include "health/health.h"
+
+#include <errno.h>
+
+typedef struct Check {
+        Work *w;
+        unsigned looks;                 /* bits of HealthLook */
+        Findings found;
+        char *gpudirect;                /* NULL: not looked at */
+} Check;
+
+static void check_done(Check *c) {
+        findings_done(&c->found);
+        free(c->gpudirect);
+}
+
+static bool looks_at(const Check *c, HealthLook look) {
+        return c->looks >> look & 1;
+}
+
+/* ---- looking ---- */
+
+/* Without NVIDIA's library, which may hang or fail for the same reason. */
+static void machine_look(_unused_ Check *c) {
+        /* health_pcie(), health_kernel_log(), health_efa_ports(), health_gpudirect() */
+}
+
+static void tell_at(void *userdata, const char *gpu, const char *what) {
+        const Check *c = userdata;
+        const char *also = c->found.n > 0 ? c->found.items[0].text : NULL;
+        work_at(c->w, "NVML was asked for %s of %s, and did not answer%s%s", what, gpu, also ? "; also: " : "",
+                also ?: "");
+}
+
+/* A GPU that is lost is all that is known of the hardware then, and no fault of the library. */
+static int gpus_look_at(Check *c) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        NvmlGpus gpus = {};
+        int r = gpus_look(c->w, &gpus, &trouble);
+        if (r < 0 && trouble.code != NVML_GPU_IS_LOST)
+                return gpus_fail(c->w, &trouble);
+        if (r < 0) {
+                finding_add(&c->found, "off-the-bus", "", true,
+                            "%s: a GPU no longer answers on the PCI bus, and the library gives out none; "
+                            "nothing but a reboot brings it back, and if it is lost again the instance is to be "
+                            "replaced",
+                            trouble.text);
+                return 0;
+        }
+        health_gpus(&gpus, c->looks, c->w->action->device.nvlinks, looks_at(c, HEALTH_LOOK_FABRIC), tell_at,
+                    &c->found, c);
+        nvml_close(&gpus);
+        return 0;
+}
+
+/* ---- what was found ---- */
+
+/* -1: it is no GPU of this machine */
+static int gpu_index(const Check *c, const char *address) {
+        char **seen = c->w->action->device.seen;
+        for (int i = 0; seen && seen[i]; i++)
+                if (streq(seen[i], address))
+                        return i;
+        return -1;
+}
+
+/* "GPU 3 (0000:86:00.0): 2 of 18 NVLinks are down …" */
+static char *finding_line(const Check *c, const Finding *f) {
+        int gpu = gpu_index(c, f->address);
+        if (gpu >= 0)
+                return xasprintf("GPU %d (%s): %s", gpu, f->address, f->text);
+        bool named = !*f->address || strstr(f->text, f->address);
+        return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
+}
+
+static json_t *finding_json(const Check *c, const Finding *f) {
+        int gpu = gpu_index(c, f->address);
+        json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
+        json_set_text(j, "text", f->text);
+        if (gpu >= 0)
+                json_object_set_new(j, "gpu", json_integer(gpu));
+        return j;
+}
+
+/* The words that were found for a GPU, each once. */
+static json_t *gpu_json(const Check *c, int index, const char *address) {
+        _cleanup_(strv_freep) char **words = NULL;
+        for (size_t i = 0; i < c->found.n; i++)
+                if (streq(c->found.items[i].address, address) && !strv_contains(words, c->found.items[i].word))
+                        strv_add(&words, c->found.items[i].word);
+        return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
+}
+
+static void check_report(const Check *c) {
+        const Action *a = c->w->action;
+        json_t *findings = json_array(), *gpus = json_array();
+        for (size_t i = 0; i < c->found.n; i++)
+                json_array_append_new(findings, finding_json(c, &c->found.items[i]));
+        for (int i = 0; a->device.seen && a->device.seen[i]; i++)
+                json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
+        c->w->found = json_pack("{so so so}", "looks", json_list(a->device.parameters), "findings", findings,
+                                "gpus", gpus);
+        json_set_text(c->w->found, "gpudirect", c->gpudirect);
+}
+
+/* ---- the verdict ---- */
+
+static int check_judge(const Check *c) {
+        const Finding *first = NULL;    /* that the node fails for */
+        size_t more = 0;
+        for (size_t i = 0; i < c->found.n; i++) {
+                const Finding *f = &c->found.items[i];
+                _cleanup_(freep) char *line = finding_line(c, f);
+                diag_warn_at(&c->w->warnings, f->word, NULL, c->w->action->id, "%s", line);
+                if (c->w->action->lenient && !f->unusable)
+                        continue;
+                more += first != NULL;
+                first = first ?: f;
+        }
+        if (!first)
+                return 0;
+        _cleanup_(freep) char *line = finding_line(c, first),
+                              *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
+        return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
+}
+
+int health_work(Work *w) {
+        _cleanup_(check_done) Check c = { .w = w };
+        for (char **word = w->action->device.parameters; word && *word; word++) {
+                int look = health_look_from_string(*word);
+                c.looks |= look >= 0 ? 1U << look : 0;
+        }
+        machine_look(&c);
+        int r = gpus_look_at(&c), k = check_judge(&c);
+        check_report(&c);
+        return r < 0 ? r : k;
+}

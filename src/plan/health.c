@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a machine with NVIDIA GPUs is looked at to see whether it is well: by its class, its model and its
+ * EFA devices. */
+#include "plan/nvidia.h"
+#include "base/str.h"
+#include "health/health.h"
+
+bool stack_looks_at_health(const Stack *s) {
+        return s->want->health != HEALTH_OFF;
+}
+
+/* Links lead to switches, or on boards without any from GPU to GPU, where all eight of a board are this
+ * machine's: those to GPUs of others are down. Nothing on this host brings them up where fabric manager is
+ * somebody else's. */
+static unsigned nvlinks_of(const Stack *s) {
+        const GpuModel *m = s->host->gpus.model;
+        if (!m || (stack_has_switches(s) && !s->manager))
+                return 0;
+        bool board = s->class != GPU_CLASS_SINGLE || (m->board == GPU_CLASS_NONE && s->gpus == 8);
+        return board ? m->nvlinks : 0;
+}
+
+static bool is_looked_at(const Stack *s, const Action *a, HealthLook look) {
+        switch (look) {
+        case HEALTH_LOOK_FABRIC:
+                return stack_registers(s);
+        case HEALTH_LOOK_NVLINK:
+                return a->device.nvlinks > 0;
+        case HEALTH_LOOK_EFA:
+                return s->efa;
+        case HEALTH_LOOK_GPUDIRECT:
+                return s->efa || (s->host->type && s->host->type->max_efa > 0);
+        default:
+                return true;
+        }
+}
+
+/* "fabric, recovery, memory, nvlink x 18, …" */
+static void describe(const Stack *s, Action *a) {
+        Text with = {};
+        for (char **look = a->device.parameters; *look; look++) {
+                text_add(&with, "%s%s", with.size > 0 ? ", " : "", *look);
+                if (streq(*look, health_look_to_string(HEALTH_LOOK_NVLINK)))
+                        text_add(&with, " x %u", a->device.nvlinks);
+        }
+        a->with = text_take(&with);
+        free(a->why);
+        a->why = xstrdup(s->want->health == HEALTH_REQUIRE ? "the hardware is well, or kubelet waits"
+                                                           : "is the hardware well; if not, it is told");
+}
+
+/* It looks also where the fabric has failed: what is wrong with the hardware may be why. */
+static void come_after_fabric(const Stack *s, Action *a) {
+        static const char *const before[] = { "start-unit:nvidia-fabricmanager.service",
+                                              "await-fabric:fabric" };
+        for (size_t i = 0; i < ARRAY_SIZE(before); i++)
+                if (plan_find(s->plan, before[i]))
+                        action_after_any(a, before[i]);
+}
+
+void stack_fill_health(Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        a->device.nvlinks = nvlinks_of(s);
+        a->lenient = s->want->health == HEALTH_WARN;
+        devices_seen(a, s->host, pci_is_gpu);
+        for (size_t i = 0; s->efa && i < s->host->n_pci && !s->host->modelled; i++)
+                if (pci_is_efa(&s->host->pci[i]))
+                        strv_add(&a->device.efa, s->host->pci[i].address);
+        for (int look = 0; look < _HEALTH_LOOK_MAX; look++)
+                if (is_looked_at(s, a, (HealthLook)look))
+                        strv_add(&a->device.parameters, health_look_to_string((HealthLook)look));
+        describe(s, a);
+        come_after_fabric(s, a);
+}
