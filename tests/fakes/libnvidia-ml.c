@@ -412,7 +412,7 @@ static void fake_read(Fake *f) {
                 g->boost = g->boost_default = 1;
         }
         f->fd = open(f->state, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        if (f->fd < 0 || flock(f->fd, LOCK_EX) < 0 || !(from = fdopen(dup(f->fd), "r")))
+        if (f->fd < 0 || flock(f->fd, LOCK_EX) < 0 || !(from = fdopen(fcntl(f->fd, F_DUPFD_CLOEXEC, 0), "r")))
                 broken("the state cannot be opened", f->state);
         read_lines(from, f, state_line);
 }
