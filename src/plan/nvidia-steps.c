@@ -198,6 +198,7 @@ typedef struct Step {
         ActionType type;
         const char *target;
         uint64_t after;                         /* AFTER() of the steps that come before it */
+        uint64_t behind;                        /* and of those that do so only where they are planned */
         bool (*wanted)(const Stack *s);         /* NULL: on every machine that has NVIDIA GPUs */
         void (*fill)(Stack *s, Action *a);
         const char *why;
@@ -220,24 +221,26 @@ static const Step steps[_STEPS_MAX] = {
                 .fill = fill_loader, .why = "if the image installs its driver at boot" },
         [STEP_KMOD] = { ACTION_AWAIT_UNIT, "nvidia-kmod-load.service", .after = AFTER(SETUP),
                 .fill = fill_loader, .why = "if the image loads its driver by itself" },
-        [STEP_LDCACHE] = { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service", .after = AFTER(KMOD),
-                .fill = fill_loader,
+        [STEP_LDCACHE] = { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service",
+                .after = AFTER(COPY_SHARE), .fill = fill_loader,
                 .why = "if the image makes its libraries known at boot, as nvidia-ctk finds them" },
-        [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(LDCACHE),
+        [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(KMOD),
                 .why = "the driver, with the options of this plan" },
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),
                 .why = "CUDA's unified memory" },
-        [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM), .fill = fill_driver,
-                .why = "loaded, and at every GPU" },
+        /* What comes behind it opens the driver's libraries. */
+        [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM) | AFTER(LDCACHE),
+                .fill = fill_driver, .why = "loaded, and at every GPU" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = has_programs, .fill = fill_versions,
                 .why = "of the driver's own version, or they would give up" },
-        /* Not before the image has installed what it enables: enabling a masked unit fails. */
-        [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(LDCACHE), .wanted = lacks_manager },
+        /* A mask not before the image has installed what it enables, for enabling a masked unit fails; and so
+         * what lifts one waits for nobody. */
+        [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = lacks_manager },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = runs_manager,
                 .why = "if an earlier run of this boot masked it" },
-        [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(LDCACHE), .wanted = bars_imex },
+        [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = bars_imex },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = stack_runs_imex,
                 .why = "if an earlier run of this boot masked it" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
@@ -259,12 +262,14 @@ static const Step steps[_STEPS_MAX] = {
                 .why = "what fabric manager waits for is there" },
         [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
                 .wanted = runs_manager, .fill = fill_manager },
-        [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric",
-                .after = AFTER(PERSISTENCED) | AFTER(MANAGER) | AFTER(MASK_MANAGER),
+        /* Without persistenced each look would initialise the GPUs anew
+         * (https://docs.nvidia.com/deploy/driver-persistence/). */
+        [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric", .after = AFTER(PERSISTENCED) | AFTER(MANAGER),
                 .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = stack_looks_at_health, .fill = stack_fill_health },
-        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. */
+        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. So do all
+         * steps that are behind MIG. */
         [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
                 .fill = fill_helper,
                 .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
@@ -274,19 +279,27 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
                 .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH),
                 .wanted = divides, .fill = fill_mig },
-        [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(MIG), .fill = fill_list,
+        /* Neither waits for the fabric, as the images' own units do not: awslabs/amazon-eks-ami
+         * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
+        [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED),
+                .behind = AFTER(MIG), .fill = fill_list,
                 .why = "every GPU answers, and the device nodes of instances are made" },
-        [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(LIST), .fill = fill_clocks },
+        [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(PERSISTENCED) | AFTER(SET_CLOCKS),
+                .behind = AFTER(MIG), .fill = fill_clocks },
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
                 .wanted = stack_wants_channel, .why = "what pods share memory between nodes through" },
+        /* The sockets of persistenced and of fabric manager are in it where they are there
+         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go), and the toolkit's unit has the same file
+         * to write. */
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
-                .after = AFTER(LIST) | AFTER(CHANNEL),
+                .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
+                         AFTER(CDI_REFRESH),
                 .why = "what containers are given of the GPUs, as they now are" },
         [STEP_CDI_TURN] = { ACTION_WRITE_FILE, CDI_TURN, .after = AFTER(CDI), .fill = fill_turn,
                 .why = "what the toolkit writes there by itself would now be the same" },
         [STEP_IMEX] = { ACTION_START_UNIT, IMEX,
                 .after = AFTER(VERSIONS) | AFTER(UNMASK_IMEX) | AFTER(FABRIC) | AFTER(CHANNEL),
-                .wanted = stack_runs_imex, .fill = fill_imex,
+                .behind = AFTER(MIG), .wanted = stack_runs_imex, .fill = fill_imex,
                 .why = "the configuration wants it on this host" },
         [STEP_AWAIT_IMEX] = { ACTION_AWAIT_IMEX, "imex", .after = AFTER(IMEX), .wanted = stack_runs_imex,
                 .why = "nvidia-imex-ctl says READY" },
@@ -317,15 +330,17 @@ static const char *why(const Stack *s, const Step *step) {
         }
 }
 
-/* One that this machine has not stands for those that it comes after itself. */
-static void come_after(const Stack *s, Action *a, uint64_t set) {
-        for (size_t i = 0; i < _STEPS_MAX; i++)
-                if (set >> i & 1) {
-                        if (s->ids[i])
-                                action_after(a, s->ids[i]);
-                        else
-                                come_after(s, a, steps[i].after);
-                }
+/* One that this machine has not stands for those that it comes after itself, but for what is only behind
+ * it. */
+static void come_after(const Stack *s, Action *a, uint64_t after, uint64_t behind) {
+        for (size_t i = 0; i < _STEPS_MAX; i++) {
+                if (!((after | behind) >> i & 1))
+                        continue;
+                if (s->ids[i])
+                        action_after(a, s->ids[i]);
+                else if (after >> i & 1)
+                        come_after(s, a, steps[i].after, steps[i].behind);
+        }
 }
 
 static void add_step(Stack *s, size_t i) {
@@ -334,7 +349,7 @@ static void add_step(Stack *s, size_t i) {
         a->class = s->class;
         if (step->fill)
                 step->fill(s, a);
-        come_after(s, a, step->after);
+        come_after(s, a, step->after, step->behind);
         if (!a->after) {
                 if (plan_find(s->plan, CENSUS_ID))
                         action_after(a, CENSUS_ID);

@@ -147,7 +147,6 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        "restarted if what it reads changed",
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
-        after_devices(plan, containerd, false);
         plan_sandbox_image(plan, config, host, soci);
         plan_taint(plan, config);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);

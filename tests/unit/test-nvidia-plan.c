@@ -5,6 +5,8 @@
 
 #define FM   "nvidia-fabricmanager.service"
 #define IMEX "nvidia-imex.service"
+#define PERSISTENCED "nvidia-persistenced.service"
+#define CDI  "generate-cdi:/var/run/cdi/nvidia.yaml"
 
 /* ---- a machine as the table of types has it ---- */
 
@@ -64,6 +66,13 @@ static bool waits(const Box *b, const char *id, const char *before) {
                 if (!waits(&(b), _ids[_i], _ids[_i - 1]))                                                               \
                         FAIL("%s does not wait for %s", _ids[_i], _ids[_i - 1]);                                        \
 })
+/* They go on beside each other: none of these waits for the first one, nor that one for any of them. */
+#define ASSERT_BESIDE(b, id, ...) ({                                                                                    \
+        const char *_ids[] = { __VA_ARGS__ };                                                                           \
+        for (size_t _i = 0; _i < ARRAY_SIZE(_ids); _i++)                                                                \
+                if (waits(&(b), _ids[_i], id) || waits(&(b), id, _ids[_i]))                                             \
+                        FAIL("%s and %s do not go on beside each other", _ids[_i], id);                                 \
+})
 
 static void refused(Box *b, Cause cause, const char *path, const char *words) {
         Plan *plan = NULL;
@@ -105,7 +114,7 @@ static char *layout(const Box *b, unsigned gpu) {
 
 static void check_common(const Box *b) {
         const Plan *p = b->s.plan;
-        const Action *turn = action(b, "write-file:/run/nodestrap/kubelet-may-start"), *containerd = action(b, "start-unit:containerd.service");
+        const Action *turn = action(b, "write-file:/run/nodestrap/kubelet-may-start");
         ASSERT_STREQ(p->actions[p->n - 1].id, "start-unit:kubelet.service");
         for (size_t i = 0; i < p->n; i++) {
                 const Action *a = &p->actions[i];
@@ -113,7 +122,7 @@ static void check_common(const Box *b) {
                 if (!plan_is_device_step(a))
                         continue;
                 ASSERT_TRUE(strv_contains(turn->after, a->id));
-                ASSERT_TRUE(strv_contains(containerd->after_any, a->id) && !strv_contains(containerd->after, a->id));
+                ASSERT_BESIDE(*b, "start-unit:containerd.service", a->id);
         }
         ASSERT_TRUE(!has(b, "load-module:nvidia_drm") && !has(b, "load-module:nvidia_peermem") && !has(b, "load-module:nvidia-peermem"));
 }
@@ -121,8 +130,14 @@ static void check_common(const Box *b) {
 static void check_nvidia(const Box *b, const InstanceType *t) {
         bool pci = streq(t->nvswitch, "pci"), five = streq(t->nvswitch, "nvl5-host"), rack = streq(t->nvswitch, "nvl5-offhost");
         ASSERT_ORDER(*b, "check-machine:devices", "await-unit:nvidia-driver-resolve.service", "await-unit:nvidia-usr-copy@lib64.service", "await-unit:nvidia-setup.service",
-                     "await-unit:nvidia-kmod-load.service", "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:nvidia-persistenced.service", "await-unit:set-nvidia-clocks.service",
-                     "await-unit:nvidia-cdi-refresh.service", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml", "write-file:" CDI_TURN, "start-unit:kubelet.service");
+                     "await-unit:nvidia-kmod-load.service", "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:" PERSISTENCED,
+                     "list-gpus:nvidia-smi", CDI, "write-file:" CDI_TURN, "start-unit:kubelet.service");
+        ASSERT_ORDER(*b, "await-unit:nvidia-usr-copy@lib64.service", "await-unit:nvidia-ldcache-update.service", "check-driver:nvidia");
+        ASSERT_ORDER(*b, "check-driver:nvidia", "await-unit:nvidia-cdi-refresh.service", CDI);
+        ASSERT_ORDER(*b, "check-driver:nvidia", "await-unit:set-nvidia-clocks.service", "set-clocks:clocks", "start-unit:kubelet.service");
+        ASSERT_ORDER(*b, "start-unit:" PERSISTENCED, "set-clocks:clocks");
+        ASSERT_BESIDE(*b, "await-unit:nvidia-ldcache-update.service", "load-module:nvidia");
+        ASSERT_BESIDE(*b, CDI, "set-clocks:clocks");
         ASSERT_EQ(action(b, "list-gpus:nvidia-smi")->device.count, t->gpus ?: 1);
         ASSERT_EQ(has(b, "start-unit:" FM), pci || five);
         ASSERT_EQ(has(b, "write-file:" FABRIC_TURN), pci || five);
@@ -130,15 +145,24 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
         ASSERT_EQ(has(b, "await-fabric:fabric"), five || rack || (pci && !startswith(t->name, "p4d")));
         ASSERT_EQ(has(b, "load-module:ib_umad"), five);
         ASSERT_EQ(has(b, "mask-unit:" IMEX), rack);
-        if (pci || five)
-                ASSERT_ORDER(*b, "await-unit:nvidia-kmod-load.service", "unmask-unit:" FM, "start-unit:nvidia-persistenced.service", "write-file:" FABRIC_TURN,
-                             "start-unit:" FM, "list-gpus:nvidia-smi");
-        else
-                ASSERT_ORDER(*b, "await-unit:nvidia-kmod-load.service", "mask-unit:" FM);
-        if (five)
-                ASSERT_ORDER(*b, "load-module:mlx5_core", "load-module:mlx5_ib", "load-module:ib_umad", "await-devices:/dev/infiniband/umad*", "write-file:" FABRIC_TURN);
-        if (has(b, "await-fabric:fabric") && !rack)
-                ASSERT_ORDER(*b, "start-unit:" FM, "await-fabric:fabric", "list-gpus:nvidia-smi");
+        if (has(b, "await-fabric:fabric"))
+                ASSERT_BESIDE(*b, "await-fabric:fabric", CDI, "set-clocks:clocks", "await-unit:nvidia-cdi-refresh.service");
+        if (!pci && !five) {
+                ASSERT_ORDER(*b, "await-unit:nvidia-setup.service", "await-unit:nvidia-kmod-load.service", "mask-unit:" FM);
+                return;
+        }
+        ASSERT_ORDER(*b, "check-driver:nvidia", "check-versions:nvidia", "write-file:" FABRIC_TURN, "start-unit:" FM, CDI);
+        ASSERT_ORDER(*b, "unmask-unit:" FM, "write-file:" FABRIC_TURN);
+        ASSERT_BESIDE(*b, "start-unit:" FM, "start-unit:" PERSISTENCED, "list-gpus:nvidia-smi", "set-clocks:clocks");
+        ASSERT_BESIDE(*b, "unmask-unit:" FM, "await-unit:nvidia-setup.service");
+        if (has(b, "await-fabric:fabric")) {
+                ASSERT_ORDER(*b, "start-unit:" FM, "await-fabric:fabric", "start-unit:kubelet.service");
+                ASSERT_ORDER(*b, "start-unit:" PERSISTENCED, "await-fabric:fabric");
+        }
+        if (!five)
+                return;
+        ASSERT_ORDER(*b, "load-module:mlx5_core", "load-module:mlx5_ib", "load-module:ib_umad", "await-devices:/dev/infiniband/umad*", "write-file:" FABRIC_TURN);
+        ASSERT_BESIDE(*b, "load-module:nvidia", "load-module:mlx5_core", "await-devices:/dev/infiniband/umad*");
 }
 
 TEST(every_type_has_a_plan_in_its_order) {
@@ -317,7 +341,7 @@ TEST(options_of_the_driver) {
         sample_plan(&b.s);
         ASSERT_DRIVER(b, "CoherentGPUMemoryMode=numa ImexChannelCount=64");
         b.s.config.nvidia.imex_channels = 2048;
-        ASSERT_ORDER(b, "list-gpus:nvidia-smi", "make-channel:/dev/nvidia-caps-imex-channels/channel0", "generate-cdi:/var/run/cdi/nvidia.yaml");
+        ASSERT_ORDER(b, "check-driver:nvidia", "make-channel:/dev/nvidia-caps-imex-channels/channel0", CDI);
         b.s.config.nvidia.memory = MEMORY_AUTO;
         b.s.config.nvidia.imex_channel0 = false;
 
@@ -338,8 +362,12 @@ TEST(imex) {
         sample_plan(&b.s);
         ASSERT_STREQ(sample_file(&b.s, "/etc/nvidia-imex/nodes_config.cfg")->file.content, "10.0.0.1\n10.0.0.2\n");
         ASSERT_CONTAINS(sample_file(&b.s, "/etc/nvidia-imex/config.cfg")->file.content, "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n");
-        ASSERT_ORDER(b, "unmask-unit:" IMEX, "await-fabric:fabric", "make-channel:/dev/nvidia-caps-imex-channels/channel0", "generate-cdi:/var/run/cdi/nvidia.yaml",
-                     "start-unit:" IMEX, "await-imex:imex", "start-unit:kubelet.service");
+        static const char *const before[] = { "unmask-unit:" IMEX, "check-versions:nvidia", "await-fabric:fabric",
+                                              "make-channel:/dev/nvidia-caps-imex-channels/channel0", PLAN_RELOAD_ID };
+        for (size_t i = 0; i < ARRAY_SIZE(before); i++)
+                ASSERT_ORDER(b, before[i], "start-unit:" IMEX, "await-imex:imex", "start-unit:kubelet.service");
+        ASSERT_ORDER(b, "make-channel:/dev/nvidia-caps-imex-channels/channel0", CDI);
+        ASSERT_BESIDE(b, CDI, "await-imex:imex");
         ASSERT_TRUE(!has(&b, "mask-unit:" IMEX) && has(&b, "mask-unit:" FM));
         const Action *start = action(&b, "start-unit:" IMEX);
         ASSERT_EQ(strv_length(start->unit.reads), 2);
@@ -369,8 +397,10 @@ TEST(mig_comes_behind_the_fabric_and_before_cdi) {
         Wanted w;
         WANT_ALL(&b, &w, "1g.10gb", "7");
         sample_plan(&b.s);
-        ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "await-unit:set-nvidia-clocks.service",
-                     "await-unit:nvidia-cdi-refresh.service", "partition-gpus:mig", "list-gpus:nvidia-smi", "set-clocks:clocks", "generate-cdi:/var/run/cdi/nvidia.yaml");
+        ASSERT_ORDER(b, "start-unit:" FM, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi", CDI);
+        /* who holds GPUs is over before, or begins behind it */
+        ASSERT_ORDER(b, "await-unit:set-nvidia-clocks.service", "partition-gpus:mig");
+        ASSERT_ORDER(b, "await-unit:nvidia-cdi-refresh.service", "partition-gpus:mig", "set-clocks:clocks");
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.n_layouts, 8);
         ASSERT_EQ(action(&b, "partition-gpus:mig")->device.count, 8);   /* or places would be those of fewer */
         ASSERT_STREQ(action(&b, "partition-gpus:mig")->with, "all: 7 x 1g.10gb");
@@ -448,7 +478,11 @@ TEST(mig_where_it_cannot_be) {
         refused(&b, CAUSE_INVALID, "spec.accelerator.nvidia.mig", "contradicts memoryMode auto, which on this machine is CDMM");
         b.s.config.nvidia.memory = MEMORY_NUMA;
         sample_plan(&b.s);
+        b.s.config.nvidia.imex = IMEX_HOST;
+        sample_plan(&b.s);
         ASSERT_ORDER(b, "await-fabric:fabric", "partition-gpus:mig", "list-gpus:nvidia-smi");
+        ASSERT_ORDER(b, "partition-gpus:mig", "start-unit:" IMEX);
+        b.s.config.nvidia.imex = IMEX_AUTO;
         b.s.config.nvidia.memory = MEMORY_AUTO;
         box_model(&b, "g6.xlarge");
         refused(&b, CAUSE_MIG, "spec.accelerator.nvidia.mig", "this GPU (l4) has no MIG");
@@ -520,6 +554,7 @@ TEST(pages_for_efa) {
         ASSERT_EQ(a->pages.count, 21121);               /* as seen on a p5: facts H4 */
         ASSERT_EQ(a->pages.node, -1);
         ASSERT_TRUE(a->pages.if_none && !a->lenient);
+        ASSERT_BESIDE(b, "reserve-pages:2Mi", "load-module:nvidia", "load-module:ib_core", "start-unit:containerd.service");
         b.s.host.page_size = 512ULL << 20;              /* arm64 with base pages of 64 KiB */
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "reserve-pages:512Mi") && sample_warned(&b.s, "no-huge-pages"));
@@ -566,6 +601,7 @@ TEST(efa) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         ASSERT_ORDER(b, "load-module:ib_core", "load-module:ib_uverbs", "load-module:efa", "check-efa:efa", "start-unit:kubelet.service");
+        ASSERT_BESIDE(b, "check-efa:efa", "load-module:nvidia", "start-unit:" FM, "start-unit:containerd.service");
         ASSERT_EQ(action(&b, "check-efa:efa")->device.count, 0);        /* the launch template decides */
         const char *spec = sample_file(&b.s, "/etc/containerd/base-runtime-spec.json")->file.content;
         ASSERT_CONTAINS(spec, "\"RLIMIT_MEMLOCK\"");
@@ -674,7 +710,7 @@ TEST(json_names_what_a_step_wants) {
                 else if (streq(id, "start-unit:nvidia-persistenced.service"))
                         ASSERT_TRUE(json_is_true(json_object_get(a, "optional")));
                 else if (streq(id, "start-unit:containerd.service"))
-                        ASSERT_TRUE(json_array_size(json_object_get(a, "afterAny")) > 10);
+                        ASSERT_TRUE(!json_object_get(a, "afterAny"));
                 else
                         continue;
                 seen++;
