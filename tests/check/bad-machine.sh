@@ -150,7 +150,7 @@ usage 'start: there is no command "innit": did you mean init; see nodestrap --he
 usage 'start: no command given; nodestrap --help lists them'
 usage 'start: option --skpi is unknown: did you mean --skip; see nodestrap --help' init --skpi run
 usage 'start: option --config-source lacks its value; see nodestrap --help' init --config-source
-usage 'start: --skip takes config or run, not "both"' init --skip both
+usage 'start: --skip takes config, devices or run, not "both"' init --skip both
 usage 'start: --daemon takes containerd or kubelet, not "docker"' init --daemon docker
 usage 'start: init does not take --instance-type; see nodestrap init --help' init --instance-type m5.large
 usage "start: --root $tmp/none: No such file or directory" plan --root "$tmp/none"

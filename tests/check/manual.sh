@@ -31,7 +31,7 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
         try "config offers its three words" diff <(complete_line nodestrap config '' | sort) <(printf '%s\n' check dump schema)
         try "plan offers --instance-type" grep -qx -- --instance-type <(complete_line nodestrap plan --)
         try "init does not" bash -c '! grep -qx -- --instance-type' < <(complete_line nodestrap init --)
-        try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config run)
+        try "--skip offers the phases" diff <(complete_line nodestrap init --skip '') <(printf '%s\n' config devices run)
         try "--for offers what can be waited for" diff <(complete_line nodestrap wait --for '') <(printf '%s\n' registered ready)
 else count=$((count + 1)); echo "ok $count - completions # SKIP no bash-completion here"; fi
 echo "1..$count"; exit $bad

@@ -48,7 +48,7 @@ ok "every type of the table can be planned" every_type
 cp "$tmp/node.yaml" "$tmp/no-disks.yaml"
 sed -i 's/^  instance:/&\n    localStorage: {strategy: RAID0}/' "$tmp/node.yaml"
 ok "also with its instance stores used" every_type
-planned >"$tmp/disks"; planned --skip run >"$tmp/disks-config"; planned --skip config >"$tmp/disks-run"
+planned >"$tmp/disks"; planned --skip devices --skip run >"$tmp/disks-config"; planned --skip config >"$tmp/disks-run"
 cp "$tmp/no-disks.yaml" "$tmp/node.yaml"
 
 # ---- the same anywhere ----
@@ -154,7 +154,7 @@ for a in plan['actions']:
     need(a['id'] not in seen, f'{a["id"]} twice')
     need(set(a['after']) | set(a.get('afterAny', [])) <= seen, f'{a["id"]} stands before what it waits for')
     need(set(a) - set(list(a)[:8]) <= keys, f'{a["id"]} has {set(a) - keys}')
-    need(a['phase'] in ('config', 'run') and a['timeoutMs'] > 0 and a['why'], f'action {a}')
+    need(a['phase'] in ('config', 'devices', 'run') and a['timeoutMs'] > 0 and a['why'], f'action {a}')
     need(a['id'] == f'{a["type"]}:{a["target"]}', a['id'])
     seen.add(a['id'])
 written = {a['target']: a for a in plan['actions'] if a['type'] == 'write-file'}
@@ -167,13 +167,13 @@ for f in plan['files']:
 PY
 }
 ok "the JSON is as promised" shape "$tmp/first"
-planned --skip run >"$tmp/config"; planned --skip config >"$tmp/run"
+planned --skip devices --skip run >"$tmp/config"; planned --skip config --skip run >"$tmp/devices"; planned --skip config --skip devices >"$tmp/run"
 ok "also of one phase" shape "$tmp/config"
-ok "and of the other" shape "$tmp/run"
+ok "and of the others" eval 'shape "$tmp/devices" && shape "$tmp/run"'
 ok "and with instance stores" shape "$tmp/disks"
 ok "whose whole road is there" same "['create-raid raid0 8 disks', 'make-filesystem xfs', 'mount noatime']" \
         "$(of '[a["type"] + " " + a["with"] for a in plan["actions"] if a["type"] in ("create-raid", "make-filesystem", "mount")]' <"$tmp/disks")"
-ok "under one id in both phases" same "$(id <"$tmp/disks")$(id <"$tmp/disks")" "$(id <"$tmp/disks-config")$(id <"$tmp/disks-run")"
+ok "under one id in all phases" same "$(id <"$tmp/disks")$(id <"$tmp/disks")" "$(id <"$tmp/disks-config")$(id <"$tmp/disks-run")"
 
 sed 's/cidr:/sider: x\n    cidr:/' "$tmp/other.yaml" >"$tmp/node.yaml"
 ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.sider']" \
@@ -184,13 +184,15 @@ cp "$tmp/other.yaml" "$tmp/node.yaml"
 
 # ---- filters ----
 phases='{a["phase"] for a in plan["actions"]}' groups='sorted({a["group"] for a in plan["actions"]})'
-ok "--skip run leaves the config phase" same "{'config'}" "$(of "$phases" <"$tmp/config")"
-ok "--skip config leaves the run phase" same "{'run'}" "$(of "$phases" <"$tmp/run")"
-ok "both keep the id" same "$name$name" "$(id <"$tmp/config")$(id <"$tmp/run")"
+ok "--skip devices and run leaves the config phase" same "{'config'}" "$(of "$phases" <"$tmp/config")"
+ok "--skip config and run leaves the devices phase" same "{'devices'}" "$(of "$phases" <"$tmp/devices")"
+ok "--skip config and devices leaves the run phase" same "{'run'}" "$(of "$phases" <"$tmp/run")"
+ok "--skip config leaves two" same "['devices', 'run']" "$(planned --skip config | of "sorted($phases)")"
+ok "all keep the id" same "$name$name$name" "$(id <"$tmp/config")$(id <"$tmp/devices")$(id <"$tmp/run")"
 ok "nothing is lost between them" same "$(of 'sorted(a["id"] for a in plan["actions"])' <"$tmp/first")" \
-        "$(python3 -c 'import json, sys; print(sorted(a["id"] for f in sys.argv[1:] for a in json.load(open(f))["actions"]))' "$tmp/config" "$tmp/run")"
-ok "-s is --skip" same "$(cat "$tmp/config")" "$(planned -s run)"
-ok "both phases skipped leave nothing" same '[]' "$(planned -s run -s config | of 'plan["actions"]')"
+        "$(python3 -c 'import json, sys; print(sorted(a["id"] for f in sys.argv[1:] for a in json.load(open(f))["actions"]))' "$tmp/config" "$tmp/devices" "$tmp/run")"
+ok "-s is --skip" same "$(cat "$tmp/config")" "$(planned -s devices -s run)"
+ok "all phases skipped leave nothing" same '[]' "$(planned -s run -s devices -s config | of 'plan["actions"]')"
 ok "--daemon keeps one daemon and the machine" same "['accelerator', 'kubelet', 'network', 'system']" "$(planned --daemon kubelet | of "$groups")"
 ok "-d is --daemon, and may be repeated" same "['accelerator', 'containerd', 'kubelet', 'network', 'system']" "$(planned -d kubelet -d containerd | of "$groups")"
 ok "a plan for one daemon removes no files of the other" same '[]' "$(planned -d kubelet | of '[a for a in plan["actions"] if a["type"] == "prune-files"]')"
@@ -216,7 +218,7 @@ ok "--write-to writes every file with its mode" same_files "$tmp/first" "$tmp/tr
 ok "whatever the umask" same_files "$tmp/first" "$tmp/tree-077"
 (cd "$tmp" && planned --write-to tree-here >/dev/null)
 ok "a relative directory begins here" same_files "$tmp/first" "$tmp/tree-here"
-planned --write-to "$tmp/tree-config" --skip run >/dev/null
+planned --write-to "$tmp/tree-config" --skip devices --skip run >/dev/null
 ok "only what the filters leave" same_files "$tmp/config" "$tmp/tree-config"
 touch "$tmp/plain"
 ok "a file in the way is an error" eval '! planned --write-to "$tmp/plain/x" >/dev/null && says "$tmp/plain/x"'
