@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=16' containerd 'kubelet gpus=4 fabric=not-supported instances=16 cdi=yes'
+check_gpu_node 'module nvidia$' 'nvidia-smi -L' 'cdi-generated devices=16' 'kubelet gpus=4 fabric=not-supported instances=16 cdi=yes'
 try "CDI was written once, when all was there" is "$(grep -c ^cdi- out/events)" 1
 try "fabric manager never ran" never 'fm-|nvlsm'
 

@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' 'cdi-generated devices=4' containerd 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+check_gpu_node 'module nvidia$' 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
 try "neither fabric manager nor IMEX ran" never 'fm-|nvlsm|imex'
 
 finish

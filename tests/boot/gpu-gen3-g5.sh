@@ -12,7 +12,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started 'nvidia-smi --applications-clocks' clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=4' containerd \
+check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started 'nvidia-smi --applications-clocks' clocks-of-the-ami \
         'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
 try "libraries were known before CDI" in_order ldcache cdi-generated
 try "the toolkit's own writer of CDI did not run meanwhile" never cdi-refreshed

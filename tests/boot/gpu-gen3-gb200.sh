@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' containerd 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX never ran" never imex
 for unit in nvidia-fabricmanager nvidia-imex; do

@@ -12,7 +12,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=56' containerd \
+check_gpu_node 'usr-copy lib64' depmod 'module nvidia$' persistenced-started clocks-of-the-ami 'nvidia-smi -L' 'cdi-generated devices=56' \
         'kubelet gpus=8 fabric=completed instances=56 cdi=yes'
 try "fabric manager failed, and was there before the fabric was waited for" in_order fm-failed fm-active 'nvidia-smi -L'
 try "it was started once after that" once fm-active

@@ -10,7 +10,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node containerd 'kubelet gpus=\?'
+check_gpu_node 'kubelet gpus=\?'
 try "it is said that somebody else must bring one" grep -q 'this image brings no NVIDIA driver .*: 8 NVIDIA GPUs are left' /run/nodestrap/status.json
 try "nothing was loaded or started" never 'module nvidia|fm-|persistenced|cdi-'
 

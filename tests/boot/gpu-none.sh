@@ -12,7 +12,7 @@
 . /vmtest/gpu.sh
 
 may_fail nvidia-kmod-load nvidia-persistenced nvidia-fabricmanager set-nvidia-clocks
-check_gpu_node containerd 'kubelet gpus=0'
+check_gpu_node 'kubelet gpus=0'
 try "no driver, no CDI, no MIG" never 'module nvidia|nvidia-smi|cdi-'
 
 finish

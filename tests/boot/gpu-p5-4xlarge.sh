@@ -10,7 +10,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=1' containerd 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes'
+check_gpu_node 'module nvidia$' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=1' 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes'
 try "fabric manager never ran" never 'fm-|nvlsm'
 
 finish

@@ -10,7 +10,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' fm-active 'nvidia-smi -L' 'cdi-generated devices=8' containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 try "fabric manager was not tried before there was a driver" once fm-
 
 finish

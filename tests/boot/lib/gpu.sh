@@ -21,18 +21,20 @@ in_order() {
 value() { python3 -c 'import functools, json, sys
 print(functools.reduce(lambda v, key: v[key], sys.argv[1:], json.load(open("/run/nodestrap/status.json"))))' "$@"; }
 
-# Units in the order in which each must have been started last (images start containerd before we do), by the journal's clock
-# (SD_MESSAGE_UNIT_STARTED): those of a class that has them, and containerd and kubelet of all.
+# The configuration phase first and kubelet last of all units, by the journal's clock (SD_MESSAGE_UNIT_STARTED): each as it was started
+# last (images start containerd before we do), those of a class that has them, and containerd of all.
 journal_order() { journalctl -b -o json MESSAGE_ID=39f53479d3a045ac8e11786248231fbf | python3 -c 'import json, sys
-order = ["nodestrap-config", "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "containerd", "kubelet"]
+between = ["nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "containerd"]
 started = {}
 for line in sys.stdin:
     entry = json.loads(line)
     if entry["JOB_RESULT"] == "done" and "skipped" not in entry["MESSAGE"]:
         started[entry["UNIT"].removesuffix(".service")] = int(entry["__MONOTONIC_TIMESTAMP"])
-seen = [(unit, started[unit]) for unit in order if unit in started]
-if seen != sorted(seen, key=lambda s: s[1]) or {"nodestrap-config", "containerd", "kubelet"} - started.keys():
+seen = {unit: started[unit] for unit in ["nodestrap-config", *between, "kubelet"] if unit in started}
+if {"nodestrap-config", "containerd", "kubelet"} - seen.keys() or any(not seen["nodestrap-config"] < seen[u] < seen["kubelet"] for u in between if u in seen):
     sys.exit(f"{seen}")'; }
+# What each class with a driver needs of these, beside what its own test names.
+driver_order() { ! grep -q '^module nvidia$' "$E" || in_order 'module nvidia$' 'persistenced-started' 'nvidia-smi.*-L' cdi-generated kubelet; }
 
 excused=none
 may_fail() { excused=$(printf '%s\n' "$@" | sed '/\./!s/$/.service/'); }  # units of the image
@@ -40,6 +42,8 @@ may_fail() { excused=$(printf '%s\n' "$@" | sed '/\./!s/$/.service/'); }  # unit
 check_gpu_node() {
         try "the node is up" is "$(value verdict) $(property nodestrap-config ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "ok 0 0"
         try "in the order that its class needs" in_order "$@"
+        try "as does every one that has a driver" driver_order
+        try "containerd before kubelet" in_order containerd kubelet
         try "also by the journal's clock" journal_order
         try "kubelet was started once, when all was ready" once kubelet
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend | cut -d' ' -f1 | grep -vxF "$excused")" ""
