@@ -105,7 +105,7 @@ static void leave(const Results *results, ExitCode code) {
 }
 
 int main(int argc, char **argv) {
-        Run run = { .begin_usec = now_usec(), .lock_fd = -1 };
+        Run run = { .begin_usec = now_usec(), .lock_fd = -1, .devices_fd = -1 };
 
         settle_in();
         int r = options_parse(argc, argv, &command_table, &run.options, &run.diag);

@@ -74,6 +74,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },
+        [ACTION_TAKE_TURN]       = WORK(turn_work, CAUSE_NONE, NULL),
         [ACTION_RELOAD_NETWORKD] = THREAD(networkd_check, networkd_start, work_waiting,
                                           .overdue = CAUSE_INTERFACE),
 };

@@ -79,12 +79,13 @@ bool file_at(const Task *t, const char *doing) {
         return files_at(t->apply->files, t->action, doing);
 }
 
-/* Before anything is staged; under the lock no other run can be staging. A failure to look is told by staging
- * itself. */
-static void sweep(Files *f) {
+/* Before anything is staged; under the lock no other run can be staging. Those of the devices' phase may be
+ * another's until it is our turn, so until they are taken. A failure to look is told by staging itself. */
+static void sweep(Files *f, bool first) {
         for (size_t i = 0; i < f->apply.n; i++) {
                 const Task *t = &f->apply.tasks[i];
-                if (task_executor(t)->stage &&
+                bool devices = t->action->phase == PHASE_DEVICES;
+                if (task_executor(t)->stage && (devices ? t->state == TASK_TAKEN : first) &&
                     files_at(f, t->action, "looking for what an earlier run has left beside it") &&
                     root_tmp_sweep(f->root, t->action->target) > 0)
                         log_debug("%s: removed what a run that was killed had left beside it",
@@ -209,8 +210,7 @@ static void task_publish(Task *t) {
 }
 
 static void batch_write(Files *f) {
-        if (f->sweeps)
-                sweep(f);
+        sweep(f, f->sweeps);
         if (f->announces)
                 announcement_stage(f);
         f->sweeps = f->announces = false;

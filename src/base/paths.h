@@ -4,6 +4,8 @@
 
 /* ---- ours ---- */
 #define RUN_DIR             "/run/nodestrap"
+#define RUN_LOCK            RUN_DIR "/lock"         /* held by an init, but for one of the devices alone, */
+#define DEVICES_LOCK        RUN_DIR "/devices.lock" /* which holds this; others from take-turn on */
 #define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → whose units have this boot: nodestrap, nodeadm */
 #define MOUNTS_READY        RUN_DIR "/mounts-ready"             /* units/containerd.service.d: until it is
                                                                  * there, containerd does not start */

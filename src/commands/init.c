@@ -21,9 +21,10 @@ static void keep_facts(Run *run) {
 /* What this run set out to do, for who looks later (status --bundle). */
 static void keep_plan(const Run *run) {
         const Options *o = &run->options;
-        const char *path = o->skip_run      ? RUN_DIR "/plan-config.txt"
-                           : o->skip_config ? RUN_DIR "/plan-run.txt"
-                                            : RUN_DIR "/plan.txt";
+        const char *path = o->skip_run && !o->skip_config ? RUN_DIR "/plan-config.txt"
+                           : o->skip_run                  ? RUN_DIR "/plan-devices.txt"
+                           : o->skip_config               ? RUN_DIR "/plan-run.txt"
+                                                          : RUN_DIR "/plan.txt";
         _cleanup_(freep) char *text = plan_to_text(run->plan);
         int r = root_replace_volatile(run->root, path, text, strlen(text), 0644);
         if (r < 0)

@@ -36,6 +36,7 @@ void run_done(Run *run) {
         root_free(run->root);
         options_done(&run->options);
         diag_done(&run->diag);
+        close_fd(&run->devices_fd);
         close_fd(&run->lock_fd);
 }
 
@@ -79,9 +80,14 @@ static bool asks_imds(const Options *o) {
         return false;
 }
 
+/* As nodestrap-devices does, beside cloud-init and perhaps beside the run phase. */
+static bool does_devices_alone(const Options *o) {
+        return o->skip_config && o->skip_run && !o->skip_devices;
+}
+
 /* Puts the cache to use as nodeadm does: instead of sources that hold no config, or for the facts that it
  * keeps when the configuration is what it was; a changed configuration brings the config phase back even
- * where it was to be skipped. */
+ * where it was to be skipped, but not beside cloud-init: it writes what user scripts may change. */
 static int consult_cache(Run *run, int loaded, Diag *found) {
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
         int r = config_cache_read(run->root, run->cache, &spec, &status, &run->diag);
@@ -99,7 +105,8 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
                 diag_warn(&run->diag, "config-from-cache", "no source holds a NodeConfig; %s is used instead",
                           run->cache);
         } else if (!config_cache_matches(json_object_get(run->config->document, "spec"), spec)) {
-                run->options.skip_config = false;
+                if (!does_devices_alone(&run->options))
+                        run->options.skip_config = false;
                 return loaded;
         }
         run->cached_status = TAKE_PTR(status);
@@ -210,6 +217,19 @@ static int detect(Run *run) {
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
 }
 
+/* Before anything is looked at: another init may be changing just that. One that does the devices alone is
+ * beside one that does the rest, whose turn with them comes when this one has ended (apply/turn.c). */
+static int take_locks(Run *run) {
+        const Options *o = &run->options;
+        uint64_t deadline_usec = now_usec() + LOCK_USEC;
+        int r = 0;
+        if (!does_devices_alone(o))
+                r = run->lock_fd = lock_take(run->root, RUN_LOCK, deadline_usec, &run->diag);
+        if (r >= 0 && o->skip_run && !o->skip_devices)
+                r = run->devices_fd = lock_take(run->root, DEVICES_LOCK, deadline_usec, &run->diag);
+        return r;
+}
+
 int run_make_plan(Run *run) {
         const Options *o = &run->options;
         int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
@@ -217,11 +237,8 @@ int run_make_plan(Run *run) {
         PlanOptions options = { .plugin = (CredentialPlugin)plugin, .interfaces = o->interfaces };
         if (r >= 0)
                 r = hash_load(&run->diag);
-        /* before anything is looked at: another init may be changing just that */
-        if (r >= 0 && run_changes_machine(run)) {
-                run->lock_fd = lock_take(run->root, RUN_DIR "/lock", now_usec() + LOCK_USEC, &run->diag);
-                r = run->lock_fd;
-        }
+        if (r >= 0 && run_changes_machine(run))
+                r = take_locks(run);
         if (r >= 0)
                 r = detect(run);
         if (r >= 0)

@@ -22,7 +22,8 @@ struct Run {
         bool applied;
         const char *step;               /* where on the road: what the report
                                          * calls it; NULL: it did not start */
-        int lock_fd;
+        int lock_fd;                    /* RUN_LOCK, */
+        int devices_fd;                 /* and DEVICES_LOCK where the run phase is left out */
         uint64_t begin_usec;            /* of the process, CLOCK_MONOTONIC */
         bool reported;                  /* the command has told what became of it; its exit code is */
         ExitCode exit_code;

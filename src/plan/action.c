@@ -357,6 +357,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_REMOVE_FILE]      = { "remove-file",    &plain,       10 },
         [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },
         [ACTION_RELOAD_NETWORKD]  = { "reload-networkd",&plain,       15 },
+        [ACTION_TAKE_TURN]        = { "take-turn",      &plain,      300 },
 };
 
 static const Row *row_of(ActionType type) {

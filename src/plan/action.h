@@ -74,6 +74,8 @@ typedef enum ActionType {
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link there leads */
         ACTION_RELOAD_NETWORKD, /* target: "systemd-networkd"; reads its files again; unchanged
                                  * where nothing that it comes after changed anything */
+        ACTION_TAKE_TURN,       /* target: "devices"; waits for another process that works on them,
+                                 * and keeps others from them until this one ends */
         _ACTION_MAX, _ACTION_INVALID = -22,
 } ActionType;
 DECLARE_STRING_TABLE(action_type, ActionType);

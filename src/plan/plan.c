@@ -315,6 +315,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
                 return r;
         plan_add(plan, ACTION_PRUNE_FILES, PHASE_CONFIG, "system", MANIFEST_FILE,
                  "files of an earlier plan that this one no longer writes");
+        plan_take_turn(plan);
         plan_units(plan, config, host);
         r = plan_finish(plan, diag);
         if (r >= 0)

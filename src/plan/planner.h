@@ -42,6 +42,8 @@ _must_check_ _nonnull_ int plan_storage(Plan *plan, const Config *config, const 
 _must_check_ _nonnull_ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag);
 /* NVIDIA's GPUs, from the driver to IMEX. */
 _must_check_ _nonnull_ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag);
+/* One process at a time works on the devices: the first of all their steps, where there are any. */
+_nonnull_ void plan_take_turn(Plan *plan);
 /* What is done with all of that: reload, markers, taint, the daemons' units. Comes last: it looks for what
  * the others have planned. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);

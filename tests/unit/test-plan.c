@@ -41,6 +41,27 @@ TEST(order_respects_dependencies) {
         ASSERT_EQ(kubelet->deadline_usec, 90 * USEC_PER_SEC);
 }
 
+TEST(one_process_at_a_time_works_on_the_devices) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        s.host.type = NULL;
+        ASSERT_TRUE(!plan_find(sample_plan(&s), "take-turn:devices"));
+        Variable settings[] = { { (char[]){"vm.swappiness"}, (char[]){"1"} }, { (char[]){"vm.max_map_count"}, (char[]){"1"} } };
+        s.config.instance.sysctl = settings;
+        s.config.instance.n_sysctl = 2;
+        const Plan *p = sample_plan(&s);
+        const Action *turn = plan_find(p, "take-turn:devices"), *kubelet_turn = plan_find(p, "write-file:" KUBELET_TURN);
+        size_t behind = 0;
+        for (size_t i = 0; i < p->n; i++) {
+                const Action *a = &p->actions[i];
+                bool devices = a != turn && a->phase == PHASE_DEVICES;
+                behind += devices && strv_contains(a->after, turn->id);
+                ASSERT_TRUE(!devices || position(p, turn->id) < i);
+        }
+        ASSERT_EQ(behind, 2);
+        ASSERT_TRUE(strv_contains(kubelet_turn->after, turn->id));
+        ASSERT_EQ(turn->deadline_usec, (300 + 2 * 10) * USEC_PER_SEC);  /* it waits for as long as another may take */
+}
+
 TEST(id_is_of_actions_and_files_alone) {
         _cleanup_(sample_done) Sample s = sample_new();
         _cleanup_(freep) char *first = xstrdup(sample_plan(&s)->id);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * take-turn → flock(2) on DEVICES_LOCK, to the end of the process. The run phase does not wait for the devices
+ * phase beside it as a whole: disks and containerd are none of that one's. */
+#include "apply/device.h"
+
+#include "base/paths.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define PAUSE_USEC (50 * USEC_PER_MSEC)
+
+static int turn_fail(Work *w, int r, const char *verb) {
+        return work_fail(w, r, CAUSE_FILE,
+                         DEVICES_LOCK " cannot be %s: %s; /run must be a directory in which root can write",
+                         verb, strerror(-r));
+}
+
+int turn_work(Work *w) {
+        /* It has had it since before it looked at the machine (commands/road.c). */
+        if (w->early)
+                return 0;
+        int fd = root_make_dirs(w->root, RUN_DIR, 0755);
+        if (fd >= 0)
+                fd = root_open(w->root, DEVICES_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW);
+        if (fd < 0)
+                return turn_fail(w, fd, "made");
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                int r = -errno;
+                if (r == -EWOULDBLOCK) {
+                        work_progress(w,
+                                      "another nodestrap is at work on the devices and holds " DEVICES_LOCK
+                                      "; journalctl -u nodestrap-devices says what it waits for");
+                        if (work_pause(w, PAUSE_USEC))
+                                continue;
+                }
+                close(fd);
+                return r == -EWOULDBLOCK ? work_fail(w, -ECANCELED, CAUSE_DEADLINE, "given up")
+                                         : turn_fail(w, r, "locked");
+        }
+        return 0;       /* the descriptor stays open: nobody else's turn comes before this process has ended */
+}
