@@ -86,15 +86,17 @@ static int refuse_name(const Options *o, const char *flag, const char *known, co
         return 0;
 }
 
+/* nodeadm has no phase of that name. */
 static int add_skip(Options *o, const char *phase, Diag *diag) {
+        bool own = o->name == PROGRAM_NODESTRAP;
         if (streq(phase, "config"))
                 o->skip_config = true;
-        else if (streq(phase, "devices"))
+        else if (own && streq(phase, "devices"))
                 o->skip_devices = true;
         else if (streq(phase, "run"))
                 o->skip_run = true;
         else
-                return refuse_name(o, "skip", "config, devices or run", phase, diag);
+                return refuse_name(o, "skip", own ? "config, devices or run" : "config or run", phase, diag);
         return 0;
 }
 

@@ -149,7 +149,9 @@ ok "writes nothing of the daemons'" eval '! written && [ ! -e "$tmp/root/etc/con
 ok "nor does one that nobody knows, with a warning" eval 'init --skip run --daemon docker && ! written && says "nothing has the name \"docker\""'
 ok "nodestrap refuses it" eval 'called nodestrap 2 init --daemon docker && says "containerd or kubelet"'
 ok "a phase that nobody knows is skipped, with a warning" eval 'init --skip run --skip network && written && says "nothing has the name \"network\""'
-ok "nodestrap refuses that, too" eval 'called nodestrap 2 init --skip network && says "config, devices or run"'
+ok "nodeadm has no phase of the devices" eval 'init --skip run --skip devices && written && says "nothing has the name \"devices\""'
+ok "nodestrap has" called nodestrap 0 init --skip devices --skip run --root "$tmp/root"
+ok "and refuses what it has not" eval 'called nodestrap 2 init --skip network && says "config, devices or run"'
 fresh
 mkdir "$tmp/root/empty.d"
 ok "the cache is dumped where no source has a configuration" eval 'called nodeadm 0 config dump -c file:///empty.d --root "$tmp/root" --config-cache /run/eks/nodeadm/config.json && grep -q node-labels=a=b "$tmp/out"'
