@@ -21,7 +21,7 @@ pci() { echo "/sys/bus/pci/devices/$1"; }
 power_on p5-48xlarge fabric-takes=100000; fabric
 fails 33 EFABRIC 'GPU.*In Progress' "a fabric that never completes"
 try "within its time" python3 -c 'import json
-a = next(a for a in json.load(open("/run/nodestrap/status.json"))["runs"]["run"]["actions"] if a["id"] == "await-fabric:fabric")
+a = next(a for a in json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]["actions"] if a["id"] == "await-fabric:fabric")
 assert 1.0 < (a["endUsec"] - a["beginUsec"]) / 1e6 < 30, a'
 try "containerd and all that does not need it is there" active containerd
 

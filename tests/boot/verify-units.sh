@@ -9,7 +9,7 @@ W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit
 make -s -C "$top" install DESTDIR="$W/tree" ${NODESTRAP:+"BINARY=$NODESTRAP"} >&2 || { echo "1..1"; echo "not ok 1 - make install"; exit 1; }
 
 verify() { chroot "$1" systemd-analyze verify --man=no multi-user.target nodestrap-boot-hook.service nodestrap-network-settings.service nodestrap-udev-net-manager@eth0.service \
-                nodestrap-config.service nodestrap-run.service nodestrap-joined.service containerd.service kubelet.service 2>&1; }
+                nodestrap-config.service nodestrap-devices.service nodestrap-run.service nodestrap-joined.service containerd.service kubelet.service 2>&1; }
 gpu_unit() {                            # gpu_unit ROOT NAME LINE... : an enabled oneshot with these lines in [Unit]
         local m=$1 name=$2; shift 2
         { printf '[Unit]\nDescription=Stub of %s\n' "$name"; printf '%s\n' "$@"; printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n'; } >"$m/usr/lib/systemd/system/$name.service"
@@ -39,7 +39,7 @@ prepare() {                             # prepare SUITE ROOTFS -> a copy with ev
         local d=$W/$1 m=$W/$1/m s u; mkdir -p "$d"/{u,w,m}; mount -t overlay o -o "lowerdir=$2,upperdir=$d/u,workdir=$d/w" "$m" || return
         cp -a "$W/tree/usr/." "$m/usr/"; cp "$top/tests/boot/lib/tree/usr/bin/kubelet" "$m/usr/bin/"; s=$m/etc/systemd/system
         cp "$top/tests/boot/lib/tree/etc/systemd/system/kubelet.service" "$s/"; mkdir -p "$s"/{multi-user,cloud-init,network-online}.target.wants
-        for u in nodestrap-boot-hook nodestrap-config nodestrap-run nodestrap-joined containerd systemd-networkd; do ln -sf /usr/lib/systemd/system/$u.service "$s/multi-user.target.wants/"; done
+        for u in nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined containerd systemd-networkd; do ln -sf /usr/lib/systemd/system/$u.service "$s/multi-user.target.wants/"; done
         ln -sf ../kubelet.service "$s/multi-user.target.wants/"; ln -sf /usr/lib/systemd/system/cloud-init.target "$s/multi-user.target.wants/"
         ln -sf /usr/lib/systemd/system/systemd-networkd-wait-online.service "$s/network-online.target.wants/"
         mkdir -p "$s"/{paths,sysinit}.target.wants; ln -sf /usr/lib/systemd/system/systemd-resolved.service "$s/sysinit.target.wants/"

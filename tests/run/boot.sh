@@ -28,7 +28,7 @@ W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 tree=$W/tree out=$W/out type='' cards='' units=/usr/lib/systemd/system; mkdir -p "$out"
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
-tree_enabled() { enable nodestrap-config.service multi-user.target; enable nodestrap-run.service multi-user.target; }
+tree_enabled() { local phase; for phase in config devices run; do enable nodestrap-$phase.service multi-user.target; done; }
 tree_hook_enabled() { enable nodestrap-boot-hook.service multi-user.target; }
 tree_vpc() {                            # they are there from power-on, as are DHCP servers; what udev would do for them is done by coldplug
         local s=$tree/etc/systemd/system unit; cp "$here/tools/veths.py" "$here/fakes/interfaces.py" "$here"/boot/lib/{power-on,coldplug} "$tree/vmtest/"; head_of vpc >"$tree/vmtest/vpc-options"

@@ -15,7 +15,7 @@ spec() { printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {ins
 # shellcheck disable=SC2046 # sources are words
 again() { nodestrap init --skip config $(sources) 2>out/again; }
 status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
-found() { python3 -c 'import json, sys; f = next(a["found"] for a in json.load(open("/run/nodestrap/status.json"))["runs"]["run"]["actions"] if a["id"] == sys.argv[1]); print(f["requested"], "short" if f["got"] < f["requested"] else "all")' "reserve-pages:2Mi on node $1"; }
+found() { python3 -c 'import json, sys; f = next(a["found"] for a in json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]["actions"] if a["id"] == sys.argv[1]); print(f["requested"], "short" if f["got"] < f["requested"] else "all")' "reserve-pages:2Mi on node $1"; }
 
 try "the run phase ended well" exited nodestrap-run 0
 try "kubelet found the pages of both nodes when it started" is "$(cat /run/pages-at-kubelet)" "100 50"

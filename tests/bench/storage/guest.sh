@@ -49,7 +49,7 @@ check() {                               # is all that was asked for true?
 storage_part() {
         python3 - <<'END'
 import json
-run = json.load(open("/run/nodestrap/status.json"))["runs"]["run"]
+run = json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]
 kinds = "create-raid:", "make-filesystem:", "mount:", "stop-unit:", "move-files:", "bind:", "write-file:/run/nodestrap/mounts-ready"
 ends = [a["endUsec"] for a in run["actions"] if a["id"].startswith(kinds)]
 print("%.3f" % ((max(ends) - run["beginUsec"]) / 1e6))

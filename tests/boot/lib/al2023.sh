@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154  # bad is guest.sh's
 # Sourced behind guest.sh by tests on EKS's image (tests/fakes/al2023): who started this node, and the roads between nodeadm and
 # nodestrap, as nodestrap(8) tells them.
-OUR_UNITS="nodestrap-boot-hook nodestrap-config nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-boot-hook nodeadm-config nodeadm-run"
+OUR_UNITS="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined" THEIR_UNITS="nodeadm-boot-hook nodeadm-config nodeadm-run"
 SOMEBODY=/run/somebody
 
 # The test goes on in the next boot, which begins with what was reported in this one.

@@ -127,16 +127,16 @@ def kubelet(plan, argv):
 
 
 def applied(plan, status):
-    for phases in "config", "run":
+    for phases in {"config", "devices,run"} | status["runs"].keys():
         have = status["runs"].get(phases, {}).get("planId")
         if have != plan["planId"]:
             yield f"status.json says of {phases} {have}, the plan is {plan['planId']}"
 
 
 def unchanged(status):
-    """The run of both phases, if there was one: it was the last; else the last of each."""
-    runs = status["runs"]
-    actions = [a for run in ([runs["config,run"]] if "config,run" in runs else [runs["config"], runs["run"]]) for a in run["actions"]]
+    """The run of all phases, if there was one: it was the last; else the last of each."""
+    runs, whole = status["runs"], "config,devices,run"
+    actions = [a for run in ([runs[whole]] if whole in runs else [runs["config"], runs["devices,run"]]) for a in run["actions"]]
     if len(actions) < 5:
         yield f"only {len(actions)} actions are reported: this compares nothing"
     for action in actions:

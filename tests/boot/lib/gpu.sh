@@ -65,7 +65,7 @@ changed = [a["id"] for r in runs.values() for a in r["actions"] if a["outcome"] 
 sys.exit("changed again: " + ", ".join(changed) if changed else 0)'; }
 
 # ---- many machines in one guest (tree: gpu, gpu: FIXTURE many) ----
-UNITS="kubelet containerd nvidia-imex nvidia-fabricmanager nvidia-persistenced set-nvidia-clocks nvidia-kmod-load nodestrap-run nodestrap-config"
+UNITS="kubelet containerd nvidia-imex nvidia-fabricmanager nvidia-persistenced set-nvidia-clocks nvidia-kmod-load nodestrap-run nodestrap-devices nodestrap-config"
 # power_on FIXTURE [NAME=VALUE…]: nothing of what ran before is left in memory or on /run; the AMI's disk is as it was delivered.
 power_on() {
         local fixture=$1 word; shift

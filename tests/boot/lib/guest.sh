@@ -12,8 +12,8 @@ try() {
 }
 finish() {
         if [ "$bad" != 0 ]; then        # the whole journal is among the results
-                systemctl show -p Id,ActiveState,Result,ExecMainStatus --value nodestrap-config nodestrap-run containerd kubelet | xargs -L5 2>&1 | sed 's/^/# /'
-                journalctl -b --no-pager -o short-monotonic -u nodestrap-config -u nodestrap-run | tail -25 | cut -c1-400 | sed 's/^/# /'
+                systemctl show -p Id,ActiveState,Result,ExecMainStatus --value nodestrap-config nodestrap-devices nodestrap-run containerd kubelet | xargs -L5 2>&1 | sed 's/^/# /'
+                journalctl -b --no-pager -o short-monotonic -u 'nodestrap-*' | tail -25 | cut -c1-400 | sed 's/^/# /'
         fi
         echo "1..$count"; exit "$bad"
 }

@@ -60,7 +60,7 @@ def second_run(node):
     words = ['nodestrap', 'init', '-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', storage.CACHE]
     sh(*words)
     found = [] if (storage.mounts(), [sh('systemctl', 'show', '-P', 'InvocationID', u) for u in storage.UNITS]) == before else ['mounts or daemons changed']
-    actions = natural.status()['runs']['config,run']['actions']
+    actions = natural.status()['runs']['config,devices,run']['actions']
     return found + [f'{a["id"]}: {a["outcome"]}' for a in actions if a['outcome'] != 'unchanged'] + ['nothing is reported'] * (len(actions) < 10)
 
 

@@ -142,7 +142,7 @@ class Matrix:
         found = self.judge(DONE, [])
         if (storage.mounts(), [sh('systemctl', 'show', '-P', 'InvocationID', u) for u in storage.UNITS]) != before:
             found.append('mounts or daemons are not those of before')
-        actions = self.node.last.status.get('runs', {}).get('config,run', {}).get('actions', [])
+        actions = self.node.last.status.get('runs', {}).get('config,devices,run', {}).get('actions', [])
         found += [f'{a["id"]}: {a["outcome"]}' for a in actions if a['outcome'] != 'unchanged']
         if len(actions) < 10:
             found.append(f'only {len(actions)} actions are reported')
