@@ -375,7 +375,7 @@ static void state_line(Fake *f, char *line) {
 }
 
 static void state_write(const Fake *f) {
-        FILE *to = fdopen(dup(f->fd), "w");
+        FILE *to = fdopen(fcntl(f->fd, F_DUPFD_CLOEXEC, 0), "w");
         if (!to || ftruncate(f->fd, 0) < 0)
                 broken("the state cannot be written", f->state);
         rewind(to);
