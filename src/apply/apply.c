@@ -65,6 +65,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing"),
         [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric"),
         [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health"),
+        [ACTION_SET_MIG_MODE]    = WORK(mig_mode_work, CAUSE_MIG, NULL),
         [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
         [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL),
         [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),

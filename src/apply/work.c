@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -348,6 +349,7 @@ static const char *package_of(const char *program) {
                 { "mkfs.ext4", "e2fsprogs" },
                 { "cp", "coreutils" },
                 { "modprobe", "kmod" },
+                { "rmmod", "kmod" },
                 { "ctr", "containerd" },
                 { "nvidia-smi", "of NVIDIA's driver that has its programs" },
                 { "nvidia-ctk", "nvidia-container-toolkit" },
@@ -412,7 +414,7 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         text_add(&t, "%s", hint_for(cause));
         if (last != words)
                 text_add(&t, "\n%s", words);
-        if (c->status > 128)
+        if (c->status > 128 && c->status <= 128 + SIGRTMAX)     /* nvidia-smi exits with 255 by itself */
                 (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program,
                                 c->status - 128, t.data);
         else

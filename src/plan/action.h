@@ -59,7 +59,9 @@ typedef enum ActionType {
         ACTION_CHECK_HEALTH,    /* target: "gpus"; what device.parameters names (HealthLook) of
                                  * device.seen and device.efa finds nothing wrong; lenient: it is
                                  * only told, but for what its vendor calls unusable */
-        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts */
+        ACTION_SET_MIG_MODE,    /* target: "mig"; device.layouts; where a change takes a reset, which
+                                 * nobody who holds the GPUs allows, before what holds them is started */
+        ACTION_PARTITION_GPUS,  /* target: "mig"; device.layouts, and MIG mode where it changes at once */
         ACTION_LIST_GPUS,       /* target: "nvidia-smi"; -L names device.count GPUs */
         ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
                                  * auto-boost, highest application clocks) or "default" */
@@ -184,7 +186,7 @@ typedef struct Action {
                                                  * /proc/driver/nvidia/params names them; with a "?"
                                                  * behind it nobody asked for just this, and a driver
                                                  * that does not know it is only a warning */
-                        MigLayout *layouts; size_t n_layouts;   /* partition-gpus */
+                        MigLayout *layouts; size_t n_layouts;   /* set-mig-mode, partition-gpus */
                 } device;
                 struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
                 char **programs;                /* check-versions: "nv-fabricmanager", "nvlsm", … */

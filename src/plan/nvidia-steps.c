@@ -52,6 +52,12 @@ static bool divides(const Stack *s) {
         return s->n_layouts > 0;
 }
 
+/* On Ampere alone: docs.nvidia.com/datacenter/tesla/mig-user-guide. */
+static bool resets_for_mig(const Stack *s) {
+        const GpuModel *model = s->host->gpus.model;
+        return divides(s) && model && model->generation && streq(model->generation, "ampere");
+}
+
 bool stack_runs_imex(const Stack *s) {
         return s->imex == IMEX_HOST;
 }
@@ -155,6 +161,21 @@ static void fill_mig(Stack *s, Action *a) {
         s->n_layouts = 0;
 }
 
+/* Whether each shall be in MIG mode follows from the same layouts. The image's own units are over before:
+ * what they look at holds the GPUs meanwhile. Others do not wait for them. */
+static void fill_mig_mode(Stack *s, Action *a) {
+        a->device.count = s->gpus;
+        devices_seen(a, s->host, pci_is_gpu);
+        a->device.layouts = xcalloc(s->n_layouts, sizeof *a->device.layouts);
+        for (; a->device.n_layouts < s->n_layouts; a->device.n_layouts++) {
+                const MigLayout *l = &s->layouts[a->device.n_layouts];
+                a->device.layouts[a->device.n_layouts] =
+                        (MigLayout){ .gpu = l->gpu, .profiles = strv_copy(l->profiles) };
+        }
+        action_after(a, "await-unit:set-nvidia-clocks.service");
+        action_after(a, "await-unit:nvidia-cdi-refresh.service");
+}
+
 static void fill_list(Stack *s, Action *a) {
         put_count(s, a);
 }
@@ -186,8 +207,9 @@ static void fill_imex(Stack *s, Action *a) {
 typedef enum StepName {
         STEP_RESOLVE, STEP_COPY_BIN, STEP_COPY_LIB, STEP_COPY_SHARE, STEP_SETUP, STEP_KMOD, STEP_LDCACHE,
         STEP_LOAD, STEP_UVM, STEP_DRIVER, STEP_VERSIONS, STEP_MASK_MANAGER, STEP_UNMASK_MANAGER,
-        STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
-        STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC, STEP_SET_CLOCKS, STEP_CDI_REFRESH,
+        STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
+        STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
+        STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
         STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
@@ -243,8 +265,19 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = bars_imex },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = stack_runs_imex,
                 .why = "if an earlier run of this boot masked it" },
+        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. So do all
+         * steps that are behind MIG. */
+        [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
+                .fill = fill_helper,
+                .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
+        [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
+                .fill = fill_helper,
+                .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
+        /* persistenced, fabric manager and nvidia_drm hold them for good (NVIDIA/gpu-operator#118) */
+        [STEP_MIG_MODE] = { ACTION_SET_MIG_MODE, "mig", .after = AFTER(DRIVER), .wanted = resets_for_mig,
+                .fill = fill_mig_mode, .why = "a change takes a reset, which nothing that runs may hold up" },
         [STEP_PERSISTENCED] = { ACTION_START_UNIT, "nvidia-persistenced.service",
-                .after = AFTER(DRIVER), .fill = fill_persistenced,
+                .after = AFTER(MIG_MODE), .fill = fill_persistenced,
                 .why = "keeps the GPUs initialised, if the image has it" },
         [STEP_MLX5_CORE] = { ACTION_LOAD_MODULE, "mlx5_core", .wanted = is_nvlink5,
                 .why = "the way to the NVLink switches" },
@@ -257,7 +290,7 @@ static const Step steps[_STEPS_MAX] = {
                 .wanted = is_nvlink5, .fill = fill_umad,
                 .why = "one for each way to the switches, before fabric manager looks" },
         [STEP_FABRIC_TURN] = { ACTION_WRITE_FILE, FABRIC_TURN,
-                .after = AFTER(DRIVER) | AFTER(VERSIONS) | AFTER(UNMASK_MANAGER) | AFTER(UMAD),
+                .after = AFTER(MIG_MODE) | AFTER(VERSIONS) | AFTER(UNMASK_MANAGER) | AFTER(UMAD),
                 .wanted = runs_manager, .fill = fill_turn,
                 .why = "what fabric manager waits for is there" },
         [STEP_MANAGER] = { ACTION_START_UNIT, MANAGER, .after = AFTER(FABRIC_TURN),
@@ -268,14 +301,6 @@ static const Step steps[_STEPS_MAX] = {
                 .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = stack_looks_at_health, .fill = stack_fill_health },
-        /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. So do all
-         * steps that are behind MIG. */
-        [STEP_SET_CLOCKS] = { ACTION_AWAIT_UNIT, "set-nvidia-clocks.service", .after = AFTER(DRIVER),
-                .fill = fill_helper,
-                .why = "if the image sets clocks by itself; it holds the GPUs meanwhile" },
-        [STEP_CDI_REFRESH] = { ACTION_AWAIT_UNIT, "nvidia-cdi-refresh.service", .after = AFTER(DRIVER),
-                .fill = fill_helper,
-                .why = "if the toolkit writes the CDI file by itself; it holds the GPUs meanwhile" },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
                 .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH),
                 .wanted = divides, .fill = fill_mig },

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: nsboot.sh -S trixie -d 0
 # imds: imds-m5
-# gpu: p4d-24xlarge gen1 reset-fails=no
+# gpu: p4d-24xlarge gen1 reset-fails=unsupported
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu
-# console: partition-gpus:mig: MIG mode of GPU .*this machine reboots now, once
+# console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), which nodestrap
 # asks for; the second boot divides them.

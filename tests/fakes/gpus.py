@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: gpus.py [mode 0|1 | create NAME,NAME… | clocks MEMORY,GRAPHICS | reset]
+"""usage: gpus.py [mode 0|1 | create NAME,NAME… | clocks MEMORY,GRAPHICS | reset [ADDRESS] | power-on]
 What the management library says of each GPU, in the order of PCI addresses, one line each: ADDRESS FABRIC MIG INSTANCES, as
 "0000:53:00.0 completed off 0". Ends with 1 and the library's error where it does not answer. By its public functions alone, as a device
 plugin asks (https://docs.nvidia.com/deploy/nvml-api). Or does to all GPUs what nvidia-smi's -mig, mig -cgi -C, --applications-clocks and --gpu-reset do."""
@@ -87,8 +87,12 @@ def change(index, what, value):
 must('nvmlInit_v2')
 count = UINT()
 must('nvmlDeviceGetCount_v2', ctypes.byref(count))
-if sys.argv[1:2] == ['reset']:
-    nvml.fakeNvmlReset(-1)
+if sys.argv[1:] == ['reset']:
+    sys.exit(nvml.fakeNvmlReset(-1))
+elif sys.argv[1:2] == ['reset']:
+    sys.exit(nvml.fakeNvmlReset([look(i).split()[0] for i in range(count.value)].index(sys.argv[2])))
+elif sys.argv[1:] == ['power-on']:
+    nvml.fakeNvmlReset(-2)
 elif sys.argv[1:]:
     for gpu in range(count.value):
         change(gpu, *sys.argv[1:])

@@ -8,6 +8,7 @@
 #   prebuilt       with gen3: the modules are in the list of modules from the start, the libraries are not there
 #   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
 #   imex           the IMEX unit is enabled, as some packages ship it
+#   dcgm           DCGM's daemon is installed and enabled, as where hosts are monitored
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled
@@ -20,8 +21,8 @@ enable_etc() { mkdir -p "$S/multi-user.target.wants"; ln -sf "../$1" "$S/multi-u
 
 mkdir -p "$tree/vmtest/machine" "$tree"/etc/{fakes,nvidia-imex,modprobe.d,eks/nvidia} "$tree/usr/lib/fakes" "$U" "$S/containerd.service.d"
 "$here/../fixtures/expand.sh" "$fixture" "$tree/vmtest/machine"
-install -D -t "$tree/usr/bin" "$here"/{nv-fabricmanager,nvidia-fabricmanager-start.sh,nvidia-persistenced,nvidia-imex,nvidia-imex-ctl,nvidia-smi,nvidia-ctk,kubelet}
-install -D -t "$tree/usr/sbin" "$here"/{modprobe,ibstat}
+install -D -t "$tree/usr/bin" "$here"/{nv-fabricmanager,nvidia-fabricmanager-start.sh,nvidia-persistenced,nvidia-imex,nvidia-imex-ctl,nvidia-smi,nvidia-ctk,nv-hostengine,kubelet}
+install -D -t "$tree/usr/sbin" "$here"/{modprobe,ibstat}; cp "$here/modprobe" "$tree/usr/sbin/rmmod"
 install -D -t "$tree/opt/nvidia/nvlsm/sbin" "$here/nvlsm"
 install -m 644 -t "$tree/usr/lib/fakes" "$here"/{lib.sh,gpus.py}; install -t "$tree/usr/lib/fakes" "$here/machine"
 install -D -m 644 -t "$tree/usr/lib/x86_64-linux-gnu" "${FAKES:-$here/../../build/tests/fakes}/libnvidia-ml.so.1"
@@ -55,6 +56,7 @@ for word; do case $word in
         prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;
         no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
+        dcgm)   enable nvidia-dcgm.service multi-user.target;;
         umad)   echo ib_umad >"$tree/etc/modules-load.d/ib-umad.conf";;
         *=*)    printf '%s\n' "${word#*=}" >"$tree/etc/fakes/${word%%=*}";;
         many)   mkdir -p "$tree/vmtest/fixtures"; cp "$here"/../fixtures/{expand.sh,*.txt} "$here/imds.sh" "$tree/vmtest/fixtures/"

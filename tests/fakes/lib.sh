@@ -24,7 +24,13 @@ loaded() { [ -e "/sys/module/$1" ]; }
 pause() { sleep "$(awk -v s="$1" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')"; }
 
 # As long as this process lives, the GPUs are in use by another client, whose MIG mode cannot be set then (MIGUG).
-holds_gpus() { exec 9<>$FAKES/gpus-open; flock -s 9; pause "$1"; }
+holds_gpus() { exec 9<>/dev/nvidia-held; flock -s 9; [ "${1:-0}" = 0 ] || pause "$1"; }
+# They are the driver's daemons', and cannot be reset then, nor does a MIG mode become active that needs a reset: persistenced
+# (NVIDIA/gpu-operator#118), fabric manager (its name stands in nvidia-smi's words), nvidia_drm (NVIDIA/mig-parted#181).
+attaches_to_gpus() { exec 9<>/dev/nvidia-attached; flock -s 9; }
+daemon() {                              # daemon NAME SECONDS: a process of that name in the background, $!
+        ln -sf "$(command -v sleep)" "$FAKES/$1"; setsid "$FAKES/$1" "$2" >/dev/null 2>&1 </dev/null &
+}
 modules_dep() { echo "/lib/modules/$(uname -r)/modules.dep"; }
 depmod_runs() {                         # a file anew beside the old one, and renamed over it: two files, each seen by whoever looks for changes
         local f dep; dep=$(modules_dep); mkdir -p "${dep%/*}"
@@ -47,7 +53,8 @@ driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 # time after fabric manager has configured it (FMUG), or, on a tray, after they were first asked, that script fabric-takes says.
 nvml_script() {
         local address model takes; takes=$(awk -v s="$(script fabric-takes 30)" -v speed="$(script speed 60)" 'BEGIN { print s / speed }')
-        echo "state $NVML_STATE"; echo "held-by $FAKES/gpus-open"
+        echo "state $NVML_STATE"; echo "held-by /dev/nvidia-held"
+        printf 'attached %s\n' /dev/nvidia-attached /sys/module/nvidia_drm /sys/module/nvidia_modeset
         case $(cat /sys/bus/pci/devices/*/uevent 2>/dev/null | grep -oE 'PCI_ID=10DE:(20B[025]|23..|29..|318.|31C.|1EB8|2BB5|2C3A)' | head -1) in
         *20B0) model=a100-40;; *20B[25]) model=a100-80;; *2330) model=h100;; *2335) model=h200;; *2901) model=b200;; *3182) model=b300;;
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;

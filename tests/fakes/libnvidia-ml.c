@@ -24,6 +24,9 @@
  *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
  *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often
  *   held-by PATH                   so it does while somebody else holds flock(2) on this file
+ *   attached PATH                  so it does on Ampere while somebody else holds flock(2) on this file, or
+ *                                  this directory is there: persistenced, fabric manager, nvidia_drm; may
+ *                                  stand several times
  *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of
  *                                  each
  *   clocks none                    the GPU knows no application clocks
@@ -36,6 +39,10 @@
  *   mig GPU CURRENT PENDING        0 or 1
  *   instance GPU ID PROFILE START SIZE COMPUTE     COMPUTE: 0, or 1 where a compute instance takes all of it
  *   persistence GPU ON, auto-boost GPU NOW DEFAULT, clocks GPU MEMORY GRAPHICS
+ *
+ * Where activation is IN_USE on Ampere the mode is pending all the same (NVIDIA/gpu-operator#118, #1845;
+ * NVIDIA/mig-parted:pkg/mig/mode/nvml.go does not look at that status, only at what is pending). A reset is
+ * refused as long as anybody holds a GPU, also by its persistence mode (NVIDIA/NVSentinel#1690).
  *
  * Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html for the fabric,
  * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG) for MIG, awslabs/amazon-eks-ami at 861b140
@@ -150,7 +157,8 @@ typedef struct Gpu {
 } Gpu;
 typedef struct Calls { char call[64]; int gpu; unsigned n; } Calls;
 typedef struct Fake {
-        char state[256], needs[256], held[256];
+        char state[256], needs[256], held[256], attached[4][256];
+        unsigned n_attached;
         const Model *model;
         Gpu gpus[GPUS_MAX]; unsigned n;
         Rule rules[RULES_MAX]; unsigned n_rules;
@@ -301,6 +309,8 @@ static void script_line(Fake *f, char *line) {
                 snprintf(f->state, sizeof f->state, "%s", words[1]);
         else if (strcmp(key, "held-by") == 0)
                 snprintf(f->held, sizeof f->held, "%s", words[1]);
+        else if (strcmp(key, "attached") == 0 && f->n_attached < COUNT(f->attached))
+                snprintf(f->attached[f->n_attached++], sizeof f->attached[0], "%s", words[1]);
         else if (strcmp(key, "model") == 0)
                 set_model(f, words[1]);
         else if (strcmp(key, "gpus") == 0)
@@ -464,15 +474,37 @@ static unsigned fake_begin(Fake *f, const char *call, int gpu, unsigned *ret_n) 
 
 /* ---- what other fakes may call ---- */
 
+static bool is_locked(const char *path) {
+        int fd = *path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        struct stat st;
+        bool locked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)));
+        if (fd >= 0)
+                close(fd);
+        return locked;
+}
+
+static bool is_attached(const Fake *fake) {
+        for (unsigned i = 0; i < fake->n_attached; i++)
+                if (is_locked(fake->attached[i]))
+                        return true;
+        return false;
+}
+
 API int fakeNvmlReset(int gpu);
-/* A reset, or on Ampere a reboot: the pending MIG mode becomes the current one, instances are gone. */
+/* A reset, of all GPUs (-1) or one: the pending MIG mode becomes the current one, instances are gone;
+ * IN_USE where somebody holds them. -2: power-on, of which nobody knows anything but the InfoROM. */
 API int fakeNvmlReset(int gpu) {
         Fake f;
+        bool persistent = false;
         fake_read(&f);
+        for (unsigned i = 0; i < f.n; i++)
+                persistent |= f.gpus[i].persistence && (gpu < 0 || (unsigned)gpu == i);
+        if (gpu != -2 && (persistent || is_locked(f.held) || is_attached(&f)))
+                return (int)fake_end(&f, IN_USE);
         for (unsigned i = 0; i < f.n; i++)
                 if (gpu < 0 || (unsigned)gpu == i) {
                         f.gpus[i].current = f.stuck ? f.gpus[i].current : f.gpus[i].pending;
-                        f.gpus[i].n_instances = 0;
+                        f.gpus[i].n_instances = f.gpus[i].persistence = 0;
                 }
         return (int)fake_end(&f, OK);
 }
@@ -636,12 +668,9 @@ FUNCTION(nvmlDeviceGetMigMode, Device d, unsigned *current, unsigned *pending) {
         END(f.model->profiles ? OK : NOT_SUPPORTED);
 }
 
-static bool is_held(const Fake *fake) {
-        int fd = *fake->held ? open(fake->held, O_RDONLY | O_CLOEXEC) : -1;
-        bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
-        if (fd >= 0)
-                close(fd);
-        return held;
+/* Does a change of this GPU's mode take a reset? */
+static bool needs_reset(const Fake *f) {
+        return !f->at_once && (f->stuck || f->after_reset || f->model->ampere);
 }
 
 FUNCTION(nvmlDeviceSetMigMode, Device d, unsigned mode, unsigned *activation) {
@@ -651,12 +680,15 @@ FUNCTION(nvmlDeviceSetMigMode, Device d, unsigned mode, unsigned *activation) {
         if (!f.model->profiles)
                 END(NOT_SUPPORTED);
         *activation = OK;
-        if (f.in_use < 0 || n <= (unsigned)f.in_use || is_held(&f) || (g->n_instances > 0 && !mode)) {
+        bool waits = g->current != mode && needs_reset(&f), busy = g->n_instances > 0 && !mode;
+        if (busy || f.in_use < 0 || n <= (unsigned)f.in_use || is_locked(f.held) ||
+            (waits && is_attached(&f))) {
+                g->pending = waits && !busy ? mode : g->pending;
                 *activation = IN_USE;
                 END(OK);
         }
         g->pending = mode;
-        if (g->current != mode && !f.at_once && (f.stuck || f.after_reset || f.model->ampere))
+        if (waits)
                 *activation = RESET_REQUIRED;
         else
                 g->current = mode;

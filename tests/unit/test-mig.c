@@ -18,6 +18,8 @@ static void want(Machine *m, unsigned gpu, const char *profiles) {
 
 #define MIG(name, gpus, script)                                                                \
         MACHINE(name, script);                                                                 \
+        name.action.type = ACTION_PARTITION_GPUS;                                       \
+        name.action.id = (char *)"partition-gpus:mig";                                  \
         name.action.class = GPU_CLASS_NVSWITCH;                                         \
         name.action.device.count = gpus
 
@@ -47,11 +49,17 @@ static void program(const Machine *m, const char *name, const char *script) {
         setenv("PATH", search, 1);
 }
 
+/* What was run; who is asked what runs (systemctl show) does not count. */
 static void ran(const Machine *m, const char *wanted) {
         _cleanup_(freep) char *text = NULL;
+        _cleanup_(text_done) Text t = {};
         if (root_read(m->root, "/ran", 1 << 20, &text, NULL) < 0)
                 text = xstrdup("");
-        ASSERT_STREQ(text, wanted);
+        char *rest = text;
+        for (char *line = strsep(&rest, "\n"); line && rest; line = strsep(&rest, "\n"))
+                if (!startswith(line, "systemctl show "))
+                        text_add(&t, "%s\n", line);
+        ASSERT_STREQ(t.data ?: "", wanted);
         ASSERT_OK(root_remove(m->root, "/ran"));
 }
 
@@ -204,7 +212,7 @@ TEST(ampere_resets) {
         program(&m, "systemctl", "");
         ASSERT_EQ(partition_work(&m.work), 1);
         ASSERT_HAS(&m, 0, "3g.20gb,3g.20gb");
-        ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\n");
+        ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_TRUE(!m.work.text);
         m.action.class = GPU_CLASS_SINGLE;
         program(&m, "nvidia-smi", RESET);
@@ -215,14 +223,15 @@ TEST(ampere_resets) {
         ASSERT_HAS(&m, 0, "off");
 }
 
-/* The mode that was there before would need one more reset. */
+/* The mode that was there before would need one more reset, and is not what is asked for. */
 TEST(ampere_is_not_put_back_at_once) {
         MIG(m, 1, "model a100-40\ngpus 1\nerror nvmlDeviceCreateGpuInstance 999\n");
         want(&m, 0, "7g.40gb");
         program(&m, "nvidia-smi", RESET);
         program(&m, "systemctl", "");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "; what was there before could not be put back on GPU 0 (0000:10:00.0)");
-        ASSERT_EQ(instances(&m, "mig 0 1 0"), 1);
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG, "GPU 0 (0000:10:00.0): an instance 7g.40gb cannot be made: Unknown Error (999)");
+        ASSERT_TRUE(!strstr(m.work.text, "before"));
+        ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
 }
 
 TEST(ampere_reboots_once) {
@@ -241,7 +250,9 @@ TEST(ampere_reboots_once) {
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
 
         boot(&m, "second\n");
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot that was made for it; no second one is made: ");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "is still pending after the reboot that was made for it (now: the GPUs cannot be reset: nvidia-smi exited with status 3, last said "
+                     "\"not supported here\"); no second one is made: ");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ran(&m, "nvidia-smi --gpu-reset\n");
         ASSERT_EQ(root_exists(m.root, LEDGER), 1);
 
@@ -253,17 +264,18 @@ TEST(ampere_reboots_once) {
         ran(&m, "");
 }
 
-TEST(a_node_with_pods_is_not_rebooted) {
+TEST(a_node_with_pods_is_left_alone) {
         MIG(m, 1, "model a100-40\ngpus 1\n");
         want(&m, 0, "7g.40gb");
-        program(&m, "nvidia-smi", "echo 'in use'; exit 3");
+        program(&m, "nvidia-smi", "echo 'not supported'; exit 3");
         program(&m, "systemctl", "");
         boot(&m, "first\n");
         ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
-        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "last said \"in use\"), which is not made, since kubelet may run already; drain the node and reboot it");
-        ran(&m, "nvidia-smi --gpu-reset\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot, which is not made, since kubelet may run already; "
+                     "drain the node and reboot it");
+        ran(&m, "");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
-        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);               /* what was there is put back */
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);               /* and that reboot is enough */
         ASSERT_OK(root_remove(m.root, "/run/nodestrap/kubelet-may-start"));
         machine_clear(&m);
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once, and goes on then");
@@ -279,7 +291,7 @@ TEST(who_was_given_up_reboots_nothing) {  /* the loop has told of it as late, an
         m.work.cancel_fd = eventfd(1, EFD_CLOEXEC);
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "given up before MIG mode of GPU 0 (0000:10:00.0) took effect");
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
-        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         close(m.work.cancel_fd);
 }
 
@@ -291,8 +303,127 @@ TEST(another_layout_has_a_reboot_of_its_own) {
         boot(&m, "second\n");
         ASSERT_OK(root_replace(m.root, LEDGER, "first\n0 1g.5gb\n", 15, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for: systemctl exited with status 1");
-        ran(&m, "nvidia-smi --gpu-reset\nsystemctl try-restart nvidia-fabricmanager.service\nsystemctl --no-block reboot\n");
-        ASSERT_EQ(instances(&m, "mig 0 0 0"), 1);
+        ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* it was not made, so it may be made */
+}
+
+/* ---- the mode as a step of its own ---- */
+
+/* What `systemctl show` says, and that a stop lets go of the GPUs (script "attached …/attached"). */
+static void runs(const Machine *m, const char *units, const char *when_stopped) {
+        _cleanup_(freep) char *script = xasprintf("case $1 in show) for u in %s; do printf 'Id=%%s.service\nActiveState=active\n\n' $u; done;"
+                                                  " printf 'Id=nvsm.service\nActiveState=inactive\n';; stop) %s;; esac", units, when_stopped);
+        program(m, "systemctl", script);
+}
+
+static int set_mode(Machine *m) {
+        m->action.type = ACTION_SET_MIG_MODE;
+        m->action.id = (char *)"set-mig-mode:mig";
+        return mig_mode_work(&m->work);
+}
+
+static void say_attached(Machine *m, const char *script) {
+        _cleanup_(freep) char *path = xasprintf("%s/attached", m->path), *text = xasprintf("%sattached %s\n", script, path);
+        machine_says(m, text);
+        ASSERT_OK(root_make_dirs(m->root, "/attached", 0755));
+}
+
+TEST(who_holds_them_is_stopped_and_comes_back) {
+        MIG(m, 2, "");
+        say_attached(&m, "model a100-40\ngpus 2\n");
+        want(&m, 0, "1g.5gb");
+        want(&m, 1, "");
+        write_file(m.state, "mig 1 1 1\ninstance 1 1 14 2 2 1\npersistence 0 1\n");
+        runs(&m, "nvidia-dcgm nvidia-persistenced nvidia-fabricmanager", "rm -rf ${0%%/bin/*}/attached");
+        program(&m, "nvidia-smi", "grep -q 'persistence 0 0' $FAKE_NVML.state || exit 4\n" RESET);
+        ASSERT_EQ(set_mode(&m), 1);
+        ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
+        ASSERT_EQ(instances(&m, "mig 1 0 0"), 1);
+        ASSERT_EQ(instances(&m, "instance "), 0);       /* those of GPU 0 are another step's */
+        /* persistenced and fabric manager have steps of their own */
+        ran(&m, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\nnvidia-smi --gpu-reset\n"
+                "systemctl --no-block start nvidia-dcgm.service\n");
+        machine_clear(&m);
+        ASSERT_EQ(set_mode(&m), 0);
+        ran(&m, "");
+}
+
+TEST(a_reset_behind_the_fabric_waits_for_fabric_manager) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        runs(&m, "nvidia-persistenced nvidia-fabricmanager", ":");
+        program(&m, "nvidia-smi", RESET);
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ran(&m, "systemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\nnvidia-smi --gpu-reset\n"
+                "systemctl --no-block start nvidia-persistenced.service nvidia-fabricmanager.service\nsystemctl start nvidia-fabricmanager.service\n");
+}
+
+TEST(modules_that_nobody_uses_are_taken_out) {
+        MIG(m, 1, "");
+        say_attached(&m, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        ASSERT_OK(root_replace(m.root, "/sys/module/nvidia_drm/refcnt", "0\n", 2, 0644));
+        ASSERT_OK(root_replace(m.root, "/sys/module/nvidia_modeset/refcnt", "1\n", 2, 0644));
+        program(&m, "systemctl", "");
+        program(&m, "rmmod", "rm -rf ${0%/bin/*}/attached ${0%/bin/*}/sys/module/$1; [ $1 != nvidia_drm ] || echo 0 >${0%/bin/*}/sys/module/nvidia_modeset/refcnt");
+        program(&m, "modprobe", "");
+        program(&m, "nvidia-smi", RESET);
+        ASSERT_EQ(set_mode(&m), 1);
+        ran(&m, "rmmod nvidia_drm\nrmmod nvidia_modeset\nnvidia-smi --gpu-reset\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\n");
+}
+
+TEST(pending_is_never_undone) {         /* whoever holds them goes on doing so: one reboot, and its name is told */
+        MIG(m, 2, "");
+        say_attached(&m, "model a100-40\ngpus 2\n");
+        want(&m, 0, "1g.5gb");
+        want(&m, 1, "1g.5gb");
+        boot(&m, "first\n");
+        runs(&m, "nvidia-persistenced", ":");
+        program(&m, "nvidia-smi", "printf 'The following GPUs could not be reset:\\n  GPU 00000000:20:00.0: In use by another client\\n\\n1 device is\\n'; "
+                                  "sed -i 's/^mig 0 0 1/mig 0 1 1/' $FAKE_NVML.state; exit 255");
+        ASSERT_OK(root_replace(m.root, "/proc/812/comm", "python3\n", 8, 0644));
+        ASSERT_OK(root_link(m.root, "/proc/812/fd/4", "/dev/nvidia1"));
+        ASSERT_OK(root_replace(m.root, "/proc/813/comm", "bash\n", 5, 0644));
+        ASSERT_OK(root_link(m.root, "/proc/813/fd/0", "/dev/null"));
+        m.work.early = true;
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open), "
+                     "which the run phase makes once user scripts have ended");
+        ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\n"
+                "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
+        ASSERT_EQ(instances(&m, "mig 0 1 1"), 1);
+        ASSERT_EQ(instances(&m, "mig 1 0 1"), 1);
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+        m.work.early = false;
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "GPU 1 (0000:20:00.0) takes effect after a reboot (resetting: In use by another client; python3 (812) has one open); this machine reboots now, once");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 1);
+        ASSERT_EQ(instances(&m, "mig 1 0 1"), 1);
+}
+
+TEST(kubelet_may_run_and_the_mode_is_another) {
+        MIG(m, 2, "");
+        say_attached(&m, "model a100-40\ngpus 2\n");
+        want(&m, 0, "1g.5gb");
+        want(&m, 1, "1g.5gb");
+        runs(&m, "nvidia-persistenced", ":");
+        ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of all 2 GPUs is set and takes effect after a reboot, which is not made, since kubelet may run already");
+        ran(&m, "");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
+        write_file(m.state, "mig 0 1 1\nmig 1 1 1\n");         /* drained and rebooted */
+        ASSERT_EQ(set_mode(&m), 0);
+}
+
+/* Nothing of it waits for a reset there, and fabric manager stays. */
+TEST(hopper_is_held_by_dcgm) {
+        MIG(m, 1, "");
+        _cleanup_(freep) char *path = xasprintf("%s/held", m.path), *text = xasprintf("gpus 1\nheld-by %s\n", path);
+        machine_says(&m, text);
+        ASSERT_OK(root_make_dirs(m.root, "/held", 0755));
+        want(&m, 0, "7g.80gb");
+        runs(&m, "nvidia-dcgm nvidia-persistenced nvidia-fabricmanager", "rm -rf ${0%%/bin/*}/held");
+        ASSERT_EQ(partition_work(&m.work), 1);
+        ASSERT_HAS(&m, 0, "7g.80gb");
+        ran(&m, "systemctl stop nvidia-dcgm.service\nsystemctl --no-block start nvidia-dcgm.service\n");
 }
 TEST_MAIN

@@ -407,6 +407,33 @@ TEST(mig_comes_behind_the_fabric_and_before_cdi) {
         ASSERT_LAYOUT(b, 7, "1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb 1g.10gb");
 }
 
+/* On Ampere a change of the mode takes a reset, before anything of ours holds the GPUs, and when what the image runs for itself is over. */
+TEST(ampere_has_its_mig_mode_first) {
+        BOX(b, "p4d.24xlarge");
+        Wanted w;
+        WANT_ALL(&b, &w, "1g.5gb", "7");
+        sample_plan(&b.s);
+        for (int i = 0; i < 3; i++) {
+                static const char *const before[] = { "check-driver:nvidia", "await-unit:set-nvidia-clocks.service", "await-unit:nvidia-cdi-refresh.service" },
+                                  *const behind[] = { "start-unit:nvidia-persistenced.service", "start-unit:" FM, "partition-gpus:mig" };
+                ASSERT_TRUE(waits(&b, "set-mig-mode:mig", before[i]) && waits(&b, behind[i], "set-mig-mode:mig"));
+        }
+        const Action *mode = action(&b, "set-mig-mode:mig"), *mig = action(&b, "partition-gpus:mig");
+        ASSERT_EQ(mode->device.count, 8);
+        ASSERT_EQ(mode->device.n_layouts, 8);
+        for (size_t i = 0; i < 8; i++)
+                ASSERT_TRUE(mode->device.layouts[i].gpu == i && strv_length(mode->device.layouts[i].profiles) == 7 && mode->device.layouts[i].profiles != mig->device.layouts[i].profiles);
+        b.s.config.nvidia.n_mig = 0;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "set-mig-mode:mig"));
+        ASSERT_TRUE(waits(&b, "start-unit:nvidia-persistenced.service", "check-driver:nvidia"));
+        ASSERT_TRUE(!waits(&b, "start-unit:" FM, "await-unit:set-nvidia-clocks.service"));      /* which takes long */
+        box_model(&b, "p5.48xlarge");
+        WANT_ALL(&b, &w, "1g.10gb", "7");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "set-mig-mode:mig") && !waits(&b, "start-unit:" FM, "await-unit:set-nvidia-clocks.service"));
+}
+
 TEST(mig_is_made_in_an_order_that_fits) {
         BOX(b, "p4d.24xlarge");
         Wanted w;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Facts 7.2: nvidia first, then the others; on the first boot it enables the daemons and starts them without waiting. In the third
+# Facts 7.2: nvidia first, then all others but nvidia_peermem, and so nvidia_drm, which keeps GPUs from being reset; on the first boot it enables the daemons and starts them without waiting. In the third
 # generation it also brings their units, into /etc/systemd/system (awslabs/amazon-eks-ami#2795), and the modules, whose list the
 # toolkit's path unit looks at.
 . /usr/lib/fakes/lib.sh
@@ -8,7 +8,7 @@ scripted setup-fails && { event "driver-failed"; die "$(script setup-fails)"; }
 current=/opt/nvidia/current
 pause "$(script driver-takes 10)"
 [ ! -d $current/units ] || { depmod_runs; pause "$(script modules-take 0)"; }
-modprobe nvidia && modprobe nvidia-uvm && event "driver-loaded-by-the-ami" || exit 1
+modprobe nvidia && modprobe nvidia-uvm && modprobe nvidia-modeset && modprobe nvidia-drm && event "driver-loaded-by-the-ami" || exit 1
 units="nvidia-persistenced.service nvidia-fabricmanager.service set-nvidia-clocks.service"
 if [ -d $current/units ]; then
         [ ! -e $current/.daemons-installed ] || exit 0

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What has the GPUs open → stopped, and started again. nvidia-smi resets no GPU that somebody has open, and
+ * names fabric manager itself among those (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change
+ * of MIG mode stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. */
+#include "apply/holders.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define NAMES_MAX 8                     /* of processes, in a message */
+
+/* NVIDIA/mig-parted:deployments/systemd/hooks.sh stops nvsm and nvidia-dcgm; DCGM's unit was dcgm and
+ * nv-hostengine before. */
+static const char *const others[] = { "nvidia-dcgm.service", "dcgm.service",          "nv-hostengine.service",
+                                      "nvsm.service",        "dcgm-exporter.service", NULL };
+static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabricmanager.service",
+                                    "nvidia-imex.service", NULL };
+static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
+
+void holders_done(Holders *h) {
+        strv_free(h->ours);
+        strv_free(h->others);
+        strv_free(h->modules);
+        *h = (Holders){};
+}
+
+bool holders_may_stop(const Work *w) {
+        return root_exists(w->root, KUBELET_TURN) == 0;
+}
+
+/* One that fails is told of by what it is for. */
+static bool attempt(Work *w, char **argv) {
+        int r = work_run(w, CAUSE_MIG, argv[0], argv);
+        if (r < 0)
+                free(TAKE_PTR(w->text));
+        return r >= 0;
+}
+
+static char **with_all(char **argv, char *const *words) {
+        for (; words && *words; words++)
+                strv_add(&argv, *words);
+        return argv;
+}
+
+/* ---- units ---- */
+
+/* Those of them that run, or are about to: blocks of "Id=…" and "ActiveState=…". */
+static char **units_running(Work *w, const char *const *units) {
+        _cleanup_(strv_freep) char **argv = with_all(
+                command("systemctl", "show", "--property=Id,ActiveState", NULL), (char *const *)units);
+        _cleanup_(freep) char *output = NULL;
+        char **running = NULL;
+        if (work_ask(w, CAUSE_MIG, argv[0], argv, &output) < 0) {
+                free(TAKE_PTR(w->text));
+                return NULL;
+        }
+        const char *id = NULL;
+        bool runs = false;
+        char *rest = output;
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+                if (startswith(line, "Id="))
+                        id = line + strlen("Id=");
+                if (startswith(line, "ActiveState="))
+                        runs = !streq(line, "ActiveState=inactive") && !streq(line, "ActiveState=failed");
+                if (*line && rest)
+                        continue;
+                if (id && runs && strv_contains((char *const *)units, id))
+                        strv_add(&running, id);
+                id = NULL;
+                runs = false;
+        }
+        return running;
+}
+
+static void units_stop(Work *w, const char *const *units, char ***stopped) {
+        _cleanup_(strv_freep) char **running = units_running(w, units);
+        if (!running)
+                return;
+        _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "stop", NULL), running);
+        (void)attempt(w, argv);
+        for (char **unit = running; *unit; unit++)
+                if (!strv_contains(*stopped, *unit))
+                        strv_add(stopped, *unit);
+}
+
+/* Nobody waits for them: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
+static void units_start(Work *w, char *const *units) {
+        _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "--no-block", "start", NULL), units);
+        if (units)
+                (void)attempt(w, argv);
+}
+
+/* ---- modules ---- */
+
+static bool is_loaded(const Work *w, const char *module) {
+        _cleanup_(freep) char *path = xasprintf("/sys/module/%s", module);
+        return root_exists(w->root, path) > 0;
+}
+
+/* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
+static void modules_remove(Work *w, Holders *h) {
+        for (const char *const *module = modules; *module; module++) {
+                _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
+                _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
+                uint64_t users = 0;
+                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && attempt(w, argv))
+                        strv_add(&h->modules, *module);
+        }
+}
+
+void holders_stop(Work *w, Holders *h, bool all) {
+        units_stop(w, others, &h->others);
+        if (all)
+                units_stop(w, ours, &h->ours);
+        modules_remove(w, h);
+}
+
+void holders_start(Work *w, Holders *h, bool all) {
+        for (size_t i = strv_length(h->modules); i > 0; i--) {
+                _cleanup_(strv_freep) char **argv = command("modprobe", h->modules[i - 1], NULL);
+                (void)attempt(w, argv);
+        }
+        if (all)
+                units_start(w, h->ours);
+        units_start(w, h->others);
+        holders_done(h);
+}
+
+/* ---- processes ---- */
+
+static bool has_gpu_open(const Work *w, const char *pid) {
+        _cleanup_(freep) char *directory = xasprintf("/proc/%s/fd", pid);
+        _cleanup_(strv_freep) char **fds = NULL;
+        if (root_list(w->root, directory, &fds) < 0)
+                return false;
+        for (char **fd = fds; fd && *fd; fd++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", directory, *fd), *to = NULL;
+                if (root_read_link(w->root, path, &to) >= 0 && startswith(to, "/dev/nvidia"))
+                        return true;
+        }
+        return false;
+}
+
+static void add_process(const Work *w, const char *pid, Text *t) {
+        _cleanup_(freep) char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
+        if (root_read_line(w->root, path, &name) < 0)
+                return;
+        text_add(t, "%s", t->size > 0 ? ", " : "");
+        text_add_shown(t, name, strlen(name), 40, 0);
+        text_add(t, " (%s)", pid);
+}
+
+char *holders_found(const Work *w) {
+        _cleanup_(strv_freep) char **pids = NULL;
+        Text t = {};
+        unsigned n = 0;
+        if (root_list(w->root, "/proc", &pids) < 0)
+                pids = NULL;
+        for (char **pid = pids; pid && *pid && n < NAMES_MAX; pid++)
+                if (strspn(*pid, "0123456789") == strlen(*pid) && (pid_t)atoi(*pid) != getpid() &&
+                    has_gpu_open(w, *pid)) {
+                        add_process(w, *pid, &t);
+                        n++;
+                }
+        if (n > 0)
+                text_add(&t, "%s one open", n == 1 ? " has" : " have");
+        for (const char *const *module = modules; *module; module++)
+                if (is_loaded(w, *module))
+                        text_add(&t, "%s%s is loaded", t.size > 0 ? "; " : "", *module);
+        return text_take(&t);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MIG instances: their profiles by name, what is there, and what is wanted in an order that fits
+ * (docs.nvidia.com/datacenter/tesla/mig-user-guide). */
+#include "apply/mig.h"
+#include "apply/mig-places.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+/* ---- what is wanted ---- */
+
+static const NvmlProfile *profile_named(const DividedGpu *part, const char *name) {
+        uint64_t id = 0;
+        bool number = parse_u64(name, &id) >= 0;
+        for (size_t i = 0; i < part->n_profiles; i++)
+                if (number ? part->profiles[i].id == id : streq(part->profiles[i].name, name))
+                        return &part->profiles[i];
+        return NULL;
+}
+
+const NvmlProfile *part_profile(const DividedGpu *part, unsigned id) {
+        for (size_t i = 0; i < part->n_profiles; i++)
+                if (part->profiles[i].id == id)
+                        return &part->profiles[i];
+        return NULL;
+}
+
+static int fail_profile(Division *d, const DividedGpu *part, const char *name) {
+        _cleanup_(strv_freep) char **names = NULL;
+        for (size_t i = 0; i < part->n_profiles; i++)
+                strv_push(&names, *part->profiles[i].name ? xstrdup(part->profiles[i].name)
+                                                          : xasprintf("%u", part->profiles[i].id));
+        _cleanup_(freep) char *list = strv_join(names, ", ");
+        return work_fail(d->w, -EINVAL, CAUSE_MIG, "%s has no MIG profile %s; it has %s", part->name, name,
+                         names ? list : "none");
+}
+
+/* Profiles are asked for by name, and their numbers differ between GPUs. Some drivers list them only while
+ * the mode is on. */
+int part_resolve(Division *d, DividedGpu *part) {
+        NvmlProfile *profiles = NULL;
+        int code = nvml_mig_profiles(part->device, &profiles, &part->n_profiles);
+        if (code != NVML_OK)
+                return division_fail(d, part, code, "its MIG profiles cannot be listed");
+        free(part->profiles);
+        free(TAKE_PTR(part->wanted));
+        part->profiles = profiles;
+        part->n_wanted = 0;
+        if (part->n_profiles == 0 && !part->is_on)
+                return 0;
+        part->wanted = xcalloc(strv_length(part->layout->profiles) + 1, sizeof *part->wanted);
+        for (char **name = part->layout->profiles; name && *name; name++) {
+                const NvmlProfile *profile = profile_named(part, *name);
+                if (!profile)
+                        return fail_profile(d, part, *name);
+                part->wanted[part->n_wanted++] = *profile;
+        }
+        return 0;
+}
+
+/* ---- what is there ---- */
+
+static size_t count_wanted(const DividedGpu *part, unsigned id) {
+        size_t n = 0;
+        for (size_t i = 0; i < part->n_wanted; i++)
+                n += part->wanted[i].id == id;
+        return n;
+}
+
+int part_same(Division *d, const DividedGpu *part) {
+        if (part->before.n != part->n_wanted)
+                return 0;
+        for (size_t i = 0; i < part->before.n; i++) {
+                unsigned id = part->before.items[i].profile;
+                size_t there = 0;
+                bool whole = false;
+                for (size_t k = 0; k < part->before.n; k++)
+                        there += part->before.items[k].profile == id;
+                int code = nvml_mig_is_whole(&part->before.items[i], part_profile(part, id), &whole);
+                if (code != NVML_OK)
+                        return division_fail(d, part, code, "its compute instances cannot be listed");
+                if (!whole || there != count_wanted(part, id))
+                        return 0;
+        }
+        return 1;
+}
+
+/* ---- instances ---- */
+
+static const NvmlInstance *instance_like(const NvmlInstances *list, const NvmlInstance *i) {
+        for (size_t k = 0; list && k < list->n; k++)
+                if (list->items[k].profile == i->profile && list->items[k].start == i->start &&
+                    list->items[k].size == i->size)
+                        return &list->items[k];
+        return NULL;
+}
+
+int part_clear(Division *d, const DividedGpu *part, const NvmlInstances *keep) {
+        _cleanup_(nvml_instances_done) NvmlInstances there = {};
+        int code = nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there);
+        if (code != NVML_OK)
+                return division_fail(d, part, code, "its MIG instances cannot be listed");
+        for (size_t i = 0; i < there.n; i++) {
+                if (instance_like(keep, &there.items[i]))
+                        continue;
+                const NvmlProfile *profile = part_profile(part, there.items[i].profile);
+                _cleanup_(freep) char *what = xasprintf("the instance %s cannot be destroyed", profile->name);
+                code = nvml_mig_destroy(&there.items[i]);
+                if (code != NVML_OK)
+                        return division_fail(d, part, code, what);
+        }
+        return 0;
+}
+
+static int fail_fit(Division *d, const DividedGpu *part) {
+        _cleanup_(freep) char *list = strv_join(part->layout->profiles, ", ");
+        return work_fail(d->w, -ENOSPC, CAUSE_MIG,
+                         "%s: %s do not fit together, in whatever order; nvidia-smi mig -lgipp shows the "
+                         "places of each profile",
+                         part->name, list);
+}
+
+static int fail_create(Division *d, const DividedGpu *part, const NvmlProfile *profile, int code) {
+        _cleanup_(freep) char *what = xasprintf("an instance %s cannot be made", profile->name);
+        return division_fail(d, part, code, what);
+}
+
+/* The driver puts each where it likes, and small ones may leave no room for a large one: so their places are
+ * chosen here. */
+static int part_fill_by_place(Division *d, const DividedGpu *part) {
+        _cleanup_(places_done) Places p = {};
+        if (part->n_wanted > PLACES_MAX)
+                return fail_fit(d, part);
+        for (; p.n < part->n_wanted; p.n++) {
+                int code = nvml_mig_places(part->device, part->wanted[p.n].id, &p.possible[p.n]);
+                if (code != NVML_OK)
+                        return division_fail(d, part, code, "the places of its MIG profiles cannot be listed");
+        }
+        if (!places_choose(&p))
+                return fail_fit(d, part);
+        for (size_t i = 0; i < p.n; i++) {
+                int code = nvml_mig_create(part->device, &part->wanted[i], p.chosen[i]);
+                if (code != NVML_OK)
+                        return code == NVML_INSUFFICIENT_RESOURCES
+                                       ? fail_fit(d, part)
+                                       : fail_create(d, part, &part->wanted[i], code);
+        }
+        return 0;
+}
+
+int part_fill(Division *d, const DividedGpu *part) {
+        work_at(d->w, "NVML was asked to divide %s, and did not answer", part->name);
+        int r = part_clear(d, part, NULL);
+        for (size_t i = 0; r >= 0 && i < part->n_wanted; i++) {
+                int code = nvml_mig_create(part->device, &part->wanted[i], NULL);
+                if (code == NVML_INSUFFICIENT_RESOURCES) {
+                        r = part_clear(d, part, NULL);
+                        return r < 0 ? r : part_fill_by_place(d, part);
+                }
+                r = code == NVML_OK ? 0 : fail_create(d, part, &part->wanted[i], code);
+        }
+        return r;
+}
+
+int instances_put_back(const DividedGpu *part) {
+        _cleanup_(nvml_instances_done) NvmlInstances there = {};
+        if (part->before.n > 0 &&
+            nvml_mig_instances(part->device, part->profiles, part->n_profiles, &there) != NVML_OK)
+                return -EIO;
+        for (size_t i = 0; i < part->before.n; i++) {
+                const NvmlInstance *old = &part->before.items[i], *left = instance_like(&there, old);
+                const NvmlProfile *profile = part_profile(part, old->profile);
+                bool whole = true;
+                if (!profile ||
+                    (left ? nvml_mig_is_whole(left, profile, &whole)
+                          : nvml_mig_create(part->device, profile, old)) != NVML_OK ||
+                    !whole)
+                        return -EIO;
+        }
+        return 0;
+}

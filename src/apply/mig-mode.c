@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * MIG mode. On Hopper and later it changes at once. On Ampere it stays, also over a reboot, and a change is
+ * pending until the GPU is reset: for which nobody may hold it, and which inside a virtual machine may be
+ * possible only by a reboot: that is made once, before kubelet's turn, and MIG_LEDGER remembers it
+ * (docs.nvidia.com/datacenter/tesla/mig-user-guide; NVIDIA/mig-parted does the same). That a GPU is in use
+ * says only that its mode is pending (NVIDIA/gpu-operator#118, #1845). */
+#include "apply/mig.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define LEDGER_MAX (16 << 10)
+#define IN_USE_ASKS 5                   /* a second apart: whoever looks at
+                                         * GPUs at boot lets go of them soon */
+#define RESET_ASKS  3
+#define IN_USE_WORDS "In use by another client" /* nvidia-smi's, of a GPU that it does not reset
+                                                 * (NVIDIA/mig-parted#181) */
+
+/* ---- setting it ---- */
+
+/* In use, and pending all the same? */
+static bool is_accepted(const DividedGpu *part) {
+        bool on = false, pending = false;
+        return nvml_mig_mode(part->device, &on, &pending) == NVML_OK && pending == part_wants_mig(part);
+}
+
+static int part_set_mode(Division *d, DividedGpu *part, int asks) {
+        int code = NVML_OK;
+        for (part->activation = NVML_OK; asks > 0; asks--) {
+                work_at(d->w, "NVML was asked to set the MIG mode of %s, and did not answer", part->name);
+                code = nvml_mig_set_mode(part->device, part_wants_mig(part), &part->activation);
+                if (code != NVML_OK || part->activation != NVML_IN_USE)
+                        break;
+                if (is_accepted(part)) {
+                        d->accepted = true;
+                        return 0;
+                }
+                work_progress(d->w, "%s is in use, its MIG mode cannot be set", part->name);
+                if (asks > 1 && !work_pause(d->w, USEC_PER_SEC))
+                        break;
+        }
+        d->accepted |= code == NVML_OK && part->activation == NVML_RESET_REQUIRED;
+        code = code == NVML_OK ? part->activation : code;
+        if (code == NVML_OK || code == NVML_RESET_REQUIRED || code == NVML_IN_USE)
+                return 0;
+        return division_fail(d, part, code, "its MIG mode cannot be set");
+}
+
+/* again: those that are in use, now that they should be no more. 1: one waits for something. */
+static int modes_set(Division *d, bool again) {
+        bool waits = false;
+        for (size_t i = 0; i < d->n; i++) {
+                DividedGpu *part = &d->parts[i];
+                if (!part->touched || part->mode_same)
+                        continue;
+                int r = !again && part->was_on && !part_wants_mig(part) ? part_clear(d, part, NULL) : 0;
+                if (r >= 0 && (!again || part->activation == NVML_IN_USE))
+                        r = part_set_mode(d, part, again ? IN_USE_ASKS : 1);
+                if (r >= 0 && again && part->activation == NVML_IN_USE && !is_accepted(part))
+                        r = division_fail(d, part, NVML_IN_USE, "its MIG mode cannot be set");
+                if (r < 0)
+                        return r;
+                waits |= part->activation != NVML_OK;
+        }
+        return waits;
+}
+
+int modes_read(Division *d) {
+        bool all = true, pending = false;
+        for (size_t i = 0; i < d->n; i++) {
+                DividedGpu *part = &d->parts[i];
+                int code = part->supported ? nvml_mig_mode(part->device, &part->is_on, &pending) : NVML_OK;
+                if (code != NVML_OK)
+                        return division_fail(d, part, code, "its MIG mode cannot be read");
+                all &= !part->touched || part->is_on == part_wants_mig(part);
+        }
+        return all;
+}
+
+/* ---- the reset ---- */
+
+/* Persistence mode without a daemon holds them too (NVIDIA/NVSentinel#1690); set-clocks sets it again. */
+static void persistence_off(const Division *d) {
+        bool on = false;
+        for (size_t i = 0; i < d->gpus.n; i++)
+                if (nvml_persistence(d->gpus.items[i].device, &on) == NVML_OK && on)
+                        (void)!nvml_set_persistence(d->gpus.items[i].device, false);
+}
+
+/* GPUs that an NVSwitch connects can only be reset together, and fabric manager trains their links anew:
+ * docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide. */
+static int reset_all(Division *d) {
+        bool together = d->w->action->class == GPU_CLASS_NVSWITCH;
+        for (size_t i = 0; i < d->n; i++) {
+                unsigned gpu = d->parts[i].layout->gpu;
+                if (!d->parts[i].touched)
+                        continue;
+                _cleanup_(strv_freep) char **argv = command(
+                        "nvidia-smi", "--gpu-reset", together ? NULL : "-i", d->parts[i].address, NULL);
+                _cleanup_(freep) char *what = together ? xstrdup("the GPUs cannot be reset")
+                                                       : xasprintf("GPU %u cannot be reset", gpu);
+                int r = work_run(d->w, CAUSE_MIG, what, argv);
+                if (r < 0 || together)
+                        return r;
+        }
+        return 0;
+}
+
+static char *reset_failure(const Division *d) {
+        const char *text = d->w->text;
+        if (!strstr(text, IN_USE_WORDS))
+                return xstrndup(text, strcspn(text, "\n"));
+        _cleanup_(freep) char *users = holders_found(d->w);
+        return xasprintf("resetting: " IN_USE_WORDS "%s%s", *users ? "; " : "", users);
+}
+
+/* What runs again by itself meanwhile, or looks at them for a moment, is stopped or gone at the next. */
+static int reset_again(Division *d) {
+        persistence_off(d);
+        division_close(d);              /* else this process itself uses them */
+        int r = reset_all(d);
+        for (int asks = 1; r < 0 && asks < RESET_ASKS && strstr(d->w->text, IN_USE_WORDS); asks++) {
+                holders_stop(d->w, &d->holders, true);
+                if (!work_pause(d->w, USEC_PER_SEC))
+                        break;
+                r = reset_all(d);
+        }
+        if (r < 0)
+                d->reset_why = reset_failure(d);
+        return r;
+}
+
+/* ---- the one reboot ---- */
+
+static char *ledger_text(const Division *d) {
+        Text t = {};
+        for (size_t i = 0; i < d->n; i++) {
+                _cleanup_(freep) char *list = strv_join(d->parts[i].layout->profiles, ",");
+                text_add(&t, "%u %s\n", d->parts[i].layout->gpu, list);
+        }
+        return text_take(&t);
+}
+
+/* The first line is the boot's id, the others are the layouts. */
+static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &text, NULL) < 0)
+                return false;
+        char *rest = strchr(text, '\n');
+        if (!rest || !streq(rest + 1, wanted))
+                return false;
+        *ret_boot = xstrndup(text, (size_t)(rest - text));
+        return true;
+}
+
+static int ledger_write(Division *d, const char *boot, const char *wanted) {
+        _cleanup_(freep) char *text = xasprintf("%s\n%s", boot, wanted);
+        int r = root_replace(d->w->root, MIG_LEDGER, text, strlen(text), 0644);
+        return r < 0 ? work_fail(d->w, r, CAUSE_MIG_REBOOT,
+                                 "MIG mode takes effect after a reboot, which is not made, since %s cannot "
+                                 "be written: %s",
+                                 MIG_LEDGER, strerror(-r))
+                     : 0;
+}
+
+static char *waiting_parts(const Division *d) {
+        Text t = {};
+        size_t n = 0;
+        for (size_t i = 0; i < d->n; i++)
+                if (d->parts[i].touched && d->parts[i].is_on != part_wants_mig(&d->parts[i])) {
+                        text_add(&t, "%s%s", t.data ? ", " : "", d->parts[i].name);
+                        n++;
+                }
+        if (n < 2 || n < d->w->action->device.count)
+                return text_take(&t);
+        text_done(&t);
+        return xasprintf("all %zu GPUs", n);
+}
+
+/* Why none is made here and now, if so. */
+static int refuse_reboot(Division *d, const char *boot, const char *gpus, const char *wanted) {
+        _cleanup_(freep) char *earlier = NULL;
+        const char *why = d->reset_why ?: "resetting did not change it";
+        d->rebooting = ledger_says(d, wanted, &earlier) && streq(earlier, boot);
+        if (d->rebooting)
+                return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot, which was asked for earlier in "
+                                 "this boot",
+                                 gpus);
+        if (earlier)
+                return work_fail(d->w, -EIO, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s is still pending after the reboot that was made for it "
+                                 "(now: %s); no second one is made: nvidia-smi -q shows the modes, and "
+                                 "removing " MIG_LEDGER " allows another",
+                                 gpus, why);
+        /* a step that is told as late must not take the machine with it later on */
+        if (!work_pause(d->w, 0))
+                return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
+                                 "given up before MIG mode of %s took effect", gpus);
+        /* cloud-init runs them once for an instance, and has noted that before it begins */
+        if (d->w->early)
+                return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot (%s), which the run phase makes "
+                                 "once user scripts have ended",
+                                 gpus, why);
+        return 0;
+}
+
+static int reboot_once(Division *d) {
+        _cleanup_(strv_freep) char **argv = command("systemctl", "--no-block", "reboot", NULL);
+        _cleanup_(freep) char *wanted = ledger_text(d), *boot = NULL, *gpus = waiting_parts(d);
+        const char *why = d->reset_why ?: "resetting did not change it";
+        int r = root_boot_id(d->w->root, &boot);
+        if (r < 0)
+                return work_fail(d->w, r, CAUSE_MIG_REBOOT,
+                                 "MIG mode of %s takes effect after a reboot, which is not made, since this "
+                                 "boot has no id: %s",
+                                 gpus, strerror(-r));
+        r = refuse_reboot(d, boot, gpus, wanted);
+        if (r >= 0)
+                r = ledger_write(d, boot, wanted);
+        if (r < 0)
+                return r;
+        /* Said before it is asked for: the reboot ends this run with SIGTERM, maybe before it comes to its
+         * verdict. */
+        log_warning("%s: MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once",
+                    d->w->action->id, gpus, why);
+        r = work_run(d->w, CAUSE_MIG_REBOOT,
+                     "MIG mode takes effect after a reboot, which cannot be asked for", argv);
+        /* The signal ends systemctl too; where it does not come, systemctl failed by itself, and a later boot
+         * may make it. */
+        d->rebooting = r >= 0 || !work_pause(d->w, USEC_PER_SEC);
+        if (!d->rebooting)
+                return root_remove(d->w->root, MIG_LEDGER) < 0 ? -EIO : r;
+        return work_fail(d->w, -EINPROGRESS, CAUSE_MIG_REBOOT,
+                         "MIG mode of %s takes effect after a reboot (%s); this machine reboots now, once, "
+                         "and goes on then",
+                         gpus, why);
+}
+
+/* ---- all of it ---- */
+
+/* The plan has waited for it already, so it must be up before what comes behind it. */
+static int fabric_manager_return(Division *d, bool ran) {
+        _cleanup_(strv_freep) char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
+        return ran ? work_run(d->w, CAUSE_FABRIC_MANAGER,
+                              "fabric manager does not come back after the GPUs were reset", argv)
+                   : 0;
+}
+
+/* Where the mode is a step of its own the plan starts persistenced and fabric manager behind it. */
+static int holders_return(Division *d, bool well) {
+        bool own = d->w->action->type == ACTION_SET_MIG_MODE,
+             manager = strv_contains(d->holders.ours, "nvidia-fabricmanager.service");
+        holders_start(d->w, &d->holders, !own || !well);
+        return well && !own ? fabric_manager_return(d, manager) : 0;
+}
+
+/* Its pods would be left without their GPUs; but the mode is set, and the next reboot is enough. */
+static int fail_to_stop(Division *d) {
+        (void)!modes_read(d);
+        _cleanup_(freep) char *gpus = waiting_parts(d);
+        return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
+                         "MIG mode of %s is set and takes effect after a reboot, which is not made, since "
+                         "kubelet may run already; drain the node and reboot it",
+                         gpus);
+}
+
+/* Does a reset help, and if not a reboot? Else the mode was only kept from changing by somebody. */
+static bool wants_reset(const Division *d) {
+        bool wants = d->w->action->type == ACTION_SET_MIG_MODE;
+        for (size_t i = 0; i < d->n; i++)
+                wants |= d->parts[i].touched && d->parts[i].activation == NVML_RESET_REQUIRED;
+        return wants;
+}
+
+static int fail_waiting(Division *d) {
+        for (size_t i = 0; i < d->n; i++)
+                if (d->parts[i].touched && d->parts[i].activation != NVML_OK)
+                        return division_fail(d, &d->parts[i], d->parts[i].activation,
+                                             "its MIG mode is pending");
+        return -EIO;
+}
+
+/* A reset that fails is no failure yet. */
+static int modes_reset(Division *d) {
+        int r = reset_again(d);
+        if (r < 0 && !d->reset_why)
+                return r;
+        r = division_open(d);
+        if (r >= 0)
+                r = modes_read(d);
+        return r > 0 ? 0 : r < 0 ? r : reboot_once(d);
+}
+
+int modes_change(Division *d) {
+        bool may_stop = holders_may_stop(d->w);
+        int r = modes_set(d, false);
+        if (r <= 0)
+                return r;
+        if (!may_stop && d->accepted)
+                return fail_to_stop(d);
+        if (may_stop)
+                holders_stop(d->w, &d->holders, wants_reset(d));
+        r = modes_set(d, true);
+        if (r > 0)
+                r = wants_reset(d) ? modes_reset(d) : fail_waiting(d);
+        int back = d->rebooting ? 0 : holders_return(d, r >= 0);
+        return r < 0 ? r : back;
+}
