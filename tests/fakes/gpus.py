@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""usage: gpus.py [mode 0|1 | create NAME,NAME… | clocks MEMORY,GRAPHICS | reset [ADDRESS] | power-on]
+"""usage: gpus.py [names | mode 0|1 | create NAME,NAME… | clocks MEMORY,GRAPHICS | reset [ADDRESS] | power-on]
 What the management library says of each GPU, in the order of PCI addresses, one line each: ADDRESS FABRIC MIG INSTANCES, as
 "0000:53:00.0 completed off 0". Ends with 1 and the library's error where it does not answer. By its public functions alone, as a device
-plugin asks (https://docs.nvidia.com/deploy/nvml-api). Or does to all GPUs what nvidia-smi's -mig, mig -cgi -C, --applications-clocks and --gpu-reset do."""
+plugin asks (https://docs.nvidia.com/deploy/nvml-api). names: of each GPU "N ADDRESS UUID off|on", behind it of its MIG devices "N:M ADDRESS UUID INSTANCE". Or does to all GPUs what nvidia-smi's -mig, mig -cgi -C, --applications-clocks and --gpu-reset do."""
 import ctypes
 import sys
 
@@ -69,6 +69,24 @@ def look(index):
     return f'{address} {state} {mig} {instances(device) if mig == "on" else 0}'
 
 
+def uuid(device):
+    text = ctypes.create_string_buffer(96)
+    must('nvmlDeviceGetUUID', device, text, UINT(96))
+    return text.value.decode()
+
+
+def names(index):
+    address, _, mig, _ = look(index).split()
+    device, handle, most, instance = VOID(), VOID(), UINT(), UINT()
+    must('nvmlDeviceGetHandleByIndex_v2', UINT(index), ctypes.byref(device))
+    print(index, address, uuid(device), 'on' if mig == 'on' else 'off')
+    must('nvmlDeviceGetMaxMigDeviceCount', device, ctypes.byref(most))
+    for k in range(most.value if mig == 'on' else 0):
+        if ask('nvmlDeviceGetMigDeviceHandleByIndex', device, UINT(k), ctypes.byref(handle)) == 0:
+            must('nvmlDeviceGetGpuInstanceId', handle, ctypes.byref(instance))
+            print(f'{index}:{k}', address, uuid(handle), instance.value)
+
+
 def change(index, what, value):
     device, instance, compute, activation = VOID(), VOID(), VOID(), UINT()
     must('nvmlDeviceGetHandleByIndex_v2', UINT(index), ctypes.byref(device))
@@ -93,6 +111,9 @@ elif sys.argv[1:2] == ['reset']:
     sys.exit(nvml.fakeNvmlReset([look(i).split()[0] for i in range(count.value)].index(sys.argv[2])))
 elif sys.argv[1:] == ['power-on']:
     nvml.fakeNvmlReset(-2)
+elif sys.argv[1:2] == ['names']:
+    for gpu in range(count.value):
+        names(gpu)
 elif sys.argv[1:]:
     for gpu in range(count.value):
         change(gpu, *sys.argv[1:])

@@ -8,6 +8,8 @@
 #   IMEXG   https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/
 #   EKSAMI  awslabs/amazon-eks-ami:templates/al2023/runtime/gpu/
 #   OGKM    NVIDIA/open-gpu-kernel-modules
+#   NVMODPROBE  NVIDIA/nvidia-modprobe
+#   NCT     NVIDIA/nvidia-container-toolkit
 # They share:
 #   /etc/fakes/NAME      what a test wants to be different: script NAME [DEFAULT] prints its content
 #   /run/fakes/events    one line for each thing that happened, in order; a test reads the order of a boot from it
@@ -48,6 +50,26 @@ sm_disabled() { [ $(($(cat "$1/ports/1/cap_mask") & SM_DISABLED)) != 0 ]; }
 port_guid() { printf '0x%016x' $((0x9c63c00300 + ${1##*[!0-9]})); }
 driver_version() { cat /sys/module/nvidia/version 2>/dev/null; }
 
+# ---- device nodes (NVMODPROBE modprobe-utils/nvidia-modprobe-utils.c) ----
+node() { [ -c "/dev/$1" ] || { mkdir -p "$(dirname "/dev/$1")"; mknod -m "${4:-666}" "/dev/$1" c "$2" "$3"; }; }      # node NAME MAJOR MINOR [MODE]
+major_of() { awk -v name="$1" '/^Block/ { exit } $2 == name { print $1; exit }' /proc/devices; }
+gpu_minor() { awk '/^Device Minor/ { print $3 }' "/proc/driver/nvidia/gpus/$1/information"; }
+# What a program of the driver's makes when it first uses the GPUs: its own nodes, and never those of nvidia_uvm.
+driver_nodes() {
+        local address; loaded nvidia || return 0; node nvidiactl 195 255
+        for address in /proc/driver/nvidia/gpus/*; do address=${address##*/}; node "nvidia$(gpu_minor "$address")" 195 "$(gpu_minor "$address")"; done
+}
+# The minor of an instance's capability, as /proc/driver/nvidia-caps/mig-minors has them: cap_minor GPU INSTANCE; that of its first compute instance is the next.
+cap_minor() { echo $((3 + $1 * 135 + $2 * 9)); }
+cap_nodes() {                           # of every MIG device; nobody makes them before they are asked for (NVIDIA/mig-parted#82)
+        local name address instance minor
+        python3 /usr/lib/fakes/gpus.py names | while read -r name address _ instance; do
+                [[ $name = *:* ]] || continue
+                minor=$(cap_minor "$(gpu_minor "$address")" "$instance")
+                node "nvidia-caps/nvidia-cap$minor" "$(major_of nvidia-caps)" "$minor" 444; node "nvidia-caps/nvidia-cap$((minor + 1))" "$(major_of nvidia-caps)" $((minor + 1)) 444
+        done
+}
+
 # ---- the management library ----
 # What it says on this machine: nothing before the driver (9: not loaded); then GPUs as they lie on the bus. They join the fabric in the
 # time after fabric manager has configured it (FMUG), or, on a tray, after they were first asked, that script fabric-takes says.
@@ -81,7 +103,8 @@ seen_by_plugin() {
         printf 'gpus=%s fabric=%s instances=%s cdi=%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \
                 "$(awk '{ n += $4 } END { print n }' <<<"$all")" "$(cdi_state)"
 }
-cdi_state() {                           # none; yes; stale: made for another division of the GPUs
+cdi_state() {                           # none; yes; stale: made for another division of the GPUs; without-uvm: containers in which CUDA finds no device
         [ -e /run/cdi/nvidia.yaml ] || { echo none; return; }
+        grep -q 'path: /dev/nvidia-uvm$' /run/cdi/nvidia.yaml || { echo without-uvm; return; }
         if [ "$(cat /run/fakes/cdi.state)" = "$(mig_state)" ]; then echo yes; else echo stale; fi
 }

@@ -888,6 +888,49 @@ FUNCTION(nvmlComputeInstanceDestroy, void *h) {
         END(i ? OK : NOT_FOUND);
 }
 
+/* ---- names, of GPUs and MIG devices ---- */
+
+static bool is_mig_device(Device d) {
+        return (char *)d >= instances[0] && (char *)d < instances[0] + sizeof instances;
+}
+
+/* Places and numbers make it, so that a machine has the same in each test. */
+FUNCTION(nvmlDeviceGetUUID, Device d, char *ret, unsigned size) {
+        bool mig = is_mig_device(d);
+        int gpu = mig ? instance_gpu(d) : gpu_of(d);
+        unsigned a[3] = {};
+        BEGIN("nvmlDeviceGetUUID", gpu, NULL);
+        (void)sscanf(f.gpus[gpu].address, "%x:%x:%x", &a[0], &a[1], &a[2]);
+        if (size < 41)
+                END(INSUFFICIENT_SIZE);
+        snprintf(ret, size, "%s-0000%04x-0000-0000-0000-%08x%02x%02x", mig ? "MIG" : "GPU",
+                 mig ? instance_id(d) : 0, a[0], a[1] & 0xff, a[2] & 0xff);
+        END(OK);
+}
+
+FUNCTION(nvmlDeviceGetMaxMigDeviceCount, Device d, unsigned *ret) {
+        BEGIN("nvmlDeviceGetMaxMigDeviceCount", gpu_of(d), NULL);
+        *ret = f.model->profiles ? f.model->profiles[0].instances : 0;
+        END(OK);
+}
+
+FUNCTION(nvmlDeviceGetMigDeviceHandleByIndex, Device d, unsigned index, Device *ret) {
+        BEGIN("nvmlDeviceGetMigDeviceHandleByIndex", gpu_of(d), NULL);
+        const Gpu *g = &f.gpus[gpu_of(d)];
+        for (unsigned i = 0; g->current && i < g->n_instances; i++)
+                if (g->instances[i].compute && index-- == 0) {
+                        *ret = instance_of(gpu_of(d), g->instances[i].id);
+                        END(OK);
+                }
+        END(g->current ? NOT_FOUND : INVALID_ARGUMENT);
+}
+
+FUNCTION(nvmlDeviceGetGpuInstanceId, Device d, unsigned *ret) {
+        BEGIN("nvmlDeviceGetGpuInstanceId", instance_gpu(d), NULL);
+        *ret = instance_id(d);
+        END(is_mig_device(d) ? OK : INVALID_ARGUMENT);
+}
+
 /* ---- clocks ---- */
 
 FUNCTION(nvmlDeviceGetPersistenceMode, Device d, unsigned *ret) {
