@@ -70,6 +70,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL),
         [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),
         [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
+        [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c,
- * health.c, mig.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, and of what a failure of
- * theirs makes of the node, taint.c. Those that take a Work run on a thread, look for themselves whether
- * anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
+ * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, and of what a
+ * failure of theirs makes of the node, taint.c. Those that take a Work run on a thread, look for themselves
+ * whether anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
 _must_check_ _nonnull_ int sysctl_work(Work *w);
@@ -19,6 +19,7 @@ _must_check_ _nonnull_ int health_work(Work *w);
 _must_check_ _nonnull_ int mig_mode_work(Work *w);
 _must_check_ _nonnull_ int partition_work(Work *w);
 _must_check_ _nonnull_ int clocks_work(Work *w);
+_must_check_ _nonnull_ int nodes_work(Work *w);
 _must_check_ _nonnull_ int list_work(Work *w);
 _must_check_ _nonnull_ int cdi_work(Work *w);
 _must_check_ _nonnull_ int channel_work(Work *w);

@@ -3,14 +3,13 @@
  * others to make it, with the number that it got from the kernel this time (IMEX guide, "IMEX channels").
  * await-imex: until the daemon says READY. */
 #include "apply/device.h"
+#include "apply/node.h"
 
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define CHANNELS   "nvidia-caps-imex-channels"  /* as the driver calls its device numbers */
@@ -22,29 +21,6 @@
 
 /* ---- make-channel ---- */
 
-/* "234 nvidia-caps-imex-channels" in the first part of /proc/devices, that of character devices. */
-static int find_major(Work *w, unsigned *ret) {
-        _cleanup_(freep) char *text = NULL;
-        int r = root_read(w->root, "/proc/devices", 64 << 10, &text, NULL);
-        if (r < 0)
-                return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
-        char *rest = text;
-        for (char *line = strsep(&rest, "\n"); line && !startswith(line, "Block devices:");
-             line = strsep(&rest, "\n")) {
-                char *end;
-                unsigned long number = strtoul(line, &end, 10);
-                if (end > line && *end == ' ' && streq(end + 1, CHANNELS)) {
-                        *ret = (unsigned)number;
-                        return 0;
-                }
-        }
-        return work_fail(
-                w, -ENODEV, CAUSE_IMEX,
-                "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
-                "): it is not loaded, "
-                "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
-}
-
 static int channel_number(const char *name, unsigned *ret) {
         uint64_t n = 0;
         int r = startswith(name, "channel") ? parse_u64(name + strlen("channel"), &n) : -EINVAL;
@@ -52,42 +28,27 @@ static int channel_number(const char *name, unsigned *ret) {
         return r;
 }
 
-/* 1 is so already, 0 not; *ret_there: something is. */
-static int is_channel(int dir_fd, const char *name, dev_t device, bool *ret_there) {
-        struct stat st;
-        *ret_there = fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-        if (!*ret_there)
-                return errno == ENOENT ? 0 : -errno;
-        return S_ISCHR(st.st_mode) && st.st_rdev == device && (st.st_mode & 07777) == 0666;
-}
-
-/* > 0 made, 0 was there; one of an earlier driver, with another number, is replaced. */
-static int make_node(int dir_fd, const char *name, dev_t device) {
-        bool there = false;
-        int r = is_channel(dir_fd, name, device, &there);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        if (there && unlinkat(dir_fd, name, 0) < 0)
-                return -errno;
-        if (mknodat(dir_fd, name, S_IFCHR | 0666, device) < 0 || fchmodat(dir_fd, name, 0666, 0) < 0)
-                return -errno;
-        return 1;
+static int major_failed(Work *w, int r) {
+        if (r != -ENXIO)
+                return work_fail(w, r, CAUSE_IMEX, "/proc/devices cannot be read: %s", strerror(-r));
+        return work_fail(
+                w, r, CAUSE_IMEX,
+                "NVIDIA's driver offers no IMEX channels (/proc/devices has no " CHANNELS
+                "): it is not loaded, "
+                "knows none, or was loaded with ImexChannelCount=0 (/proc/driver/nvidia/params tells)");
 }
 
 int channel_work(Work *w) {
-        const char *target = w->action->target, *slash = strrchr(target, '/');
-        _cleanup_(freep) char *directory = xstrndup(target, (size_t)(slash - target));
+        static const NodeRights rights = { .mode = 0666 };
+        const char *target = w->action->target;
         unsigned number = 0, minor_number = 0;
-        int r = find_major(w, &number);
+        int r = node_major(w->root, CHANNELS, &number);
         if (r < 0)
-                return r;
-        r = channel_number(slash + 1, &minor_number);
+                return major_failed(w, r);
+        r = channel_number(strrchr(target, '/') + 1, &minor_number);
         if (r >= 0)
-                r = root_make_dirs(w->root, directory, 0755);
-        _cleanup_(close_fd) int fd = r < 0 ? -1 : root_open(w->root, directory, O_RDONLY | O_DIRECTORY);
-        if (r >= 0)
-                r = fd < 0 ? fd : make_node(fd, slash + 1, makedev(number, minor_number));
-        return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, strerror(-r)) : r;
+                r = node_make(w->root, target, makedev(number, minor_number), &rights);
+        return r < 0 ? work_fail(w, r, CAUSE_IMEX, "%s cannot be made: %s", target, node_error(r)) : r;
 }
 
 /* ---- await-imex ---- */

@@ -352,6 +352,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_LIST_GPUS]        = { "list-gpus",      &devices,    120 },
         [ACTION_SET_CLOCKS]       = { "set-clocks",     &devices,     60 },
         [ACTION_GENERATE_CDI]     = { "generate-cdi",   &plain,      120 },
+        [ACTION_MAKE_NODES]       = { "make-nodes",     &plain,       30 },
         [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
         [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
         [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      10 },

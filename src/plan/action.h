@@ -66,6 +66,8 @@ typedef enum ActionType {
         ACTION_SET_CLOCKS,      /* target: "clocks"; with: "max" (persistence on, no
                                  * auto-boost, highest application clocks) or "default" */
         ACTION_GENERATE_CDI,    /* target: "/var/run/cdi/nvidia.yaml" */
+        ACTION_MAKE_NODES,      /* target: "/dev/nvidia*": the driver's and those of nvidia_uvm, which
+                                 * no kernel makes */
         ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
                                  * its major is in /proc/devices */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */

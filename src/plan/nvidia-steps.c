@@ -206,7 +206,7 @@ static void fill_imex(Stack *s, Action *a) {
 
 typedef enum StepName {
         STEP_RESOLVE, STEP_COPY_BIN, STEP_COPY_LIB, STEP_COPY_SHARE, STEP_SETUP, STEP_KMOD, STEP_LDCACHE,
-        STEP_LOAD, STEP_UVM, STEP_DRIVER, STEP_VERSIONS, STEP_MASK_MANAGER, STEP_UNMASK_MANAGER,
+        STEP_LOAD, STEP_UVM, STEP_DRIVER, STEP_NODES, STEP_VERSIONS, STEP_MASK_MANAGER, STEP_UNMASK_MANAGER,
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
         STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
@@ -254,6 +254,8 @@ static const Step steps[_STEPS_MAX] = {
         /* What comes behind it opens the driver's libraries. */
         [STEP_DRIVER] = { ACTION_CHECK_DRIVER, "nvidia", .after = AFTER(UVM) | AFTER(LDCACHE),
                 .fill = fill_driver, .why = "loaded, and at every GPU" },
+        [STEP_NODES] = { ACTION_MAKE_NODES, "/dev/nvidia*", .after = AFTER(DRIVER),
+                .why = "else made by the first CUDA program, too late for nvidia-ctk" },
         [STEP_VERSIONS] = { ACTION_CHECK_VERSIONS, "nvidia", .after = AFTER(DRIVER),
                 .wanted = has_programs, .fill = fill_versions,
                 .why = "of the driver's own version, or they would give up" },
@@ -306,7 +308,7 @@ static const Step steps[_STEPS_MAX] = {
                 .wanted = divides, .fill = fill_mig },
         /* Neither waits for the fabric, as the images' own units do not: awslabs/amazon-eks-ami
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */
-        [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED),
+        [STEP_LIST] = { ACTION_LIST_GPUS, "nvidia-smi", .after = AFTER(PERSISTENCED) | AFTER(NODES),
                 .behind = AFTER(MIG), .fill = fill_list,
                 .why = "every GPU answers, and the device nodes of instances are made" },
         [STEP_CLOCKS] = { ACTION_SET_CLOCKS, "clocks", .after = AFTER(PERSISTENCED) | AFTER(SET_CLOCKS),
