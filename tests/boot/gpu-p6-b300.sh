@@ -11,7 +11,7 @@
 . /vmtest/gpu.sh
 
 check_gpu_node 'module mlx5_core' 'module mlx5_ib' 'module ib_umad' nvlsm-started fm-active 'cdi-generated devices=8' \
-        containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+        'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 try "NVLSM was started once" once nvlsm
 try "fabric manager was started once" once fm-
 
