@@ -69,6 +69,11 @@ _Static_assert(STRUCT_VERSION(ProfileInfo2, 2) == 0x02000098, "as pynvml.py has 
         X(unsigned, count, "nvmlDeviceGetCount_v2", (unsigned *ret))                                 \
         X(unsigned, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))      \
         X(unsigned, pci, "nvmlDeviceGetPciInfo_v3", (NvmlDevice device, PciInfo *ret))               \
+        X(unsigned, uuid, "?nvmlDeviceGetUUID", (NvmlDevice device, char *ret, unsigned size))       \
+        X(unsigned, mig_most, "?nvmlDeviceGetMaxMigDeviceCount",                                     \
+          (NvmlDevice device, unsigned *ret))                                                        \
+        X(unsigned, mig_device, "?nvmlDeviceGetMigDeviceHandleByIndex",                              \
+          (NvmlDevice device, unsigned index, NvmlDevice *ret))                                      \
         X(unsigned, fabric, "?nvmlDeviceGetGpuFabricInfo", (NvmlDevice device, FabricInfo1 *ret))    \
         X(unsigned, fabric_v, "?nvmlDeviceGetGpuFabricInfoV", (NvmlDevice device, FabricInfo2 *ret)) \
         X(unsigned, mig_mode, "?nvmlDeviceGetMigMode",                                               \
@@ -177,6 +182,7 @@ static int gpus_take(NvmlGpus *g, unsigned count, const char **ret_call, unsigne
                         return code;
                 snprintf(gpu->address, sizeof gpu->address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff,
                          pci.device & 0xff);
+                gpu->index = i;
                 g->n++;
         }
         qsort(g->items, g->n, sizeof *g->items, by_address);
@@ -222,6 +228,14 @@ void nvml_close(NvmlGpus *g) {
         (void)CALL(shutdown);
         free(g->items);
         *g = (NvmlGpus){};
+}
+
+int nvml_uuid(NvmlDevice device, NvmlUuid *ret) {
+        NvmlUuid uuid = {};
+        int code = CALL(uuid, device, uuid.text, sizeof uuid.text - 1);
+        if (code == NVML_OK)
+                *ret = uuid;
+        return code;
 }
 
 /* ---- fabric ---- */
@@ -449,6 +463,16 @@ int nvml_mig_destroy(const NvmlInstance *instance) {
                         return code;
         }
         return CALL(destroy, instance->handle);
+}
+
+int nvml_mig_most(NvmlDevice device, unsigned *ret) {
+        return CALL(mig_most, device, ret);
+}
+
+/* Of numbers in between that nobody has R450 said "invalid argument". */
+int nvml_mig_device(NvmlDevice device, unsigned number, NvmlDevice *ret) {
+        int code = CALL(mig_device, device, number, ret);
+        return code == NVML_INVALID_ARGUMENT ? NVML_NOT_FOUND : code;
 }
 
 /* ---- clocks ---- */

@@ -27,8 +27,8 @@ enum { /* nvmlReturn_t, those that somebody here looks at */
 };
 
 typedef struct nvmlDevice_st *NvmlDevice;
-/* "0000:86:00.0", as sysfs names it */
-typedef struct NvmlGpu { NvmlDevice device; char address[24]; } NvmlGpu;
+/* "0000:86:00.0", as sysfs names it; the library's own number */
+typedef struct NvmlGpu { NvmlDevice device; char address[24]; unsigned index; } NvmlGpu;
 /* by address: the library promises no order across boots */
 typedef struct NvmlGpus { NvmlGpu *items; size_t n; } NvmlGpus;
 
@@ -44,6 +44,10 @@ _nonnull_ void nvml_close(NvmlGpus *g);
 _malloc_ char *nvml_text(int code);
 /* A code that no waiting makes better: GPU lost, version mismatch, no permission, too old a library. */
 bool nvml_is_final(int code);
+
+/* "GPU-…", of a MIG device "MIG-…" */
+typedef struct NvmlUuid { char text[96]; } NvmlUuid;
+_must_check_ _nonnull_ int nvml_uuid(NvmlDevice device, NvmlUuid *ret);
 
 /* ---- fabric ---- */
 typedef enum NvmlFabricState {
@@ -95,6 +99,10 @@ _must_check_ _nonnull(1, 2) int nvml_mig_create(NvmlDevice device, const NvmlPro
 _must_check_ _nonnull_ int nvml_mig_is_whole(const NvmlInstance *instance, const NvmlProfile *profile,
                                              bool *ret);
 _must_check_ _nonnull_ int nvml_mig_destroy(const NvmlInstance *instance);
+/* What programs see of the instances: each compute instance is a MIG device, with a number below this one. */
+_must_check_ _nonnull_ int nvml_mig_most(NvmlDevice device, unsigned *ret);
+/* NVML_NOT_FOUND: there is none of that number. */
+_must_check_ _nonnull_ int nvml_mig_device(NvmlDevice device, unsigned number, NvmlDevice *ret);
 
 /* ---- clocks, in MHz ---- */
 _must_check_ _nonnull_ int nvml_persistence(NvmlDevice device, bool *ret);
