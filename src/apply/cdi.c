@@ -1,71 +1,178 @@
 /* SPDX-License-Identifier: Apache-2.0
  * generate-cdi → nvidia-ctk: the file by which container runtimes know the GPUs. It is made outside of the
  * directory that they watch, for they read whatever ends in .yaml there, and takes its place with one rename,
- * only where it differs. */
+ * only where it differs, and only with everything in it that NVML lists and containers need: nvidia-ctk
+ * leaves out what is not there and ends well. */
 #include "apply/device.h"
-#include "apply/gpus.h"
+#include "apply/gpu-names.h"
+#include "nvidia/cdi.h"
 
+#include "base/hash.h"
 #include "base/str.h"
+#include "doc/doc.h"
 
 #include <errno.h>
 
 #define DRAFT     RUN_DIR "/nvidia-cdi.yaml"
 #define DRAFT_MAX (16U << 20)
+#define STAMP     RUN_DIR "/cdi-published"
+#define MODESET   "/dev/nvidia-modeset"
+#define NAMED_MAX 4             /* things missing that a sentence names */
+#define SHOWN_MAX 200
 
-static int publish(Work *w) {
+/* ---- what is in the file ---- */
+
+static int draft_unusable(Work *w, int r, const char *why) {
+        return work_fail(w, r, CAUSE_CDI,
+                         "nvidia-ctk ended well, but what it was to write to " DRAFT " cannot be used: %s",
+                         why);
+}
+
+static int parse(Work *w, const char *text, size_t size, json_t **ret) {
+        _cleanup_(documents_done) Documents documents = {};
+        _cleanup_(diag_done) Diag diag = {};
+        Blob blob = { .at = { .source = DRAFT, .line = 1 }, .data = (char *)text, .size = size };
+        int r = yaml_parse(&blob, &documents, &diag);
+        if (r >= 0 && documents.n != 1)
+                return draft_unusable(w, -EBADMSG, "it is not one document");
+        if (r >= 0)
+                r = yaml_to_json(documents.items[0].root, ret);
+        if (r >= 0)
+                return 0;
+        const Diagnostic *first = diag_first_error(&diag);
+        return draft_unusable(w, r, first ? first->text : strerror(-r));
+}
+
+/* Each GPU that a container can be given whole, and each MIG device. */
+static char **what_it_lacks(const Work *w, const GpuNames *names, const json_t *spec) {
+        _cleanup_(freep) CdiWanted *wanted = xcalloc(names->n + 1, sizeof *wanted);
+        bool modeset = root_exists(w->root, MODESET) == 1;
+        const char *const nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                                      modeset ? MODESET : NULL, NULL };
+        size_t n = 0;
+        for (size_t i = 0; i < names->n; i++) {
+                const GpuName *name = &names->items[i];
+                if (!name->divided)
+                        wanted[n++] = (CdiWanted){ .index = name->index, .uuid = name->uuid.text,
+                                                   .node = name->node, .mig = name->mig };
+        }
+        return cdi_lacks(spec, wanted, n, nodes);
+}
+
+/* The generator's own line about it: time="…" level=warning msg="Could not locate /dev/nvidia-uvm: …". */
+static char *words_about(const char *words, const char *missing) {
+        size_t n = strcspn(missing, " \xe2");   /* up to " in device 0", or "…" */
+        for (const char *line = words; *missing == '/' && *line;) {
+                size_t size = strcspn(line, "\n");
+                _cleanup_(freep) char *text = xstrndup(line, size), *path = xstrndup(missing, n);
+                const char *at = strstr(text, path), *said = strstr(text, "msg=\"");
+                if (at && !strstr(text, "level=info") && (!at[n] || !strchr("-0123456789", at[n])))
+                        return xstrdup(said ? said + strlen("msg=\"") : text);
+                line += size + (line[size] == '\n');
+        }
+        return NULL;
+}
+
+static int lacks(Work *w, char **missing, const char *words) {
+        _cleanup_(freep) char *said = NULL;
+        _cleanup_(text_done) Text t = {};
+        size_t n = strv_length(missing);
+        text_add(&t, "what nvidia-ctk wrote lacks ");
+        for (size_t i = 0; i < n && !said; i++)
+                said = words_about(words, missing[i]);
+        for (size_t i = 0; i < MIN(n, NAMED_MAX); i++)
+                text_add(&t, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", missing[i]);
+        if (n > NAMED_MAX)
+                text_add(&t, " and %zu more", n - NAMED_MAX);
+        if (said) {
+                text_add(&t, "; it said \"");
+                text_add_shown(&t, said, strcspn(said, "\"\n"), SHOWN_MAX, '"');
+                text_add(&t, "\"");
+        }
+        return work_fail(w, -ENXIO, CAUSE_CDI,
+                         "%s. Containers would find no GPU, so %s stays as it was; look at the warnings of "
+                         "`nvidia-ctk cdi generate`, and at ls -l /dev/nvidia* /dev/nvidia-caps",
+                         t.data, w->action->target);
+}
+
+static int check(Work *w, const GpuNames *names, const char *text, size_t size, const char *words) {
+        json_auto_t *spec = NULL;
+        _cleanup_(strv_freep) char **missing = NULL;
+        int r = parse(w, text, size, &spec);
+        if (r < 0)
+                return r;
+        const char *fault = cdi_fault(spec);
+        if (fault)
+                return draft_unusable(w, -EBADMSG, fault);
+        missing = what_it_lacks(w, names, spec);
+        return missing ? lacks(w, missing, words) : 0;
+}
+
+/* ---- its place ---- */
+
+/* So that a second run knows that it would write the same. */
+static void stamp_of(const Work *w, const GpuNames *names, const char *text, size_t size,
+                     char ret[static 65]) {
+        char file[65];
+        gpu_names_digest(w, names, ret);
+        sha256_hex(text, size, file);
+        _cleanup_(freep) char *both = xasprintf("%s %s", ret, file);
+        sha256_hex(both, strlen(both), ret);
+}
+
+static bool is_as_published(const Work *w, const GpuNames *names) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        char stamp[65];
+        if (root_read(w->root, w->action->target, DRAFT_MAX, &text, &size) < 0)
+                return false;
+        stamp_of(w, names, text, size, stamp);
+        return stamp_same(w, STAMP, stamp);
+}
+
+static int publish(Work *w, const GpuNames *names, const char *words) {
         const char *target = w->action->target;
         _cleanup_(freep) char *text = NULL;
         size_t size = 0;
+        char stamp[65];
         int r = root_read(w->root, DRAFT, DRAFT_MAX, &text, &size);
         if (r >= 0 && size == 0)
                 r = -ENODATA;
         if (r < 0)
-                return work_fail(w, r, CAUSE_CDI,
-                                 "nvidia-ctk ended well, but what it was to write to " DRAFT
-                                 " cannot be used: %s",
-                                 strerror(-r));
+                return draft_unusable(w, r, strerror(-r));
+        r = check(w, names, text, size, words);
+        if (r < 0)
+                return r;
         r = root_replace_volatile(w->root, target, text, size, 0644);
-        return r < 0 ? work_fail(w, r, CAUSE_CDI, "%s cannot be written: %s", target, strerror(-r)) : r;
+        if (r < 0)
+                return work_fail(w, r, CAUSE_CDI, "%s cannot be written: %s", target, strerror(-r));
+        stamp_of(w, names, text, size, stamp);
+        stamp_write(w, STAMP, stamp);
+        return r;
 }
 
-static bool is_divided_into_nothing(NvmlDevice device) {
-        _cleanup_(nvml_instances_done) NvmlInstances there = {};
-        _cleanup_(freep) NvmlProfile *profiles = NULL;
-        bool on = false, pending = false;
-        size_t n = 0;
-        return nvml_mig_mode(device, &on, &pending) == NVML_OK && on &&
-               nvml_mig_profiles(device, &profiles, &n) == NVML_OK &&
-               nvml_mig_instances(device, profiles, n, &there) == NVML_OK && there.n == 0;
-}
+/* ---- where there is none ---- */
 
-/* "GPU 3 (0000:86:00.0)": in MIG mode and without an instance, with which the generator fails
- * (Azure/AgentBaker#8736). A100 keeps the mode over reboots, and never the instances. NULL: no such GPU, or
- * nobody knows. */
-static char *gpu_without_instances(Work *w) {
-        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
-        NvmlGpus gpus = {};
-        char *name = NULL;
-        work_at(w, "NVML was asked for MIG instances, and did not answer");
-        if (nvml_open(&gpus, &trouble) < 0)
-                return NULL;
-        for (size_t i = 0; i < gpus.n && !name; i++)
-                if (is_divided_into_nothing(gpus.items[i].device))
-                        name = gpu_name(&gpus, i);
-        nvml_close(&gpus);
-        return name;
+/* In MIG mode and without an instance, with which the generator fails (Azure/AgentBaker#8736). A100 keeps the
+ * mode over reboots, and never the instances. NULL: no such GPU. */
+static const GpuName *gpu_without_instances(const GpuNames *names) {
+        for (size_t i = 0; i < names->n; i++)
+                if (names->items[i].divided && (i + 1 == names->n || !names->items[i + 1].mig))
+                        return &names->items[i];
+        return NULL;
 }
 
 /* Instances that the configuration asks for are there by now: those that are missing are another's to make,
  * such as NVIDIA's MIG manager, which needs kubelet for it and makes the file itself then. */
-static int generator_failed(Work *w, int r) {
-        _cleanup_(freep) char *gpu = r == -EIO ? gpu_without_instances(w) : NULL;
+static int generator_failed(Work *w, const GpuNames *names, int r) {
+        const GpuName *gpu = r == -EIO ? gpu_without_instances(names) : NULL;
         if (!gpu)
                 return r;
         diag_warn_at(&w->warnings, "cdi", NULL, w->action->id,
-                     "no file was made: %s is in MIG mode and has no instance, which nvidia-ctk does not "
-                     "take; whoever "
-                     "makes instances has to make it, or name them in spec.accelerator.nvidia.mig",
-                     gpu);
+                     "no file was made: GPU %s (%s) is in MIG mode and has no instance, which nvidia-ctk "
+                     "does not take; whoever makes instances has to make it, or name them in "
+                     "spec.accelerator.nvidia.mig",
+                     gpu->index, gpu->address);
         return 0;
 }
 
@@ -78,15 +185,25 @@ static int generator_missing(Work *w) {
         return 0;
 }
 
-int cdi_work(Work *w) {
+static int generate(Work *w, const GpuNames *names) {
         const char *root = root_is_host(w->root) ? "" : root_path(w->root);
-        _cleanup_(freep) char *output = xasprintf("--output=%s" DRAFT, root);
+        _cleanup_(freep) char *output = xasprintf("--output=%s" DRAFT, root), *words = NULL;
         _cleanup_(strv_freep) char **argv = command("nvidia-ctk", "cdi", "generate", output, NULL);
         int r = root_make_dirs(w->root, RUN_DIR, 0755);
         if (r < 0)
                 return work_fail(w, r, CAUSE_CDI, RUN_DIR " cannot be made: %s", strerror(-r));
-        r = work_run(w, CAUSE_CDI, "containers get no GPU", argv);
-        r = r == -ENOENT ? generator_missing(w) : r < 0 ? generator_failed(w, r) : publish(w);
+        r = work_hear(w, CAUSE_CDI, "containers get no GPU", argv, &words);
+        r = r == -ENOENT ? generator_missing(w)
+            : r < 0      ? generator_failed(w, names, r)
+                         : publish(w, names, words);
         (void)!root_remove(w->root, DRAFT);
         return r;
+}
+
+int cdi_work(Work *w) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        _cleanup_(gpu_names_done) GpuNames names = {};
+        if (gpu_names_read(w, &names, &trouble) < 0)
+                return gpus_fail(w, &trouble);
+        return is_as_published(w, &names) ? 0 : generate(w, &names);
 }

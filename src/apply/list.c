@@ -2,12 +2,14 @@
  * list-gpus → nvidia-smi -L: the driver answers for every GPU, and has made the device nodes of all of them
  * and of their MIG instances, which nobody makes before they are first used (NVIDIA/mig-parted#82). */
 #include "apply/device.h"
+#include "apply/gpu-names.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 
 #define SHOWN_MAX 200
+#define STAMP     RUN_DIR "/gpus-listed"
 
 /* "GPU 0: NVIDIA H100 80GB HBM3 (UUID: …)"; below it, indented, its instances. */
 static bool is_gpu(const char *line) {
@@ -33,18 +35,51 @@ static unsigned count_gpus(char *output, unsigned *ret_instances, const char **r
         return n;
 }
 
+static void found(Work *w, unsigned gpus, unsigned instances) {
+        w->found = json_pack("{s:i, s:i}", "gpus", (int)gpus, "migDevices", (int)instances);
+}
+
+/* As it was when they all answered: the same GPUs, the same nodes. */
+static bool is_as_listed(Work *w, unsigned want) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        _cleanup_(gpu_names_done) GpuNames names = {};
+        char digest[65];
+        if (root_exists(w->root, STAMP) != 1 || gpu_names_read(w, &names, &trouble) < 0 || names.gpus < want)
+                return false;
+        gpu_names_digest(w, &names, digest);
+        if (!stamp_same(w, STAMP, digest))
+                return false;
+        found(w, (unsigned)names.gpus, (unsigned)(names.n - names.gpus));
+        return true;
+}
+
+/* With the nodes that were made meanwhile. */
+static void remember(Work *w) {
+        _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
+        _cleanup_(gpu_names_done) GpuNames names = {};
+        char digest[65];
+        if (gpu_names_read(w, &names, &trouble) < 0)
+                return;
+        gpu_names_digest(w, &names, digest);
+        stamp_write(w, STAMP, digest);
+}
+
 int list_work(Work *w) {
         _cleanup_(strv_freep) char **argv = command("nvidia-smi", "-L", NULL);
         _cleanup_(freep) char *output = NULL;
         unsigned want = MAX(w->action->device.count, 1U), instances = 0;
         const char *other = NULL;
+        if (is_as_listed(w, want))
+                return 0;
         int r = work_ask(w, CAUSE_NVIDIA_SMI, "the GPUs cannot be listed", argv, &output);
         if (r < 0)
                 return r;
         unsigned n = count_gpus(output, &instances, &other);
-        w->found = json_pack("{s:i, s:i}", "gpus", (int)n, "migDevices", (int)instances);
-        if (n >= want)          /* more than the type promises is no fault of the machine's */
+        found(w, n, instances);
+        if (n >= want) {        /* more than the type promises is no fault of the machine's */
+                remember(w);
                 return 0;
+        }
         _cleanup_(text_done) Text t = {};
         text_add(&t, "nvidia-smi -L lists %u of %u GPUs", n, want);
         if (other) {

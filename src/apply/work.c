@@ -27,6 +27,7 @@
                                                  * up, at the end of the run */
 #define PROGRESS_USEC (10 * USEC_PER_SEC)
 #define OUTPUT_MAX (64 << 10)                   /* of a program that is asked something */
+#define HEARD_MAX (1 << 20)                     /* of one whose warnings count */
 #define WORDS_MAX 400                           /* of a program's last line, in characters */
 #define WORDS_KEPT 2048                         /* bytes of what it printed, behind the sentence */
 #define COMMAND_MAX 60                          /* characters of its argument vector */
@@ -432,11 +433,14 @@ static void at_command(Work *w, char *const *argv) {
         text_done(&t);
 }
 
-int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
+typedef int RunProgram(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret);
+
+static int ask(Work *w, Cause cause, const char *what, char *const *argv, RunProgram *run, size_t limit,
+               char **ret_output) {
         _cleanup_(child_result_done) ChildResult c = {};
         at_command(w, argv);
         /* the loop alone says when the time is up */
-        int r = child_run_until(argv, UINT64_MAX, w->cancel_fd, OUTPUT_MAX, &c);
+        int r = run(argv, UINT64_MAX, w->cancel_fd, limit, &c);
         work_at(w, "%s had ended", argv[0]);
         if (r < 0)
                 return fail_to_start(w, r, cause, what, argv[0]);
@@ -447,6 +451,14 @@ int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **r
         if (ret_output)
                 *ret_output = TAKE_PTR(c.output);
         return 0;
+}
+
+int work_ask(Work *w, Cause cause, const char *what, char *const *argv, char **ret_output) {
+        return ask(w, cause, what, argv, child_run_until, OUTPUT_MAX, ret_output);
+}
+
+int work_hear(Work *w, Cause cause, const char *what, char *const *argv, char **ret_words) {
+        return ask(w, cause, what, argv, child_run_joined, HEARD_MAX, ret_words);
 }
 
 int work_run(Work *w, Cause cause, const char *what, char *const *argv) {

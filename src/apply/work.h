@@ -61,6 +61,9 @@ char **command(const char *word, ...) __attribute__((sentinel, warn_unused_resul
 /* The same as work_run(), and takes what it prints to stdout (at most 64 KiB). */
 _must_check_ _nonnull(1, 3, 4) int work_ask(Work *w, Cause cause, const char *what, char *const *argv,
                                             char **ret_output);
+/* The same, and takes all that it says, on stdout and stderr (at most 1 MiB). */
+_must_check_ _nonnull_ int work_hear(Work *w, Cause cause, const char *what, char *const *argv,
+                                     char **ret_words);
 /* Runs a program by argument vector until the deadline, at most. 0 if it ended well; else work_fail() was
  * called with `what`, the exit status and its last words. */
 _must_check_ _nonnull_ int work_run(Work *w, Cause cause, const char *what, char *const *argv);

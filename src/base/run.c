@@ -171,9 +171,9 @@ static int collect(pid_t pid, int cancel_fd, Stream *out, Stream *err, uint64_t 
         return 0;
 }
 
-/* Either argv or call. */
-static int run(char *const *argv, int (*call)(void *), void *argument, uint64_t deadline, int cancel_fd,
-               size_t limit, ChildResult *ret) {
+/* Either argv or call. joined: both of its streams are the output. */
+static int run(char *const *argv, bool joined, int (*call)(void *), void *argument, uint64_t deadline,
+               int cancel_fd, size_t limit, ChildResult *ret) {
         _cleanup_(stream_done) Stream out = { .fd = -1, .limit = limit };
         _cleanup_(stream_done) Stream err = { .fd = -1, .limit = ERRORS_KEPT, .keep_tail = true };
         _cleanup_(close_fd) int child_out = -1, child_err = -1;
@@ -186,7 +186,8 @@ static int run(char *const *argv, int (*call)(void *), void *argument, uint64_t 
         r = stream_open(&err, &child_err);
         if (r < 0)
                 return r;
-        r = argv ? spawn(argv, child_out, child_err, &pid) : spawn_call(call, argument, child_out, &pid);
+        r = argv ? spawn(argv, child_out, joined ? child_out : child_err, &pid)
+                 : spawn_call(call, argument, child_out, &pid);
         if (r < 0)
                 return r;
         close_fd(&child_out);
@@ -195,13 +196,17 @@ static int run(char *const *argv, int (*call)(void *), void *argument, uint64_t 
 }
 
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        return run(argv, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
+        return run(argv, false, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
 }
 
 int child_run_until(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
-        return run(argv, NULL, NULL, deadline, cancel_fd, limit, ret);
+        return run(argv, false, NULL, NULL, deadline, cancel_fd, limit, ret);
+}
+
+int child_run_joined(char *const *argv, uint64_t deadline, int cancel_fd, size_t limit, ChildResult *ret) {
+        return run(argv, true, NULL, NULL, deadline, cancel_fd, limit, ret);
 }
 
 int child_call(int (*call)(void *), void *argument, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
-        return run(NULL, call, argument, now_usec() + timeout_usec, -1, limit, ret);
+        return run(NULL, false, call, argument, now_usec() + timeout_usec, -1, limit, ret);
 }

@@ -24,6 +24,9 @@ _must_check_ _nonnull_ int child_run(char *const *argv, uint64_t timeout_usec, s
  * looks like the deadline. */
 _must_check_ _nonnull_ int child_run_until(char *const *argv, uint64_t deadline_usec, int cancel_fd,
                                            size_t limit, ChildResult *ret);
+/* The same, and stderr is part of the output, in the order in which it was written. */
+_must_check_ _nonnull_ int child_run_joined(char *const *argv, uint64_t deadline_usec, int cancel_fd,
+                                            size_t limit, ChildResult *ret);
 /* The same of a function of ours, in a fork of this process, which has one thread: call writes to
  * STDOUT_FILENO, by write(2), and gives the exit status. For system calls that may never come back. */
 _must_check_ _nonnull(1, 5) int child_call(int (*call)(void *), void *argument, uint64_t timeout_usec,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * list-gpus, generate-cdi, make-channel and await-imex with programs that answer as NVIDIA's do. */
+ * list-gpus, make-channel and await-imex with programs that answer as NVIDIA's do. */
 #include "apply/device.h"
 #include "programs.h"
 
@@ -50,55 +50,6 @@ TEST(no_nvidia_smi) {
         BOX(b);
         NO_PROGRAMS();
         assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the package of NVIDIA's driver that has its programs");
-}
-
-/* ---- generate-cdi ---- */
-
-#define CDI "/var/run/cdi/nvidia.yaml"
-#define GENERATE "[ \"$1 $2\" = 'cdi generate' ] || exit 9\nfile=${3#--output=}\n"
-
-static void cdi_init(Box *b) {
-        box_init(b);
-        b->action = (Action){ .target = (char *)CDI };
-        box_link(b, "/var/run", "../run");
-}
-#define CDI_BOX(name) _cleanup_(box_done) Box name; cdi_init(&name)
-
-TEST(the_cdi_file_takes_its_place_where_it_differs) {
-        CDI_BOX(b);
-        box_program(&b, "nvidia-ctk", GENERATE "echo 'kind: nvidia.com/gpu' >\"$file\"");
-        assert_works(&b, cdi_work, 1);
-        assert_file(&b, "/run/cdi/nvidia.yaml", "kind: nvidia.com/gpu\n");
-        ino_t inode = look_at(&b, CDI).st_ino;
-        ASSERT_EQ(look_at(&b, CDI).st_mode, S_IFREG | 0644);
-        assert_works(&b, cdi_work, 0);
-        ASSERT_EQ(look_at(&b, CDI).st_ino, inode);
-        box_program(&b, "nvidia-ctk", GENERATE "echo 'kind: nvidia.com/gpu, more' >\"$file\"");
-        assert_works(&b, cdi_work, 1);
-        assert_file(&b, CDI, "kind: nvidia.com/gpu, more\n");
-        assert_entries(&b, "/run/cdi", "nvidia.yaml");
-        assert_entries(&b, "/run/nodestrap", "");
-}
-
-TEST(a_generator_that_fails_leaves_the_file_alone) {
-        CDI_BOX(b);
-        put(&b, "/run/cdi/nvidia.yaml", "old");
-        box_program(&b, "nvidia-ctk", GENERATE "echo half >\"$file\"; echo 'ERRO[0000] failed to generate CDI spec' >&2; exit 1");
-        assert_fails(&b, cdi_work, CAUSE_CDI, "containers get no GPU: nvidia-ctk exited with status 1, last said \"ERRO[0000] failed to generate CDI spec\"; nvidia-smi -L must");
-        box_program(&b, "nvidia-ctk", GENERATE ": >\"$file\"");
-        assert_fails(&b, cdi_work, CAUSE_CDI, "cannot be used: No data available");
-        box_program(&b, "nvidia-ctk", "exit 0");
-        assert_fails(&b, cdi_work, CAUSE_CDI, "nvidia-ctk ended well, but what it was to write to /run/nodestrap/nvidia-cdi.yaml cannot be used");
-        assert_file(&b, CDI, "old");
-        assert_entries(&b, "/run/nodestrap", "");
-}
-
-TEST(no_generator) {
-        CDI_BOX(b);
-        NO_PROGRAMS();
-        assert_works(&b, cdi_work, 0);
-        assert_warns(&b, "cdi", "nvidia-ctk is not there (package nvidia-container-toolkit); containers get GPUs only through the legacy nvidia runtime");
-        ASSERT_TRUE(!is_there(&b, CDI));
 }
 
 /* ---- make-channel ---- */

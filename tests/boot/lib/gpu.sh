@@ -51,13 +51,15 @@ check_gpu_node() {
         try "nothing was asked for that the machine has not" never 'module-refused (nvidia|ib_|mlx|efa)'
         cp "$E" out/events; cp /run/nodestrap/status.json out/
 
-        local before; before=$(pids)
+        local before asked; before=$(pids) asked=$(programs_asked)
         # shellcheck disable=SC2046 # sources are words
         try "a second run is well" nodestrap init $(sources) --config-cache /run/eks/nodeadm/config.json
         cp /run/nodestrap/status.json out/status2.json
         try "it changes nothing" unchanged
         try "it restarts nothing" is "$(pids)" "$before"
+        try "it asks no program that takes seconds" is "$(programs_asked)" "$asked"
 }
+programs_asked() { grep -cE '^(nvidia-smi -L|cdi-generated)' $E; }
 pids() { for u in kubelet containerd nvidia-fabricmanager nvidia-persistenced nvidia-imex; do printf '%s ' "$(property $u MainPID)"; done; }
 unchanged() { python3 -c 'import json, sys
 runs = json.load(open("/run/nodestrap/status.json"))["runs"]

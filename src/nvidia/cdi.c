@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A CDI file against what the machine has. nvidia-ctk leaves out what it cannot find and ends well
+ * (NVIDIA/nvidia-container-toolkit:internal/discover/mounts.go), so that its exit status proves nothing. */
+#include "nvidia/cdi.h"
+
+#include "base/str.h"
+
+#define CAPABILITIES      "/dev/nvidia-caps/"
+#define CAPABILITIES_EACH 2     /* of a MIG device: its GPU instance and its compute instance */
+
+static const json_t *nodes_of(const json_t *edited) {
+        return json_object_get(json_object_get(edited, "containerEdits"), "deviceNodes");
+}
+
+/* By the path that a container sees: where the driver lies below another root the host's differs. */
+static size_t count_nodes(const json_t *edited, const char *path, bool below) {
+        size_t n = 0, i;
+        json_t *node;
+        json_array_foreach(nodes_of(edited), i, node) {
+                const char *is = json_string_value(json_object_get(node, "path"));
+                n += is && (below ? startswith(is, path) : streq(is, path));
+        }
+        return n;
+}
+
+const char *cdi_fault(const json_t *spec) {
+        if (!json_is_object(spec))
+                return "it is no map";
+        if (!json_string_value(json_object_get(spec, "cdiVersion")))
+                return "it has no cdiVersion";
+        if (!streq(json_string_value(json_object_get(spec, "kind")) ?: "", "nvidia.com/gpu"))
+                return "its kind is not nvidia.com/gpu";
+        return json_is_array(json_object_get(spec, "devices")) ? NULL : "it has no list of devices";
+}
+
+/* As each of the toolkit's ways names it: index, type-index, uuid (pkg/nvcdi/namer.go). */
+static bool is_name_of(const char *name, const CdiWanted *w) {
+        const char *index = startswith(name, w->mig ? "mig" : "gpu") ? name + strlen("gpu") : name;
+        return streq(index, w->index) || (*w->uuid && streq(name, w->uuid));
+}
+
+/* What all devices have in common the toolkit may take out of them. */
+static void add_nodes_missing(const json_t *spec, const json_t *device, const CdiWanted *w, char ***to) {
+        if (w->node && count_nodes(device, w->node, false) == 0 && count_nodes(spec, w->node, false) == 0)
+                strv_push(to, xasprintf("%s in device %s", w->node, w->index));
+        if (w->mig && count_nodes(device, CAPABILITIES, true) + count_nodes(spec, CAPABILITIES, true) <
+                              CAPABILITIES_EACH)
+                strv_push(to, xasprintf(CAPABILITIES "… in device %s", w->index));
+}
+
+static void add_missing(const json_t *spec, const CdiWanted *w, char ***to) {
+        size_t i;
+        json_t *device;
+        json_array_foreach(json_object_get(spec, "devices"), i, device) {
+                const char *name = json_string_value(json_object_get(device, "name"));
+                if (!name || !is_name_of(name, w))
+                        continue;
+                add_nodes_missing(spec, device, w, to);
+                return;         /* by its other names it is the same */
+        }
+        strv_push(to, xasprintf("device %s", w->index));
+}
+
+char **cdi_lacks(const json_t *spec, const CdiWanted *wanted, size_t n, const char *const *nodes) {
+        char **missing = NULL;
+        for (; nodes && *nodes; nodes++)
+                if (count_nodes(spec, *nodes, false) == 0)
+                        strv_add(&missing, *nodes);
+        for (size_t i = 0; i < n; i++)
+                add_missing(spec, &wanted[i], &missing);
+        return missing;
+}

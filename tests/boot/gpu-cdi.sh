@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 240
+# imds: imds-m5
+# gpu: p5-48xlarge many
+# tree: gpu
+# console: nodestrap: failed \(33 ECDI\) at generate-cdi:/var/run/cdi/nvidia.yaml: .*/dev/nvidia-uvm
+# What containers get of the GPUs: nodes that nobody makes but we, a generator that leaves out what it does not find and ends well, and
+# what is done again where somebody has changed the GPUs or the file since.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+has() { grep -qE -- "$1" /run/cdi/nvidia.yaml; }
+again() { systemctl restart nodestrap-run; }
+asked() { programs_asked; }
+number() { stat -c '%t:%T %a' "$1"; }
+
+# ---- nodes ----
+power_on p5-48xlarge
+mknod -m 600 /dev/nvidia-uvm c 1 3; ln -s ../null /dev/char/195:255
+try "a machine on which nobody has made a node of nvidia_uvm, and one is left of another driver" node_starts
+try "has it with the number of this boot" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
+try "and the other one" is "$(number /dev/nvidia-uvm-tools)" "$(printf %x "$(major_of nvidia-uvm)"):1 666"
+try "and one for each GPU" is "$(number /dev/nvidiactl) $(number /dev/nvidia7)" "c3:ff 666 c3:7 666"
+try "which runc finds" is "$(readlink /dev/char/195:255) $(readlink /dev/char/195:7)" "../nvidiactl ../nvidia7"
+try "none for a module that nobody has loaded" no test -e /dev/nvidia-modeset
+try "containers get them" has 'path: /dev/nvidia-uvm-tools$'
+try "kubelet has the file" kubelet_saw 'gpus=8 .*cdi=yes'
+
+# ---- again ----
+before=$(asked); again
+try "a second run asks neither nvidia-smi nor nvidia-ctk" is "$(asked)" "$before"
+try "status.json knows them all the same" is "$(value accelerator listed)" 8
+echo "# mine" >>/run/cdi/nvidia.yaml; again
+try "a file that somebody wrote is made anew" no has mine
+rm /dev/nvidia-uvm; again
+try "a node that somebody took away is there again" is "$(number /dev/nvidia-uvm)" "$(printf %x "$(major_of nvidia-uvm)"):0 666"
+nvidia-smi -mig 1; nvidia-smi mig -cgi 1g.10gb,1g.10gb; again
+try "GPUs that somebody has divided since are listed anew" in_order 'nvidia-smi mig' 'nvidia-smi -L' 'cdi-generated devices=16'
+try "with nodes for their instances" test -c /dev/nvidia-caps/nvidia-cap12
+try "and in the file" has 'name: "7:1"'
+try "which has none of them whole" no has 'name: "7"'
+
+# ---- names ----
+power_on p5-48xlarge ctk-names=uuid
+try "an nvidia-ctk that names devices by UUID" node_starts
+try "kubelet starts" kubelet_saw 'cdi=yes'
+power_on p5-48xlarge ctk-names=type-index
+try "or by their type" node_starts
+
+# ---- what is left out ----
+power_on p5-48xlarge ctk-skips=/dev/nvidia-uvm
+fails 33 ECDI 'what nvidia-ctk wrote lacks /dev/nvidia-uvm; it said .Could not locate /dev/nvidia-uvm: pattern' "a file without CUDA's memory manager"
+try "no file is published" no test -e /run/cdi/nvidia.yaml
+power_on p5-48xlarge ctk-skips="3 /dev/nvidia5"
+fails 33 ECDI 'lacks device 3 and /dev/nvidia5 in device 5; ' "a file without a GPU and without the node of another"
+power_on p5-48xlarge ctk-skips="2:6 /dev/nvidia-caps/nvidia-cap12"; spec '{accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.10gb: 7}}]}}}'
+fails 33 ECDI 'lacks /dev/nvidia-caps/… in device 0:0 and device 2:6' "a file without a MIG device"
+power_on p5-48xlarge ctk-writes='kind: [nvidia.com/gpu'
+fails 33 ECDI 'nvidia-cdi.yaml cannot be used: ' "a file that is none"
+power_on p5-48xlarge ctk-writes='{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": []}'
+fails 33 ECDI 'lacks /dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidia-uvm-tools, device 0 and 7 more' "a file without anything"
+power_on p5-48xlarge module-nvidia_uvm-missing=yes
+fails 33 'EMODULE|EDRIVER' 'nvidia_uvm' "a driver without CUDA's memory manager"
+
+finish
