@@ -85,8 +85,9 @@ nvml_script() {
         for address in $(gpus); do [[ " $(script unbound) " = *" $address "* ]] || echo "gpu $address"; done
         case $model in
         gb*)    echo "cluster 7b968a6dc8aa45e19e07e1e51be99c31 1"; echo "fabric all in-progress for ${takes}s then completed";;
+        a100*)  [ -z "$(devices 10DE 680)" ] || echo "links-need $FAKES/fabric";;       # fabric manager trains them (FMUG)
         h*|b*)  if [ -n "$(devices 10DE 680)$(devices 15B3 '')" ]; then echo "fabric-needs $FAKES/fabric"; echo "fabric all in-progress for ${takes}s then completed"
-                else echo "fabric all not-supported"; fi;;
+                else echo "fabric all not-supported"; echo "links all all"; fi;;
         esac
         loaded nvidia || echo "error nvmlInit 9"
         script nvml

@@ -16,7 +16,17 @@
  *   fabric-needs PATH              until it is there, GPUs are not-started and time does not count (a fake
  *                                  fabric manager makes it)
  *   cluster UUID CLIQUE [GPU]      32 hexadecimal digits; without it zero, as on HGX
- *   health GPU MASK                NVML_GPU_FABRIC_HEALTH_MASK_*, for asks of version 2 and later
+ *   health GPU MASK [SUMMARY]      NVML_GPU_FABRIC_HEALTH_MASK_*, for asks of version 2 and later, and
+ *                                  …_SUMMARY_*, from version 3 on. Without such a line 0 and healthy (1)
+ *   recovery GPU ACTION            NVML_GPU_RECOVERY_ACTION_*, a number; default 0; recovery none: a driver
+ *                                  before R570, which does not know the field
+ *   rows GPU pending | failed      row remapping (not on models before Ampere, nor in MIG mode)
+ *   pages GPU pending              retirement of pages (only there)
+ *   ecc GPU N                      uncorrected errors since the driver was loaded
+ *   links GPU 4,5 | all            NVLinks that are down
+ *   links-need PATH                all are, until it is there: A100's are trained by fabric manager; in MIG
+ *                                  mode A100's are down in any case
+ *   reasons GPU MASK [3x]          nvmlClocksEventReason*, always or in the first so many answers
  *   error CALL CODE [GPU] [3x]     CALL as in nvml.h without _v2, _v3; always, or the first so many times (of
  *                                  that GPU)
  *   hang CALL [GPU]                it does not return
@@ -68,7 +78,7 @@
 #define STEPS_MAX 8
 #define RULES_MAX 32
 #define INSTANCES_MAX 8
-#define CALLS_MAX 512
+#define CALLS_MAX 1024
 #define CLOCKS_MAX 16
 #define USEC 1000000ULL
 
@@ -126,20 +136,21 @@ typedef struct Model {
         const Profile *profiles; size_t n; const char *const *names;
         bool ampere;            /* MIG mode needs a reset and survives a reboot (MIGUG) */
         bool registers;         /* with a fabric: A100 has no such thing */
+        unsigned nvlinks;
         unsigned memory, graphics;
 } Model;
 static const Model models[] = {
-        { "h100", slices8, 7, names8[1], false, true, 2619, 1980 },
-        { "h200", slices8, 7, names8[2], false, true, 3201, 1980 },
-        { "a100-40", slices8, 7, names8[0], true, false, 1215, 1410 },
-        { "a100-80", slices8, 7, names8[1], true, false, 1593, 1410 },
-        { "b200", slices8, 7, names8[3], false, true, 3996, 1965 },
-        { "b300", slices8, 7, names8[4], false, true, 3996, 1965 },
-        { "gb200", slices8, 7, names8[5], false, true, 3996, 1965 },
-        { "gb300", slices8, 7, names8[6], false, true, 3996, 1965 },
-        { "rtx-pro-6000", slices4, 4, names4, false, false, 12481, 2430 },
-        { "l4", NULL, 0, NULL, false, false, 6251, 2040 },
-        { "t4", NULL, 0, NULL, false, false, 5001, 1590 },
+        { "h100", slices8, 7, names8[1], false, true, 18, 2619, 1980 },
+        { "h200", slices8, 7, names8[2], false, true, 18, 3201, 1980 },
+        { "a100-40", slices8, 7, names8[0], true, false, 12, 1215, 1410 },
+        { "a100-80", slices8, 7, names8[1], true, false, 12, 1593, 1410 },
+        { "b200", slices8, 7, names8[3], false, true, 18, 3996, 1965 },
+        { "b300", slices8, 7, names8[4], false, true, 18, 3996, 1965 },
+        { "gb200", slices8, 7, names8[5], false, true, 18, 3996, 1965 },
+        { "gb300", slices8, 7, names8[6], false, true, 18, 3996, 1965 },
+        { "rtx-pro-6000", slices4, 4, names4, false, false, 0, 12481, 2430 },
+        { "l4", NULL, 0, NULL, false, false, 0, 6251, 2040 },
+        { "t4", NULL, 0, NULL, false, false, 0, 5001, 1590 },
 };
 
 /* ---- script and state ---- */
@@ -151,20 +162,21 @@ typedef struct Instance { unsigned id, profile, start, size, compute; } Instance
 typedef struct Gpu {
         char address[16];
         Step steps[STEPS_MAX]; unsigned n_steps;
-        unsigned char uuid[16]; unsigned clique, health;
+        unsigned char uuid[16]; unsigned clique, health, summary;
+        unsigned recovery, pending_rows, failed_rows, pages, ecc, links_down, reasons, reasons_times;
         unsigned current, pending, persistence, boost, boost_default, memory, graphics;
         Instance instances[INSTANCES_MAX]; unsigned n_instances;
 } Gpu;
 typedef struct Calls { char call[64]; int gpu; unsigned n; } Calls;
 typedef struct Fake {
-        char state[256], needs[256], held[256], attached[4][256];
+        char state[256], needs[256], held[256], links_need[256], attached[4][256];
         unsigned n_attached;
         const Model *model;
         Gpu gpus[GPUS_MAX]; unsigned n;
         Rule rules[RULES_MAX]; unsigned n_rules;
         Calls calls[CALLS_MAX]; unsigned n_calls;
         unsigned memory[CLOCKS_MAX], n_memory, graphics[CLOCKS_MAX], n_graphics;
-        bool no_clocks, no_boost, stuck, at_once, after_reset;
+        bool no_clocks, no_boost, no_recovery, stuck, at_once, after_reset;
         int in_use;             /* -1: always */
         unsigned long long since;
         int fd;
@@ -288,8 +300,53 @@ static void add_rule(Fake *f, const char *call, bool hang, unsigned code, const 
 }
 
 static void add_gpu(Fake *f, const char *address) {
-        if (f->n < GPUS_MAX)
-                snprintf(f->gpus[f->n++].address, sizeof f->gpus[0].address, "%s", address);
+        if (f->n == GPUS_MAX)
+                return;
+        snprintf(f->gpus[f->n].address, sizeof f->gpus[0].address, "%s", address);
+        f->gpus[f->n++].summary = 1;
+}
+
+static bool is_health(const char *key) {
+        static const char *const keys[] = { "health", "recovery", "rows", "pages", "ecc", "links", "reasons" };
+        for (size_t i = 0; i < COUNT(keys); i++)
+                if (strcmp(keys[i], key) == 0)
+                        return true;
+        return false;
+}
+
+/* "4,5" → bits */
+static unsigned parse_bits(const char *text) {
+        unsigned bits = strcmp(text, "all") == 0 ? ~0U : 0;
+        for (const char *at = text; bits != ~0U && at; at = strchr(at, ','))
+                bits |= 1U << atoi(at += *at == ',');
+        return bits;
+}
+
+static void set_health(Fake *f, const char *key, int which, const char *value, const char *more) {
+        for (unsigned i = 0; i < f->n; i++) {
+                Gpu *g = &f->gpus[i];
+                unsigned number = (unsigned)strtoul(value, NULL, 0);
+                if (which >= 0 && (unsigned)which != i)
+                        continue;
+                if (strcmp(key, "health") == 0) {
+                        g->health = number;
+                        g->summary = more ? (unsigned)atoi(more) : g->summary;
+                } else if (strcmp(key, "recovery") == 0)
+                        g->recovery = number;
+                else if (strcmp(key, "rows") == 0) {
+                        g->pending_rows |= strcmp(value, "pending") == 0;
+                        g->failed_rows |= strcmp(value, "failed") == 0;
+                } else if (strcmp(key, "pages") == 0)
+                        g->pages = 1;
+                else if (strcmp(key, "ecc") == 0)
+                        g->ecc = number;
+                else if (strcmp(key, "links") == 0)
+                        g->links_down = parse_bits(value);
+                else {
+                        g->reasons = number;
+                        g->reasons_times = more ? (unsigned)atoi(more) : 0;
+                }
+        }
 }
 
 static void script_line(Fake *f, char *line) {
@@ -327,11 +384,12 @@ static void script_line(Fake *f, char *line) {
                 snprintf(f->needs, sizeof f->needs, "%s", words[1]);
         else if (strcmp(key, "cluster") == 0 && words[2])
                 set_cluster(f, words[1], (unsigned)atoi(words[2]), words[3] ? gpu_number(words[3]) : -1);
-        else if (strcmp(key, "health") == 0 && words[2])
-                for (unsigned i = 0; i < f->n; i++)
-                        f->gpus[i].health = gpu_number(words[1]) < 0 || (unsigned)gpu_number(words[1]) == i
-                                                    ? (unsigned)strtoul(words[2], NULL, 0)
-                                                    : f->gpus[i].health;
+        else if (strcmp(key, "links-need") == 0)
+                snprintf(f->links_need, sizeof f->links_need, "%s", words[1]);
+        else if (strcmp(key, "recovery") == 0 && !words[2])
+                f->no_recovery = true;
+        else if (words[2] && is_health(key))
+                set_health(f, key, gpu_number(words[1]), words[2], words[3]);
         else if (strcmp(key, "error") == 0 && words[2])
                 add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
         else if (strcmp(key, "hang") == 0)
@@ -655,7 +713,7 @@ FUNCTION(nvmlDeviceGetGpuFabricInfoV, Device d, FabricInfoV *ret) {
         ret->state = (unsigned char)s.state;
         ret->health = g->health;
         if (third)
-                ret->summary = 0;
+                ret->summary = (unsigned char)(s.state == 3 ? g->summary : 0);
         END(OK);
 }
 
@@ -1011,4 +1069,83 @@ FUNCTION(nvmlDeviceResetApplicationsClocks, Device d) {
         f.gpus[gpu_of(d)].memory = f.memory[0];
         f.gpus[gpu_of(d)].graphics = f.graphics[0];
         END(f.no_clocks ? NOT_SUPPORTED : OK);
+}
+
+/* ---- health ---- */
+
+typedef struct FieldValue {
+        unsigned field, scope;
+        long long timestamp, latency;
+        unsigned type, code;
+        union { double d; unsigned u; unsigned long long ull; } value;
+} FieldValue;
+FUNCTION(nvmlDeviceGetFieldValues, Device d, int n, FieldValue *values) {
+        BEGIN("nvmlDeviceGetFieldValues", gpu_of(d), NULL);
+        for (int i = 0; i < n; i++) {
+                bool known = values[i].field == 230 && !f.no_recovery;
+                values[i].code = known ? OK : NOT_SUPPORTED;
+                values[i].type = 1;
+                values[i].value.ull = ~0ULL;    /* a member that nobody set is not zero */
+                if (known)
+                        values[i].value.u = f.gpus[gpu_of(d)].recovery;
+        }
+        END(n > 0 ? OK : INVALID_ARGUMENT);
+}
+
+static bool has_pages(const Fake *f) {
+        return strcmp(f->model->name, "t4") == 0;
+}
+
+FUNCTION(nvmlDeviceGetRemappedRows, Device d, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+         unsigned *failed) {
+        BEGIN("nvmlDeviceGetRemappedRows", gpu_of(d), NULL);
+        const Gpu *g = &f.gpus[gpu_of(d)];
+        *corrected = 0;
+        *uncorrected = g->pending_rows + g->failed_rows;
+        *pending = g->pending_rows;
+        *failed = g->failed_rows;
+        END(has_pages(&f) || g->current ? NOT_SUPPORTED : OK);
+}
+
+FUNCTION(nvmlDeviceGetRetiredPagesPendingStatus, Device d, unsigned *ret) {
+        BEGIN("nvmlDeviceGetRetiredPagesPendingStatus", gpu_of(d), NULL);
+        *ret = f.gpus[gpu_of(d)].pages;
+        END(has_pages(&f) ? OK : NOT_SUPPORTED);
+}
+
+FUNCTION(nvmlDeviceGetTotalEccErrors, Device d, unsigned type, unsigned counter, unsigned long long *ret) {
+        BEGIN("nvmlDeviceGetTotalEccErrors", gpu_of(d), NULL);
+        *ret = type == 1 && counter == 0 ? f.gpus[gpu_of(d)].ecc : 1234;        /* corrected ones happen */
+        END(OK);
+}
+
+FUNCTION(nvmlDeviceGetNvLinkState, Device d, unsigned link, unsigned *ret) {
+        BEGIN("nvmlDeviceGetNvLinkState", gpu_of(d), NULL);
+        const Gpu *g = &f.gpus[gpu_of(d)];
+        struct stat st;
+        bool trained = !*f.links_need || stat(f.links_need, &st) == 0;
+        if (f.model->nvlinks == 0)
+                END(NOT_SUPPORTED);
+        if (link >= f.model->nvlinks)
+                END(INVALID_ARGUMENT);
+        *ret = trained && !(g->links_down >> link & 1) && !(f.model->ampere && g->current);
+        END(OK);
+}
+
+static unsigned give_reasons(Fake *f, unsigned gpu, unsigned n, unsigned long long *ret) {
+        const Gpu *g = &f->gpus[gpu];
+        *ret = 1 | (g->reasons_times == 0 || n <= g->reasons_times ? g->reasons : 0);   /* idle, too */
+        return OK;
+}
+
+FUNCTION(nvmlDeviceGetCurrentClocksEventReasons, Device d, unsigned long long *ret) {
+        unsigned n = 0;
+        BEGIN("nvmlDeviceGetCurrentClocksEventReasons", gpu_of(d), &n);
+        END(give_reasons(&f, (unsigned)gpu_of(d), n, ret));
+}
+
+FUNCTION(nvmlDeviceGetCurrentClocksThrottleReasons, Device d, unsigned long long *ret) {
+        unsigned n = 0;
+        BEGIN("nvmlDeviceGetCurrentClocksThrottleReasons", gpu_of(d), &n);
+        END(give_reasons(&f, (unsigned)gpu_of(d), n, ret));
 }
