@@ -113,7 +113,7 @@ const Executor *task_executor(const Task *t) {
 }
 
 uint64_t task_limit(const Task *t) {
-        return t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
+        return t->limit_usec ?: t->action->deadline_usec ?: DEADLINE_DEFAULT_USEC;
 }
 
 static int work_begin(Task *t) {
@@ -145,6 +145,8 @@ void task_end(Task *t, Outcome outcome) {
                 log_debug("%s: %s", t->action->id, outcome_to_string(outcome));
         }
         t->satisfied = outcome == OUTCOME_DONE || outcome == OUTCOME_UNCHANGED;
+        if (t->action->type == ACTION_TAKE_TURN)
+                waited_take(t->apply);
         task_close(t);
 }
 
@@ -160,6 +162,7 @@ void task_watch(Task *t) {
 static void task_miss(Task *t, const char *text) {
         const char *code = task_executor(t)->missed ?: action_type_to_string(t->action->type);
         diag_warn_at(t->apply->diag, code, NULL, t->action->id, "%.*s", (int)strcspn(text, "\n"), text);
+        t->result->missed = true;
         task_end(t, OUTCOME_UNCHANGED);
 }
 
@@ -250,7 +253,7 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         Task *t = userdata;
         const Executor *e = task_executor(t);
         _cleanup_(freep) char *waiting = e->waiting ? e->waiting(t) : xstrdup(t->action->target);
-        uint64_t limit = task_limit(t);
+        uint64_t limit = task_limit(t) + t->waited_usec;
         if (e->cancel)
                 e->cancel(t);
         Cause cause = e->late ? e->late(t) : e->overdue;
@@ -282,6 +285,7 @@ static void task_begin(Task *t) {
                 task_skip(t, xstrdup("--root is not the running system"), true);
                 return;
         }
+        waited_grant(t);
         t->result->begin_usec = now_usec();
         t->state = TASK_RUNNING;
         t->apply->in_flight++;
@@ -456,6 +460,7 @@ static void apply_done(Apply *a) {
         a->files = files_free(a->files);
         a->bus = bus_free(a->bus);
         a->event = sd_event_unref(a->event);
+        json_decref(a->waited);
 }
 
 int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
@@ -473,6 +478,8 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
                 return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
                                   strerror(errno));
         r = apply_run(&a);
+        if (root_is_host(root))
+                waited_write(root, plan, ret);
         /* one that came after the last action must not end us before the report is written */
         signals_look(&a);
         /* else the process is about to end, and a second signal must not keep it from saying why */

@@ -19,6 +19,7 @@ typedef struct Result {
         const Action *action;           /* of the plan, which must live longer */
         Outcome outcome;
         uint64_t begin_usec, end_usec;  /* CLOCK_MONOTONIC; 0 if it never began */
+        bool missed;                    /* unchanged, for what did not come true is only warned of */
         Cause cause;                    /* of a failure */
         char *text;                     /* failure or skip: the sentence */
         json_t *found;                  /* what a person or a dashboard wants

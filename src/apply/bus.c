@@ -315,6 +315,12 @@ char *job_blockers(Unit *u) {
         return text;
 }
 
+/* The run phase waits until the devices are another's turn no more (turn.c), which is no job of systemd's. */
+static bool waits_for_us(const char *own, const char *unit) {
+        return streq(unit, own) ||
+               (streq(own, "nodestrap-devices.service") && streq(unit, "nodestrap-run.service"));
+}
+
 static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         Unit *u = userdata;
         const char *own = u->task->apply->bus->own_unit, *unit, *job;
@@ -322,7 +328,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
             sd_bus_message_enter_container(m, 'a', "(usssoo)") < 0)
                 return 0;                       /* the job is over already */
         while (sd_bus_message_read(m, "(usssoo)", NULL, &unit, NULL, NULL, &job, NULL) > 0) {
-                if (!streq(unit, own)) {
+                if (!waits_for_us(own, unit)) {
                         unit_look_for_deadlock(u, job);
                         continue;
                 }

@@ -34,6 +34,8 @@ struct Task {
         RootTmp tmp;            /* of a staged file */
         int synced;             /* and what became of its sync */
         sd_event_source *deadline;
+        uint64_t limit_usec;    /* in place of the action's; 0: none */
+        uint64_t waited_usec;   /* in vain, by another process of this boot */
         void *data;             /* the executor's own */
 };
 
@@ -50,6 +52,7 @@ struct Apply {
         bool files_lost;        /* a disk has kept them */
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
+        json_t *waited;         /* waited.c's; NULL: nobody has waited in vain */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
 };
 
@@ -104,6 +107,15 @@ _nonnull_ void task_watch(Task *t);
 /* Ends it as failed, or where the action is lenient with a warning, unless it was interrupted; returns r in
  * any case. The text may have further lines behind the first, which must say all that matters. */
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) _nonnull(1, 4) _printf_(4, 5);
+
+/* waited.c */
+/* For the run phase, what the devices phase waited for in vain; nothing where the run phase is this process's
+ * as well. */
+_nonnull_ void waited_write(const Root *root, const Plan *plan, const Results *results);
+/* Takes what such a process has left, once it is over. */
+_nonnull_ void waited_take(Apply *a);
+/* A task that begins: no more than its time less what was waited, unless something has changed since. */
+_nonnull_ void waited_grant(Task *t);
 
 /* files.c */
 /* Writes the files that are ready, if there are any: true. It comes back at their deadline at the latest. */

@@ -97,7 +97,7 @@ static const char *advice(GpuClass class) {
 }
 
 static uint64_t waited(const Gate *g) {
-        return (now_usec() - g->start_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
+        return (now_usec() - g->start_usec + g->w->waited_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
 }
 
 static int fail_unsupported(Gate *g) {
@@ -254,7 +254,7 @@ static void tell_clique(Gate *g, json_t *found) {
 
 static void gate_report(Gate *g, bool joined) {
         json_t *gpus = json_array();
-        uint64_t tenths = (now_usec() - g->start_usec) / (USEC_PER_SEC / 10);
+        uint64_t tenths = (now_usec() - g->start_usec + g->w->waited_usec) / (USEC_PER_SEC / 10);
         g->w->found = json_pack("{s:n, s:n, s:o, s:f}", "clusterUuid", "cliqueId", "gpus", gpus, "seconds",
                                 (double)tenths / 10);
         for (size_t i = 0; g->known && i < g->gpus.n; i++)

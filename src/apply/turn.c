@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * take-turn → flock(2) on DEVICES_LOCK, to the end of the process. The run phase does not wait for the devices
- * phase beside it as a whole: disks and containerd are none of that one's. */
+ * take-turn → flock(2) on DEVICES_LOCK, to the end of the process. The run phase does not wait for the
+ * devices phase beside it as a whole: disks and containerd are none of that one's. */
 #include "apply/device.h"
 
 #include "base/paths.h"
@@ -42,5 +42,5 @@ int turn_work(Work *w) {
                 return r == -EWOULDBLOCK ? work_fail(w, -ECANCELED, CAUSE_DEADLINE, "given up")
                                          : turn_fail(w, r, "locked");
         }
-        return 0;       /* the descriptor stays open: nobody else's turn comes before this process has ended */
+        return 0;       /* the descriptor stays open: nobody else's turn comes before the process has ended */
 }

@@ -140,6 +140,7 @@ static int job_prepare(Job *j, Task *t) {
 int work_start_given(Task *t, int (*function)(Work *w), char **given) {
         Job *j = xcalloc(1, sizeof *j);
         *j = (Job){ .work = { .action = t->action, .cancel_fd = -1, .job = j, .given = given,
+                              .waited_usec = t->waited_usec,
                               .early = !plan_has_phase(t->apply->plan, PHASE_RUN) },
                     .plan = plan_ref(t->apply->plan),
                     .function = function,

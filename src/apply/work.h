@@ -10,6 +10,7 @@ struct Work {                           /* all of it the thread's own: a thread 
         const Root *root;
         const Action *action;           /* of the plan, which stays as long as the thread */
         uint64_t deadline_usec;         /* CLOCK_MONOTONIC; the loop's own deadline for the task */
+        uint64_t waited_usec;           /* in vain, by another process of this boot: what is told counts it */
         int cancel_fd;                  /* becomes readable when the task was given up */
         bool early;                     /* the run phase is another process, and comes later: user scripts
                                          * may be at work, and nothing reboots under them */

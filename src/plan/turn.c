@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* take-turn: before all steps of the devices. Beside the process of the devices phase there may be that of the
- * run phase, or somebody's own. */
+/* What the devices phase is beside: take-turn, before all its steps, for there may be the process of the run
+ * phase, or somebody's own; and sysinit.target, before what is started. */
 #include "plan/planner.h"
 #include "base/str.h"
 
 /* Of the process that has the turn, before its first step: interfaces, disks and GPUs are looked at. */
 #define DETECT_USEC (300 * USEC_PER_SEC)
+#define SYSTEM_USEC (900 * USEC_PER_SEC)        /* cloud-init asks for its metadata for minutes */
 
 static bool has_phase_before(const Plan *plan, const Action *a) {
         for (char **id = a->after; id && *id; id++) {
@@ -25,28 +26,59 @@ static uint64_t longest_before(const Plan *plan, const uint64_t *until, char *co
         return longest;
 }
 
-/* How long the steps may take at most where each that waits for others has all of its time, and settings are
- * made one after the other. As planners add them, each comes behind those that it is after. */
-static uint64_t longest_path(const Plan *plan) {
-        _cleanup_(freep) uint64_t *until = xcalloc(plan->n, sizeof *until);
-        uint64_t longest = 0, settings = 0;
+/* false: nothing of it is new. */
+static bool paths_grow(const Plan *plan, uint64_t *until) {
+        bool grown = false;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 if (a->phase != PHASE_DEVICES)
                         continue;
                 uint64_t after = longest_before(plan, until, a->after),
-                         after_any = longest_before(plan, until, a->after_any);
-                until[i] = MAX(after, after_any) + a->deadline_usec;
-                if (a->type == ACTION_SET_SYSCTL)
-                        settings += a->deadline_usec;
+                         after_any = longest_before(plan, until, a->after_any),
+                         usec = MAX(after, after_any) + a->deadline_usec;
+                grown = grown || usec != until[i];
+                until[i] = usec;
+        }
+        return grown;
+}
+
+/* How long the steps may take at most where each that waits for others has all of its time, and settings are
+ * made one after the other. */
+static uint64_t longest_path(const Plan *plan) {
+        _cleanup_(freep) uint64_t *until = xcalloc(plan->n, sizeof *until);
+        uint64_t longest = 0, settings = 0;
+        for (size_t i = 0; i < plan->n && paths_grow(plan, until); i++)
+                ;
+        for (size_t i = 0; i < plan->n; i++) {
+                if (plan->actions[i].type == ACTION_SET_SYSCTL)
+                        settings += plan->actions[i].deadline_usec;
                 longest = MAX(longest, until[i]);
         }
         return MAX(longest, settings);
 }
 
+/* Units of the image wait for sysinit.target, which waits for cloud-init's network stage and for disks: that
+ * is none of the time in which they must start. */
+static void plan_await_system(Plan *plan) {
+        _cleanup_(freep) char *id = NULL;
+        for (size_t i = 0; i < plan->n; i++) {
+                if (plan->actions[i].phase != PHASE_DEVICES || plan->actions[i].type != ACTION_START_UNIT)
+                        continue;
+                if (!id) {
+                        Action *system = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, "system",
+                                                  "sysinit.target", "no unit of the image starts before it");
+                        system->deadline_usec = SYSTEM_USEC;
+                        system->lenient = true;
+                        id = xstrdup(system->id);
+                }
+                action_after(&plan->actions[i], id);
+        }
+}
+
 void plan_take_turn(Plan *plan) {
         if (!plan_has_phase(plan, PHASE_DEVICES))
                 return;
+        plan_await_system(plan);
         uint64_t usec = longest_path(plan) + DETECT_USEC;
         Action *turn = plan_add(plan, ACTION_TAKE_TURN, PHASE_DEVICES, "system", "devices",
                                 "one process at a time works on them");

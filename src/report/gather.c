@@ -116,13 +116,13 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
           "systemctl --no-pager show -p Id -p LoadState -p ActiveState -p SubState -p Result "
           "-p UnitFileState -p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
           "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic "
-          "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined "
-          "nodeadm-config nodeadm-run containerd kubelet soci-snapshotter nvidia-persistenced nvidia-fabricmanager "
-          "nvidia-imex nvidia-setup nvidia-kmod-load nvidia-driver-resolve nvidia-cdi-refresh.path "
-          "nvidia-cdi-refresh set-nvidia-clocks cloud-init cloud-init-network cloud-config cloud-final" },
+          "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-devices nodestrap-run "
+          "nodestrap-joined nodeadm-config nodeadm-run containerd kubelet soci-snapshotter "
+          "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load nvidia-driver-resolve "
+          "nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks cloud-init cloud-init-network cloud-config cloud-final" },
         { "systemd/cat.txt",
-          "systemctl --no-pager cat nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined containerd "
-          "kubelet" },
+          "systemctl --no-pager cat nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined "
+          "containerd kubelet" },
         { "machine/df.txt", "df -h -l -T" },
         { "machine/inodes.txt", "df -i -l" },
         { "machine/lsblk.txt", "lsblk -o NAME,TYPE,SIZE,FSTYPE,UUID,MOUNTPOINT,MODEL,SERIAL,STATE" },

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Results ⇄ /run/nodestrap/devices.json: how long the process of the devices phase waited in vain for which
+ * steps, so that the run phase of the same boot does not wait for as long once more. It is taken once:
+ * whoever calls init later has mended something. */
+#include "apply/executor.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "base/str.h"
+
+#include <string.h>
+
+#define WAITED_FILE RUN_DIR "/devices.json"
+#define WAITED_MAX  (1U << 20)
+#define FLOOR_USEC  (10 * USEC_PER_SEC)         /* for a look, and a program that takes a while */
+
+static void action_digest(const Action *a, char ret[static 65]) {
+        json_t *all = action_canonical(a);
+        _cleanup_(freep) char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
+        json_decref(all);
+        sha256_hex(text, strlen(text), ret);
+}
+
+/* ---- the devices phase ---- */
+
+static void result_put(json_t *steps, const Result *r) {
+        char digest[65];
+        bool in_vain = r->outcome == OUTCOME_FAILED || r->missed;
+        if (r->action->phase != PHASE_DEVICES || !in_vain || r->begin_usec == 0)
+                return;
+        action_digest(r->action, digest);
+        json_array_append_new(steps, json_pack("{s:s, s:s, s:I, s:I}", "id", r->action->id, "digest", digest,
+                                               "beginUsec", (json_int_t)r->begin_usec, "endUsec",
+                                               (json_int_t)r->end_usec));
+}
+
+void waited_write(const Root *root, const Plan *plan, const Results *results) {
+        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        if (!plan_has_phase(plan, PHASE_DEVICES) || root_boot_id(root, &boot) < 0)
+                return;
+        json_t *steps = json_array();
+        for (size_t i = 0; i < results->n && !plan_has_phase(plan, PHASE_RUN); i++)
+                result_put(steps, &results->items[i]);
+        size_t n = json_array_size(steps);
+        json_t *all = json_pack("{s:s, s:o}", "bootId", boot, "steps", steps);
+        text = json_dumps(all, JSON_INDENT(1));
+        json_decref(all);
+        int r = n == 0 ? root_remove(root, WAITED_FILE)
+                       : root_replace_volatile(root, WAITED_FILE, text, strlen(text), 0644);
+        if (r < 0)
+                log_debug(WAITED_FILE " cannot be written: %s", strerror(-r));
+}
+
+/* ---- the run phase ---- */
+
+/* Of this boot; whatever else is there counts for nothing. */
+static json_t *waited_read(const Root *root) {
+        _cleanup_(freep) char *boot = NULL, *text = NULL;
+        json_t *steps = NULL;
+        size_t size = 0;
+        if (root_boot_id(root, &boot) < 0 || root_read(root, WAITED_FILE, WAITED_MAX, &text, &size) < 0)
+                return NULL;
+        json_t *all = json_loadb(text, size, 0, NULL);
+        if (streq(json_get_text(all, "bootId"), boot))
+                steps = json_incref(json_object_get(all, "steps"));
+        json_decref(all);
+        return steps;
+}
+
+/* Did any of the devices' steps that it comes after, or one before that, do something in this run? Then what
+ * it waits for may come now. */
+static bool stirred(Task *const *before, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const Task *t = before[i];
+                if (t->action->phase != PHASE_DEVICES)
+                        continue;
+                if (t->result->outcome == OUTCOME_DONE || stirred(t->after, t->n_after) ||
+                    stirred(t->after_any, t->n_after_any))
+                        return true;
+        }
+        return false;
+}
+
+static uint64_t usec_of(const json_t *step, const Action *a) {
+        char digest[65];
+        json_int_t begin = json_integer_value(json_object_get(step, "beginUsec")),
+                   end = json_integer_value(json_object_get(step, "endUsec"));
+        if (!streq(json_get_text(step, "id"), a->id) || begin <= 0 || end < begin)
+                return 0;
+        action_digest(a, digest);
+        return streq(json_get_text(step, "digest"), digest) ? (uint64_t)(end - begin) : 0;
+}
+
+void waited_take(Apply *a) {
+        if (!plan_has_phase(a->plan, PHASE_RUN))
+                return;
+        a->waited = waited_read(a->root);
+        (void)!root_remove(a->root, WAITED_FILE);
+}
+
+void waited_grant(Task *t) {
+        uint64_t whole = t->action->deadline_usec, usec = 0;
+        const json_t *step;
+        size_t i;
+        if (!t->apply->waited || t->action->phase != PHASE_DEVICES || whole <= FLOOR_USEC)
+                return;
+        json_array_foreach(t->apply->waited, i, step) {
+                usec = MAX(usec, usec_of(step, t->action));
+        }
+        if (usec == 0 || stirred(t->after, t->n_after) || stirred(t->after_any, t->n_after_any))
+                return;
+        t->waited_usec = usec;
+        t->limit_usec = MAX(whole - MIN(whole, usec), FLOOR_USEC);
+}
