@@ -118,8 +118,9 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
           "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic "
           "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-devices nodestrap-run "
           "nodestrap-joined nodeadm-config nodeadm-run containerd kubelet soci-snapshotter "
-          "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load nvidia-driver-resolve "
-          "nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks cloud-init cloud-init-network cloud-config cloud-final" },
+          "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load "
+          "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks "
+          "cloud-init cloud-init-network cloud-config cloud-final" },
         { "systemd/cat.txt",
           "systemctl --no-pager cat nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined "
           "containerd kubelet" },
