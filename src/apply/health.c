@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check-health: what src/health finds, as warnings, and as a failure where the configuration or the hardware's
+ * check-health: what src/health finds → warnings, and a failure where the configuration or the hardware's
  * vendor says so. It changes nothing. */
 #include "apply/device.h"
 #include "apply/gpus.h"
@@ -13,6 +13,7 @@ typedef struct Check {
         Work *w;
         unsigned looks;                 /* bits of HealthLook */
         Findings found;
+        bool asked;                     /* every GPU, by NVML */
         char *gpudirect;                /* NULL: not looked at */
 } Check;
 
@@ -35,8 +36,8 @@ static void machine_look(_unused_ Check *c) {
 static void tell_at(void *userdata, const char *gpu, const char *what) {
         const Check *c = userdata;
         const char *also = c->found.n > 0 ? c->found.items[0].text : NULL;
-        work_at(c->w, "NVML was asked for %s of %s, and did not answer%s%s", what, gpu, also ? "; also: " : "",
-                also ?: "");
+        work_at(c->w, "NVML was asked for %s of %s, and did not answer%s%s", what, gpu,
+                also ? "; also: " : "", also ?: "");
 }
 
 /* A GPU that is lost is all that is known of the hardware then, and no fault of the library. */
@@ -49,14 +50,14 @@ static int gpus_look_at(Check *c) {
         if (r < 0) {
                 finding_add(&c->found, "off-the-bus", "", true,
                             "%s: a GPU no longer answers on the PCI bus, and the library gives out none; "
-                            "nothing but a reboot brings it back, and if it is lost again the instance is to be "
-                            "replaced",
+                            "reboot, and if it is lost again replace the instance",
                             trouble.text);
                 return 0;
         }
         health_gpus(&gpus, c->looks, c->w->action->device.nvlinks, looks_at(c, HEALTH_LOOK_FABRIC), tell_at,
                     &c->found, c);
         nvml_close(&gpus);
+        c->asked = true;
         return 0;
 }
 
@@ -92,21 +93,24 @@ static json_t *finding_json(const Check *c, const Finding *f) {
 /* The words that were found for a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
         _cleanup_(strv_freep) char **words = NULL;
-        for (size_t i = 0; i < c->found.n; i++)
-                if (streq(c->found.items[i].address, address) && !strv_contains(words, c->found.items[i].word))
-                        strv_add(&words, c->found.items[i].word);
+        for (size_t i = 0; i < c->found.n; i++) {
+                const Finding *f = &c->found.items[i];
+                if (streq(f->address, address) && !strv_contains(words, f->word))
+                        strv_add(&words, f->word);
+        }
         return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
 }
 
+/* Of GPUs that did not answer it is not said that they are well. */
 static void check_report(const Check *c) {
         const Action *a = c->w->action;
         json_t *findings = json_array(), *gpus = json_array();
         for (size_t i = 0; i < c->found.n; i++)
                 json_array_append_new(findings, finding_json(c, &c->found.items[i]));
-        for (int i = 0; a->device.seen && a->device.seen[i]; i++)
+        for (int i = 0; c->asked && a->device.seen && a->device.seen[i]; i++)
                 json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
-        c->w->found = json_pack("{so so so}", "looks", json_list(a->device.parameters), "findings", findings,
-                                "gpus", gpus);
+        c->w->found = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
+                                c->asked, "findings", findings, "gpus", gpus);
         json_set_text(c->w->found, "gpudirect", c->gpudirect);
 }
 

@@ -250,7 +250,10 @@ static const char *health_fault(unsigned mask) {
         static const char *const words[] = { [2] = "incorrect system GUID",
                                              [3] = "incorrect chassis serial number",
                                              [4] = "no partition",
-                                             [5] = "insufficient NVLinks" };
+                                             [5] = "insufficient NVLinks",
+                                             [6] = "incompatible GPU firmware",
+                                             [7] = "invalid location",
+                                             [8] = "invalid GPU state" };
         unsigned word = mask >> 8 & 0xf;
         return word < ARRAY_SIZE(words) ? words[word] : NULL;
 }
@@ -278,7 +281,9 @@ int nvml_fabric(NvmlDevice device, NvmlFabric *ret) {
         if (code != NVML_OK)
                 return code;
         *ret = (NvmlFabric){ .state = info.v2.state, .status = (int)info.v2.status, .clique = info.v2.clique,
-                             .misconfigured = health_fault(info.v2.health) };
+                             .misconfigured = health_fault(info.v2.health),
+                             .health = info.v2.health,
+                             .summary = info.summary };
         memcpy(ret->uuid, info.v2.uuid, sizeof ret->uuid);
         return NVML_OK;
 }

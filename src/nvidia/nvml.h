@@ -66,6 +66,7 @@ typedef struct NvmlFabric {
         unsigned clique;
         const char *misconfigured;      /* what the driver says is wrong with the fabric's
                                          * configuration (R570 and later), or NULL */
+        unsigned health, summary;       /* NVML_GPU_FABRIC_HEALTH_MASK_*, _SUMMARY_*; 0: not known */
 } NvmlFabric;
 _must_check_ _nonnull_ int nvml_fabric(NvmlDevice device, NvmlFabric *ret);
 

@@ -304,7 +304,8 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = stack_looks_at_health, .fill = stack_fill_health },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",
-                .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) | AFTER(CDI_REFRESH),
+                .after = AFTER(FABRIC) | AFTER(HEALTH) | AFTER(SET_CLOCKS) |
+                         AFTER(CDI_REFRESH),
                 .wanted = divides, .fill = fill_mig },
         /* Neither waits for the fabric, as the images' own units do not: awslabs/amazon-eks-ami
          * set-nvidia-clocks.service, NVIDIA/nvidia-container-toolkit deployments/systemd. */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the library says of GPUs that are not well → words, sentences, and what becomes of the node. */
+#include "health/health.h"
+
+#include "fake-nvml.h"
+
+#define ALL_LOOKS ((1U << _HEALTH_LOOK_MAX) - 1)
+
+/* "0000:20:00.0 nvlink-down; 0000:20:00.0 off-the-bus!": ! stands behind what is unusable */
+static char *words_of(const Findings *f) {
+        Text t = {};
+        for (size_t i = 0; i < f->n; i++)
+                text_add(&t, "%s%s %s%s", i > 0 ? "; " : "", f->items[i].address, f->items[i].word,
+                         f->items[i].unusable ? "!" : "");
+        return text_take(&t);
+}
+
+static Findings look(const char *script, unsigned looks, unsigned nvlinks, bool fabric) {
+        MACHINE(m, script);
+        NvmlGpus gpus = {};
+        NvmlTrouble trouble = {};
+        Findings f = {};
+        ASSERT_OK(nvml_open(&gpus, &trouble));
+        health_gpus(&gpus, looks, nvlinks, fabric, NULL, &f, NULL);
+        nvml_close(&gpus);
+        return f;
+}
+
+/* Two H100, of which the second is as the script's other lines say. */
+#define FINDS(lines, wanted) ({                                                                                 \
+        _cleanup_(findings_done) Findings _f = look("gpus 2\n" lines, ALL_LOOKS, 18, true);                     \
+        _cleanup_(freep) char *_words = words_of(&_f);                                                          \
+        ASSERT_STREQ(_words, wanted); })
+#define SAYS(lines, words) ({                                                                                   \
+        _cleanup_(findings_done) Findings _f = look("gpus 2\n" lines, ALL_LOOKS, 18, true);                     \
+        ASSERT_EQ(_f.n, 1);                                                                                     \
+        ASSERT_CONTAINS(_f.items[0].text, words); })
+#define SECOND "0000:20:00.0 "
+
+TEST(well) {
+        FINDS("", "");
+        FINDS("health all 0x1aaa 1\n", "");     /* each flag says explicitly that all is well, and a partition is assigned */
+        FINDS("health all 0 0\n", "");          /* nothing is known */
+        FINDS("error nvmlDeviceGetGpuFabricInfoV3 25\n", "");           /* a library that knows no summary */
+}
+
+TEST(fabric_flags) {
+        FINDS("health 1 0x1 1\n", SECOND "fabric-bandwidth");
+        FINDS("health 1 0x4 1\n", SECOND "fabric-route-recovery");
+        FINDS("health 1 0x10 1\n", SECOND "fabric-route");
+        FINDS("health 1 0x40 1\n", SECOND "fabric-timeout-recovery");
+        FINDS("health 1 0x55 2\n", SECOND "fabric-bandwidth; " SECOND "fabric-route-recovery; " SECOND "fabric-route; " SECOND "fabric-timeout-recovery");
+        FINDS("health 1 0xff 1\n", "");         /* 3 is no value that any header names */
+}
+
+TEST(fabric_configuration) {
+        FINDS("health 1 0x100 1\n", "");        /* as it must be */
+        FINDS("health 1 0x200 2\n", SECOND "fabric-configuration");
+        FINDS("health 1 0x400 2\n", SECOND "fabric-partition");
+        FINDS("health 1 0x500 2\n", SECOND "fabric-links");
+        FINDS("health 1 0x600 2\n", SECOND "fabric-configuration");
+        SAYS("health 1 0x200 2\n", "incorrect system GUID; fabric manager's journal");
+        SAYS("health 1 0x500 2\n", "insufficient NVLinks");
+        SAYS("health 1 0x600 2\n", "incompatible GPU firmware");
+        FINDS("health 1 0xf00 1\n", "");        /* of a driver that is newer than this program */
+}
+
+TEST(fabric_summary) {
+        FINDS("health 1 0 2\n", SECOND "fabric-unhealthy");
+        FINDS("health 1 0xaa 3\n", SECOND "fabric-limited");
+        FINDS("health 1 0 4\n", "");
+        FINDS("health 1 0 2\nerror nvmlDeviceGetGpuFabricInfoV3 25\n", "");
+        FINDS("fabric all in-progress\nhealth 1 0 2\n", "");            /* it is told of a fabric that is complete */
+}
+
+TEST(a_fabric_that_does_not_count) {
+        _cleanup_(findings_done) Findings f = look("gpus 2\nhealth all 0x555 2\n", ALL_LOOKS, 18, false);
+        ASSERT_EQ(f.n, 0);
+}
+
+TEST(recovery_actions) {
+        FINDS("recovery 1 1\n", SECOND "gpu-reset!");
+        FINDS("recovery 1 2\n", SECOND "node-reboot!");
+        FINDS("recovery 1 3\n", SECOND "drain-p2p!");
+        FINDS("recovery 1 4\n", SECOND "drain-and-reset!");
+        FINDS("recovery 1 5\n", SECOND "recover-domain!");
+        FINDS("recovery 1 6\n", SECOND "bus-reset!");
+        FINDS("recovery 1 7\n", SECOND "system-reboot!");
+        FINDS("recovery 1 8\n", SECOND "recovery-unknown");
+        SAYS("recovery 1 8\n", "recovery action 8");
+        SAYS("recovery 1 2\n", "the driver says that the node must be rebooted before it can be used; if it stays so, replace the instance");
+        FINDS("recovery none\nrecovery 1 2\n", "");
+        FINDS("recovery 1 2\nerror nvmlDeviceGetFieldValues 3\n", "");
+}
+
+TEST(memory) {
+        FINDS("rows 1 pending\n", SECOND "row-remap-pending");
+        FINDS("rows 1 failed\n", SECOND "row-remap-failed");
+        FINDS("rows 1 pending\nrows 1 failed\n", SECOND "row-remap-pending; " SECOND "row-remap-failed");
+        FINDS("ecc 1 2\n", SECOND "ecc-uncorrected");
+        SAYS("ecc 1 1\n", "1 uncorrectable memory error since");
+        SAYS("ecc 1 2\n", "2 uncorrectable memory errors since");
+        FINDS("pages 1 pending\n", "");         /* of generations before */
+        _cleanup_(findings_done) Findings f = look("model t4\ngpus 1\npages 0 pending\nrows 0 pending\n", ALL_LOOKS, 0, false);
+        _cleanup_(freep) char *words = words_of(&f);
+        ASSERT_STREQ(words, "0000:10:00.0 page-retirement-pending");
+}
+
+TEST(nvlinks) {
+        FINDS("links 1 4\n", SECOND "nvlink-down");
+        SAYS("links 1 4\n", "1 of its 18 NVLinks is down (4): ");
+        SAYS("links 1 0,4,17\n", "3 of its 18 NVLinks are down (0, 4, 17): ");
+        FINDS("links-need /nowhere\n", "0000:10:00.0 nvlink-down; " SECOND "nvlink-down");
+        FINDS("links 1 4\nerror nvmlDeviceGetNvLinkState 3\n", "");     /* not told is not down */
+        _cleanup_(findings_done) Findings f = look("gpus 1\nlinks all all\n", ALL_LOOKS, 0, false);
+        ASSERT_EQ(f.n, 0);              /* one H100 of a p5.4xlarge: its links lead nowhere */
+}
+
+TEST(nvlinks_in_mig_mode) {
+        MACHINE(m, "model a100-40\ngpus 1\n");
+        NvmlGpus gpus = {};
+        NvmlTrouble trouble = {};
+        _cleanup_(findings_done) Findings f = {};
+        write_file(m.state, "mig 0 1 1\n");
+        ASSERT_OK(nvml_open(&gpus, &trouble));
+        health_gpus(&gpus, ALL_LOOKS, 12, false, NULL, &f, NULL);
+        ASSERT_EQ(f.n, 0);
+        write_file(m.state, "mig 0 0 1\n");     /* not yet */
+        machine_says(&m, "model a100-40\ngpus 1\nlinks 0 3\n");
+        health_gpus(&gpus, ALL_LOOKS, 12, false, NULL, &f, NULL);
+        nvml_close(&gpus);
+        ASSERT_EQ(f.n, 1);
+        ASSERT_CONTAINS(f.items[0].text, "1 of its 12 NVLinks is down (3)");
+}
+
+TEST(clocks) {
+        FINDS("reasons 1 0x40\n", SECOND "hw-thermal-slowdown");
+        FINDS("reasons 1 0x80\n", SECOND "hw-power-brake-slowdown");
+        FINDS("reasons 1 0x20\n", SECOND "sw-thermal-slowdown");
+        FINDS("reasons 1 0x8\n", SECOND "hw-slowdown");
+        FINDS("reasons 1 0x48\n", SECOND "hw-thermal-slowdown");        /* which is the reason for the other */
+        FINDS("reasons 1 0x60\n", SECOND "hw-thermal-slowdown; " SECOND "sw-thermal-slowdown");
+        FINDS("reasons 1 0x116\n", "");         /* power cap, application clocks, sync boost, display */
+        FINDS("reasons 1 0x8 1x\n", "");        /* clocks that were just changed */
+        FINDS("reasons 1 0x8 2x\n", "");
+        FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 13\n", SECOND "hw-slowdown");        /* asked by its older name */
+        FINDS("reasons 1 0x8\nerror nvmlDeviceGetCurrentClocksEventReasons 3\n", "");
+}
+
+TEST(lost) {
+        FINDS("recovery 1 2\nerror nvmlDeviceGetFieldValues 15 1\necc 1 2\n", SECOND "off-the-bus!");
+        FINDS("error nvmlDeviceGetRemappedRows 15 1\necc 1 2\nlinks 1 4\n", SECOND "off-the-bus!");
+        FINDS("error nvmlDeviceGetNvLinkState 15 1\nreasons 1 0x40\n", SECOND "off-the-bus!");
+        FINDS("error nvmlDeviceGetCurrentClocksEventReasons 16 1\n", SECOND "gpu-reset!");
+        FINDS("error nvmlDeviceGetTotalEccErrors 4 1\nerror nvmlDeviceGetRemappedRows 999 1\n", "");
+}
+
+TEST(only_what_is_asked_for) {
+        static const char script[] = "gpus 1\nhealth 0 1 2\nrecovery 0 1\necc 0 1\nlinks 0 1\nreasons 0 0x40\n";
+        static const struct { HealthLook look; const char *word; } looks[] = {
+                { HEALTH_LOOK_FABRIC, "0000:10:00.0 fabric-bandwidth" },
+                { HEALTH_LOOK_RECOVERY, "0000:10:00.0 gpu-reset!" },
+                { HEALTH_LOOK_MEMORY, "0000:10:00.0 ecc-uncorrected" },
+                { HEALTH_LOOK_NVLINK, "0000:10:00.0 nvlink-down" },
+                { HEALTH_LOOK_CLOCKS, "0000:10:00.0 hw-thermal-slowdown" },
+                { HEALTH_LOOK_PCIE, "" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(looks); i++) {
+                _cleanup_(findings_done) Findings f = look(script, 1U << looks[i].look, 18, true);
+                _cleanup_(freep) char *words = words_of(&f);
+                ASSERT_STREQ(words, looks[i].word);
+        }
+}
+
+static void note(void *userdata, const char *gpu, const char *what) {
+        text_add(userdata, "%s: %s\n", gpu, what);
+}
+
+TEST(what_it_is_at) {
+        MACHINE(m, "gpus 2\n");
+        NvmlGpus gpus = {};
+        NvmlTrouble trouble = {};
+        Findings f = {};
+        _cleanup_(text_done) Text t = {};
+        ASSERT_OK(nvml_open(&gpus, &trouble));
+        health_gpus(&gpus, 1U << HEALTH_LOOK_RECOVERY | 1U << HEALTH_LOOK_CLOCKS, 0, false, note, &f, &t);
+        nvml_close(&gpus);
+        ASSERT_STREQ(t.data, "GPU 0 (0000:10:00.0): the recovery action\nGPU 0 (0000:10:00.0): what holds the clocks down\n"
+                             "GPU 1 (0000:20:00.0): the recovery action\nGPU 1 (0000:20:00.0): what holds the clocks down\n");
+}
+
+/* ---- the step ---- */
+
+/* Two GPUs, with 18 NVLinks each. */
+#define CHECK(name, policy, script)                                                                             \
+        MACHINE(name, "gpus 2\n" script);                                                                       \
+        name.action.id = (char *)"check-health:gpus";                                                           \
+        name.action.type = ACTION_CHECK_HEALTH;                                                                 \
+        name.action.lenient = (policy) == HEALTH_WARN;                                                          \
+        name.action.device.count = 2;                                                                           \
+        name.action.device.nvlinks = 18;                                                                        \
+        _cleanup_(strv_freep) char **looks = NULL;                                                              \
+        for (int _l = 0; _l <= HEALTH_LOOK_CLOCKS; _l++)                                                        \
+                strv_add(&looks, health_look_to_string((HealthLook)_l));                                        \
+        name.action.device.parameters = looks;                                                                  \
+        strv_add(&name.action.device.seen, "0000:10:00.0");                                                     \
+        strv_add(&name.action.device.seen, "0000:20:00.0")
+
+static void assert_found(const Machine *m, const char *text) {
+        json_t *wanted = json_loads(text, 0, NULL), *found = json_copy(m->work.found);
+        ASSERT_TRUE(wanted);
+        json_object_del(found, "looks");
+        _cleanup_(freep) char *a = json_dumps(found, JSON_COMPACT | JSON_SORT_KEYS), *b = json_dumps(wanted, JSON_COMPACT | JSON_SORT_KEYS);
+        json_decref(wanted);
+        json_decref(found);
+        ASSERT_STREQ(a, b);
+}
+
+TEST(a_machine_that_is_well) {
+        CHECK(m, HEALTH_REQUIRE, "");
+        ASSERT_EQ(health_work(&m.work), 0);
+        ASSERT_EQ(m.work.warnings.n, 0);
+        assert_found(&m, "{\"complete\": true, \"findings\": [], \"gpus\": [{\"index\": 0, \"address\": \"0000:10:00.0\", \"health\": []},"
+                         "{\"index\": 1, \"address\": \"0000:20:00.0\", \"health\": []}]}");
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "looks")), 5);
+}
+
+TEST(one_that_is_not_is_told_of) {
+        CHECK(m, HEALTH_WARN, "links 1 4\nreasons 1 0x40\n");
+        ASSERT_EQ(health_work(&m.work), 0);
+        ASSERT_EQ(m.work.warnings.n, 2);
+        ASSERT_STREQ(m.work.warnings.items[0].code, "nvlink-down");
+        ASSERT_CONTAINS(m.work.warnings.items[0].text, "GPU 1 (0000:20:00.0): 1 of its 18 NVLinks is down (4): ");
+        ASSERT_STREQ(m.work.warnings.items[1].code, "hw-thermal-slowdown");
+        const json_t *first = json_array_get(json_object_get(m.work.found, "findings"), 0);
+        ASSERT_STREQ(json_get_text(first, "word"), "nvlink-down");
+        ASSERT_STREQ(json_get_text(first, "address"), "0000:20:00.0");
+        ASSERT_EQ(json_integer_value(json_object_get(first, "gpu")), 1);
+        ASSERT_TRUE(json_is_false(json_object_get(first, "unusable")));
+        const json_t *gpu = json_array_get(json_object_get(m.work.found, "gpus"), 1);
+        ASSERT_EQ(json_array_size(json_object_get(gpu, "health")), 2);
+}
+
+TEST(required) {
+        CHECK(m, HEALTH_REQUIRE, "links 1 4\nreasons 1 0x40\necc 0 1\n");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 0 (0000:10:00.0): 1 uncorrectable memory error");
+        ASSERT_CONTAINS(m.work.text, " (and 2 more)");
+        ASSERT_EQ(m.work.warnings.n, 3);
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "findings")), 3);
+}
+
+TEST(unusable_is_a_failure_in_any_case) {
+        CHECK(m, HEALTH_WARN, "links 0 4\nrecovery 1 2\n");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): the driver says that the node must be rebooted");
+        ASSERT_TRUE(!strstr(m.work.text, "more"));      /* of what the node fails for */
+        ASSERT_EQ(m.work.warnings.n, 2);
+
+        _cleanup_(root_freep) Root *host = NULL;        /* and the whole task fails, though it is lenient */
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        Plan plan = { .actions = &m.action, .n = 1 };
+        m.action.target = (char *)"gpus";
+        ASSERT_OK(root_new("/", &host));
+        ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
+        ASSERT_STREQ(outcome_to_string(results.items[0].outcome), "failed");
+        ASSERT_STREQ(cause_word(results.items[0].cause), "EHEALTH");
+        ASSERT_TRUE(results.items[0].found);
+}
+
+TEST(a_gpu_that_the_library_does_not_even_open) {
+        CHECK(m, HEALTH_WARN, "error nvmlDeviceGetHandleByIndex 15 1\n");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "of GPU 1 of 2: GPU is lost (15)");
+        ASSERT_STREQ(m.work.warnings.items[0].code, "off-the-bus");
+}
+
+TEST(no_answer_is_no_finding) {
+        CHECK(m, HEALTH_WARN, "error nvmlInit 18\n");
+        ASSERT_FAILS(health_work(&m.work), CAUSE_NVML, "Driver/library version mismatch");
+        assert_found(&m, "{\"complete\": false, \"findings\": [], \"gpus\": []}");
+        assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "Driver/library version mismatch");
+}
+
+TEST(one_that_never_answers) {
+        CHECK(m, HEALTH_WARN, "hang nvmlDeviceGetNvLinkState 1\n");
+        assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "NVML was asked for the state of the NVLinks of GPU 1 (0000:20:00.0), and did not answer");
+}
+
+TEST_MAIN
