@@ -83,8 +83,9 @@ static char *finding_line(const Check *c, const Finding *f) {
 
 static json_t *finding_json(const Check *c, const Finding *f) {
         int gpu = gpu_index(c, f->address);
+        _cleanup_(freep) char *line = finding_line(c, f);
         json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
-        json_set_text(j, "text", f->text);
+        json_set_text(j, "text", line);
         if (gpu >= 0)
                 json_object_set_new(j, "gpu", json_integer(gpu));
         return j;

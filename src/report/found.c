@@ -71,6 +71,13 @@ static void states_count(json_t *accelerator) {
         json_decref(states);
 }
 
+/* All but the words of each GPU, which stand at it. A later run has looked again. */
+static void health_take(json_t *accelerator, const json_t *found) {
+        json_t *health = json_copy((json_t *)found);
+        json_object_del(health, "gpus");
+        json_object_set_new(accelerator, "health", health);
+}
+
 static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
         json_t *found = json_object_get(action, "found");
         int type = type_of(action);
@@ -81,7 +88,10 @@ static void action_take(const json_t *action, json_t *accelerator, json_t *pages
         for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
                 if ((int)taken[i].type == type)
                         json_object_set(accelerator, taken[i].to, json_object_get(found, taken[i].from));
-        if (type == ACTION_AWAIT_FABRIC || type == ACTION_PARTITION_GPUS || type == ACTION_SET_CLOCKS)
+        if (type == ACTION_CHECK_HEALTH)
+                health_take(accelerator, found);
+        if (type == ACTION_AWAIT_FABRIC || type == ACTION_PARTITION_GPUS || type == ACTION_SET_CLOCKS ||
+            type == ACTION_CHECK_HEALTH)
                 gpus_merge(accelerator, found);
 }
 
@@ -146,12 +156,43 @@ static void accelerator_text(Text *t, json_t *a) {
         t->data[t->size] = 0;
 }
 
+static void findings_text(Text *t, const json_t *findings) {
+        const json_t *f;
+        size_t i;
+        text_add(t, "Health: %zu finding%s\n", json_array_size(findings),
+                 json_array_size(findings) == 1 ? "" : "s");
+        json_array_foreach(findings, i, f) {
+                text_add(t, "  %s: %s\n", json_get_text(f, "word"), json_get_text(f, "text"));
+        }
+}
+
+static void health_text(Text *t, const json_t *health) {
+        const char *gpudirect = json_string_value(json_object_get(health, "gpudirect"));
+        const json_t *look;
+        size_t i;
+        if (json_array_size(json_object_get(health, "findings")) > 0)
+                findings_text(t, json_object_get(health, "findings"));
+        else if (!json_is_true(json_object_get(health, "complete")))
+                text_add(t, "Health: not known, the GPUs did not answer\n");
+        else {
+                text_add(t, "Health: well, looked at");
+                json_array_foreach(json_object_get(health, "looks"), i, look) {
+                        text_add(t, "%s %s", i > 0 ? "," : "", json_string_value(look) ?: "");
+                }
+                text_add(t, "\n");
+        }
+        if (gpudirect)
+                text_add(t, "GPUDirect: %s\n", gpudirect);
+}
+
 char *found_text(const json_t *status) {
         json_t *accelerator = json_object_get(status, "accelerator"), *pages;
         Text t = {};
         size_t i;
         if (accelerator)
                 accelerator_text(&t, accelerator);
+        if (json_object_get(accelerator, "health"))
+                health_text(&t, json_object_get(accelerator, "health"));
         json_array_foreach(json_object_get(status, "hugepages"), i, pages) {
                 _cleanup_(freep) char *size = size_word(pages), *node = found_node(pages);
                 text_add(&t, "%s%lld of %lld of %s%s%s", i == 0 ? "huge pages: " : ", ",

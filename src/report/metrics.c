@@ -8,6 +8,8 @@
 #include "base/time.h"
 #include "report/found.h"
 
+#include <stdio.h>
+
 static char *label_escape(const char *value) {
         Text t = {};
         for (; *value; value++)
@@ -110,6 +112,47 @@ static void metrics_accelerator(Text *t, json_t *accelerator) {
         }
 }
 
+/* Nobody may see the same labels twice, and the kernel may have said one thing of a GPU twice. */
+static void metrics_findings(Text *t, const json_t *findings) {
+        _cleanup_(strv_freep) char **lines = NULL;
+        const json_t *f;
+        size_t i;
+        metric_head(t, "gpu_health", "1 for each word that was found for a GPU or another device");
+        json_array_foreach(findings, i, f) {
+                const json_t *gpu = json_object_get(f, "gpu");
+                char number[24] = "";
+                if (json_is_integer(gpu))
+                        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(gpu));
+                _cleanup_(freep) char *line = xasprintf(
+                        "nodestrap_gpu_health{gpu=\"%s\",address=\"%s\",word=\"%s\"} 1\n", number,
+                        json_get_text(f, "address"), json_get_text(f, "word"));
+                if (!strv_contains(lines, line))
+                        text_add(t, "%s", line);
+                strv_add(&lines, line);
+        }
+}
+
+static void metrics_health(Text *t, const json_t *accelerator) {
+        const json_t *health = json_object_get(accelerator, "health"), *gpu;
+        const char *gpudirect = json_get_text(health, "gpudirect");
+        size_t i;
+        if (!health)
+                return;
+        metrics_findings(t, json_object_get(health, "findings"));
+        metric_head(t, "gpu_healthy", "1 for a GPU of which nothing was found, 0 for another");
+        json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu) {
+                const json_t *words = json_object_get(gpu, "health");
+                if (words)
+                        text_add(t, "nodestrap_gpu_healthy{gpu=\"%lld\",address=\"%s\"} %d\n",
+                                 found_number(gpu, "index"), json_get_text(gpu, "address"),
+                                 json_array_size(words) == 0);
+        }
+        if (!*gpudirect)
+                return;
+        metric_head(t, "gpudirect", "1 where network devices can reach the memory of GPUs");
+        text_add(t, "nodestrap_gpudirect %d\n", startswith(gpudirect, "yes"));
+}
+
 static void metrics_pages(Text *t, const json_t *list) {
         static const char *const kinds[] = { "requested", "got" };
         json_t *pages;
@@ -132,6 +175,7 @@ char *metrics_make(const json_t *status) {
         metrics_runs(&t, runs);
         metrics_actions(&t, runs);
         metrics_accelerator(&t, json_object_get(status, "accelerator"));
+        metrics_health(&t, json_object_get(status, "accelerator"));
         metrics_pages(&t, json_object_get(status, "hugepages"));
         return text_take(&t);
 }

@@ -379,6 +379,58 @@ TEST(what_did_not_answer_is_not_counted) {
         json_decref(b.items[1].found);
 }
 
+static void health_is(Box *b, const char *phases, const char *found) {
+        static char health[] = "check-health:gpus";
+        b->report.phases = phases;
+        b->actions[0] = (Action){ .id = health, .type = ACTION_CHECK_HEALTH, .target = health };
+        b->items[0].found = found ? json_loads(found, 0, NULL) : NULL;
+        ASSERT_EQ(!found, !b->items[0].found);
+        free(captured(b, STDERR_FILENO, do_write));
+        json_decref(TAKE_PTR(b->items[0].found));
+}
+#define LOOKS "\"looks\": [\"recovery\", \"nvlink\"], "
+#define WELL(gpu, address) "{\"index\": " gpu ", \"address\": \"" address "\", \"health\": []}"
+
+TEST(health_of_gpus) {
+        BOX(b);
+        health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": ["
+                  "{\"word\": \"nvlink-down\", \"address\": \"0000:86:00.0\", \"gpu\": 1, \"unusable\": false, \"text\": \"GPU 1 (0000:86:00.0): two are down\"},"
+                  "{\"word\": \"nvlink-down\", \"address\": \"0000:86:00.0\", \"gpu\": 1, \"unusable\": false, \"text\": \"GPU 1 (0000:86:00.0): and two more\"},"
+                  "{\"word\": \"efa-port\", \"address\": \"0000:4f:00.0\", \"unusable\": false, \"text\": \"0000:4f:00.0: not active\"}],"
+                  "\"gpudirect\": \"no, nvidia_peermem is not loaded\", \"gpus\": [" WELL("0", "0000:53:00.0") ","
+                  "{\"index\": 1, \"address\": \"0000:86:00.0\", \"health\": [\"nvlink-down\"]}]}");
+        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "\nHealth: 3 findings\n  nvlink-down: GPU 1 (0000:86:00.0): two are down\n  nvlink-down: GPU 1 (0000:86:00.0): and two more\n"
+                               "  efa-port: 0000:4f:00.0: not active\nGPUDirect: no, nvidia_peermem is not loaded\n");
+        ASSERT_CONTAINS(metrics, "# TYPE nodestrap_gpu_health gauge\n"
+                                 "nodestrap_gpu_health{gpu=\"1\",address=\"0000:86:00.0\",word=\"nvlink-down\"} 1\n"
+                                 "nodestrap_gpu_health{gpu=\"\",address=\"0000:4f:00.0\",word=\"efa-port\"} 1\n#");
+        ASSERT_CONTAINS(metrics, "\nnodestrap_gpu_healthy{gpu=\"0\",address=\"0000:53:00.0\"} 1\n"
+                                 "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 0\n");
+        ASSERT_CONTAINS(metrics, "\nnodestrap_gpudirect 0\n");
+        _cleanup_(json_decrefp) json_t *status = status_of(&b);
+        const json_t *health = json_object_get(json_object_get(status, "accelerator"), "health");
+        ASSERT_EQ(json_array_size(json_object_get(health, "findings")), 3);
+
+        health_is(&b, "run", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpudirect\": \"yes, by dma-buf\", \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
+        _cleanup_(freep) char *later = file_text(&b, REPORT_METRICS), *shown_later = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown_later, "\nHealth: well, looked at recovery, nvlink\nGPUDirect: yes, by dma-buf\n");
+        ASSERT_CONTAINS(later, "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 1\n");
+        ASSERT_CONTAINS(later, "\nnodestrap_gpudirect 1\n");
+        ASSERT_TRUE(!strstr(later, "nodestrap_gpu_health{"));
+}
+
+TEST(health_that_nobody_knows) {
+        BOX(b);
+        health_is(&b, "run", NULL);
+        _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_TRUE(!strstr(metrics, "gpu_health") && !strstr(metrics, "gpudirect") && !strstr(shown, "Health") && !strstr(shown, "GPUDirect"));
+        health_is(&b, "run", "{" LOOKS "\"complete\": false, \"findings\": [], \"gpus\": []}");
+        _cleanup_(freep) char *none = file_text(&b, REPORT_METRICS), *shown_none = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown_none, "\nHealth: not known, the GPUs did not answer\n");
+        ASSERT_TRUE(!strstr(none, "nodestrap_gpu_healthy{") && !strstr(shown_none, "GPUs:"));
+}
+
 /* ---- the drawing ---- */
 
 typedef struct Drawn { unsigned rows, bars, bad; double first, last; Text classes, titles; bool in_title; } Drawn;
