@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What of a machine is looked at to see whether it is well, and when. */
+#include "sample.h"
+
+#define HEALTH "check-health:gpus"
+
+typedef struct Box { Sample s; Host *host; } Box;
+
+static void box_done(Box *b) {
+        host_free(b->host);
+        b->s.host = (Host){};
+        sample_done(&b->s);
+}
+
+static Box box_new(const char *type) {
+        _cleanup_(root_freep) Root *root = NULL;
+        Box b = { .s = sample_new() };
+        HostOptions options = { .instance_type = type, .kubelet_version = "1.34.2", .containerd_version = "2.1.5" };
+        b.s.config.nvidia.imex_channels = 2048;
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        ASSERT_OK(root_new("/", &root));
+        ASSERT_OK(host_detect(root, &b.s.config, &options, &b.host, &b.s.diag));
+        b.s.host = *b.host;
+        sample_plan(&b.s);
+        return b;
+}
+#define BOX(name, type) _cleanup_(box_done) Box name = box_new(type)
+
+static const Action *health(const Box *b) {
+        const Action *a = plan_find(b->s.plan, HEALTH);
+        ASSERT_TRUE(a);
+        return a;
+}
+
+static bool waits(const Plan *p, const char *id, const char *before) {
+        const Action *a = plan_find(p, id);
+        for (char *const *list = a->after, *const *next = a->after_any; list; list = next, next = NULL)
+                for (; *list; list++)
+                        if (streq(*list, before) || waits(p, *list, before))
+                                return true;
+        return false;
+}
+
+static void looks_at(const char *type, const char *with, unsigned nvlinks) {
+        BOX(b, type);
+        const Action *a = health(&b);
+        ASSERT_STREQ(a->with, with);
+        ASSERT_EQ(a->device.nvlinks, nvlinks);
+        ASSERT_EQ(a->device.count, b.s.host.gpus.expected);
+        ASSERT_EQ(a->phase, PHASE_DEVICES);
+        ASSERT_TRUE(a->lenient);
+        ASSERT_TRUE(waits(b.s.plan, HEALTH, "check-driver:nvidia"));
+        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", HEALTH));
+        ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", HEALTH));
+}
+
+TEST(by_class) {
+        looks_at("p5.48xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
+        looks_at("p6-b200.48xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
+        looks_at("p6e-gb200.36xlarge", "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, efa, gpudirect", 18);
+        /* A100 do not register with the fabric: their links are all that there is to see */
+        looks_at("p4d.24xlarge", "recovery, memory, nvlink x 12, clocks, pcie, kernel-log, efa, gpudirect", 12);
+        /* one H100 of a board that others share */
+        looks_at("p5.4xlarge", "recovery, memory, clocks, pcie, kernel-log, efa, gpudirect", 0);
+        looks_at("g6.xlarge", "recovery, memory, clocks, pcie, kernel-log", 0);
+        looks_at("g5.48xlarge", "recovery, memory, clocks, pcie, kernel-log, efa, gpudirect", 0);
+}
+
+TEST(a_board_without_switches) {        /* eight V100 are joined with each other, four of them also with what is not here */
+        BOX(b, "g5.48xlarge");
+        b.s.host.gpus.model = gpu_model_find(0x1db1);
+        sample_plan(&b.s);
+        ASSERT_EQ(health(&b)->device.nvlinks, 6);
+        b.s.host.gpus.expected = 4;
+        sample_plan(&b.s);
+        ASSERT_EQ(health(&b)->device.nvlinks, 0);
+}
+
+TEST(no_efa) {
+        BOX(b, "p5.48xlarge");
+        b.s.config.instance.efa = EFA_OFF;
+        sample_plan(&b.s);
+        ASSERT_STREQ(health(&b)->with, "fabric, recovery, memory, nvlink x 18, clocks, pcie, kernel-log, gpudirect");
+}
+
+TEST(policies) {
+        BOX(b, "p5.48xlarge");
+        char id[72];
+        memcpy(id, b.s.plan->id, sizeof id);
+        b.s.config.nvidia.health = HEALTH_REQUIRE;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!health(&b)->lenient);
+        ASSERT_CONTAINS(health(&b)->why, "or kubelet waits");
+        ASSERT_TRUE(!streq(id, b.s.plan->id));
+        b.s.config.nvidia.health = HEALTH_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!plan_find(b.s.plan, HEALTH));
+        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", "await-fabric:fabric"));
+}
+
+TEST(behind_a_fabric_that_may_have_failed) {
+        BOX(b, "p5.48xlarge");
+        ASSERT_TRUE(strv_contains(health(&b)->after_any, "await-fabric:fabric"));
+        ASSERT_TRUE(strv_contains(health(&b)->after_any, "start-unit:nvidia-fabricmanager.service"));
+        ASSERT_TRUE(!strv_contains(health(&b)->after, "await-fabric:fabric"));
+        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", "await-fabric:fabric"));
+        const Action *list = plan_find(b.s.plan, "list-gpus:nvidia-smi");      /* which the fabric's failure keeps from beginning */
+        ASSERT_TRUE(strv_contains(list->after, "await-fabric:fabric") && strv_contains(list->after, HEALTH));
+}
+
+TEST(a_fabric_that_is_somebody_elses) { /* fabric manager in a pod: its links are trained when kubelet runs */
+        BOX(b, "p4d.24xlarge");
+        b.s.config.nvidia.fabric_manager = FABRIC_MANAGER_OFF;
+        sample_plan(&b.s);
+        ASSERT_EQ(health(&b)->device.nvlinks, 0);
+        ASSERT_TRUE(!strstr(health(&b)->with, "nvlink"));
+}
+
+TEST(addresses) {
+        BOX(b, "p5.48xlarge");
+        ASSERT_TRUE(!health(&b)->device.seen && !health(&b)->device.efa);       /* a model's mean nothing */
+        b.s.host.modelled = false;
+        sample_plan(&b.s);
+        ASSERT_EQ(strv_length(health(&b)->device.seen), 8);
+        ASSERT_EQ(strv_length(health(&b)->device.efa), 32);
+}
+
+TEST_MAIN
