@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Which device a PCI function is, for looks that depend on the model. */
+#include "base/root.h"
+
+/* vendor << 16 | device, of its uevent file; 0: not known. */
+_nonnull_ unsigned pci_id_at(const Root *root, const char *address);
+/* A100, H100, B200 and what stands beside them, by device id: NVIDIA's models with HBM. They are what AWS
+ * joins with EFA for GPUDirect RDMA, and their PCIe link stays up to speed when they idle. */
+bool pci_id_is_hbm_gpu(unsigned id);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * PCIe links, by what the kernel shows of both their ends (torvalds/linux:Documentation/ABI/testing/
+ * sysfs-bus-pci, current_link_* and max_link_*).
+ *
+ * What is a fault and what is not:
+ * - The lesser end decides: a GPU for Gen5 behind a port of Gen4 is as it was built. As NCCL does it
+ *   (NVIDIA/nccl:src/graph/xml.cc), the port is the directory above the device's. On most instances none is
+ *   seen, for the hypervisor has put the device on a root bus: then only its siblings tell what it should be.
+ * - Virtual functions and functions on a root bus of a hypervisor's say "Unknown", 0 or 255 (no capability);
+ *   some have no such files. Nothing is said of these then.
+ * - A GPU that idles may lower its link's generation (nvidia-smi(1), "PCIe generation", current). So speed is
+ *   compared only with that of siblings, and 2.5 GT/s, where a GPU rests, counts only for models that do not
+ *   rest there. */
+#include "health/health.h"
+
+#include "base/str.h"
+#include "health/pci-id.h"
+
+#define RESTING_SPEED 25 /* in tenths of GT/s */
+
+/* 0: not known. Speeds are in tenths of GT/s. */
+typedef struct Link {
+        const char *address;
+        unsigned id, width, width_limit, speed, speed_limit;
+} Link;
+
+static unsigned parse_width(const char *text) {
+        uint64_t n = 0;
+        if (parse_u64(text, &n) < 0)
+                return 0;
+        /* PCIe base specification, link capabilities: these and no others */
+        return n == 1 || n == 2 || n == 4 || n == 8 || n == 12 || n == 16 || n == 32 ? (unsigned)n : 0;
+}
+
+/* "16.0 GT/s PCIe", "8 GT/s", "Unknown" */
+static unsigned parse_speed(const char *text) {
+        unsigned n = 0;
+        size_t i = 0;
+        for (; is_digit(text[i]) && i < 4; i++)
+                n = n * 10 + (unsigned)(text[i] - '0');
+        n *= 10;
+        if (text[i] == '.' && is_digit(text[i + 1])) {
+                n += (unsigned)(text[i + 1] - '0');
+                i += 2;
+        }
+        return i > 0 && startswith(text + i, " GT/s") ? n : 0;
+}
+
+static unsigned read_link(const Root *root, const char *address, const char *name,
+                          unsigned (*parse)(const char *text)) {
+        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/%s", address, name), *line = NULL;
+        return root_read_line(root, path, &line) < 0 ? 0 : parse(line);
+}
+
+/* 0 where either is not known. */
+static unsigned limit_at(const Root *root, const char *address, const char *name,
+                         unsigned (*parse)(const char *text)) {
+        _cleanup_(freep) char *port = xasprintf("../%s", name);
+        unsigned own = read_link(root, address, name, parse), above = read_link(root, address, port, parse);
+        return MIN(own, above);
+}
+
+static Link link_at(const Root *root, const char *address) {
+        return (Link){
+                .address = address,
+                .id = pci_id_at(root, address),
+                .width = read_link(root, address, "current_link_width", parse_width),
+                .width_limit = limit_at(root, address, "max_link_width", parse_width),
+                .speed = read_link(root, address, "current_link_speed", parse_speed),
+                .speed_limit = limit_at(root, address, "max_link_speed", parse_speed),
+        };
+}
+
+static unsigned width_of(const Link *l) {
+        return l->width;
+}
+
+static unsigned speed_of(const Link *l) {
+        return l->speed;
+}
+
+/* What three quarters of all devices of this model have at least, where that is more than this one has; else
+ * 0. Not half of them: cards of one model may be wired in two ways (on p6e-gb200 every other one carries half
+ * the rate: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html). */
+static unsigned most_have(const Link *links, size_t n, const Link *l, unsigned (*value)(const Link *l)) {
+        unsigned all = 0, more = 0, least = 0;
+        for (size_t i = 0; i < n; i++)
+                if (links[i].id == l->id && value(&links[i]) > 0) {
+                        all++;
+                        if (value(&links[i]) > value(l)) {
+                                more++;
+                                least = least > 0 ? MIN(least, value(&links[i])) : value(&links[i]);
+                        }
+                }
+        return more * 4 >= all * 3 ? least : 0;
+}
+
+#define ADVICE                                                                                      \
+        "its data flows at that part of the rate. A slot or a board is at fault: stop and start the " \
+        "instance, which moves it to another host, or replace it"
+
+static void check_width(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
+        unsigned siblings = most_have(links, n, l, width_of);
+        if (l->width == 0)
+                return;
+        if (l->width < l->width_limit)
+                finding_add(f, "pcie-width", l->address, false,
+                            "the PCIe link of this %s runs on %u of the %u lanes that both its ends "
+                            "have; " ADVICE,
+                            kind, l->width, l->width_limit);
+        else if (siblings > 0)
+                finding_add(
+                        f, "pcie-width", l->address, false,
+                        "the PCIe link of this %s runs on %u lanes, most others of its model on %u; " ADVICE,
+                        kind, l->width, siblings);
+}
+
+static void check_speed(const char *kind, const Link *links, size_t n, const Link *l, Findings *f) {
+        unsigned siblings = most_have(links, n, l, speed_of);
+        bool built_so = l->speed_limit > 0 && l->speed >= l->speed_limit,
+             rests = l->speed <= RESTING_SPEED && l->id >> 16 == 0x10de && !pci_id_is_hbm_gpu(l->id);
+        if (l->speed > 0 && siblings > 0 && !built_so && !rests)
+                finding_add(
+                        f, "pcie-speed", l->address, false,
+                        "the PCIe link of this %s runs at %u.%u GT/s, that of most others of its model at "
+                        "%u.%u GT/s; " ADVICE,
+                        kind, l->speed / 10, l->speed % 10, siblings / 10, siblings % 10);
+}
+
+void health_pcie(const Root *root, const char *kind, char *const *addresses, Findings *f) {
+        size_t n = strv_length(addresses);
+        _cleanup_(freep) Link *links = xcalloc(n + 1, sizeof *links);
+        for (size_t i = 0; i < n; i++)
+                links[i] = link_at(root, addresses[i]);
+        for (size_t i = 0; i < n; i++) {
+                check_width(kind, links, n, &links[i], f);
+                check_speed(kind, links, n, &links[i], f);
+        }
+}
