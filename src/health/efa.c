@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ports of EFA functions. The driver itself answers ACTIVE as long as it serves the function
+ * (amzn/amzn-drivers:kernel/linux/efa/src/efa_verbs.c, efa_query_port), so what this finds is a function
+ * whose driver has made no RDMA device of it, or one whose driver is newer and says otherwise. Security
+ * groups and the network behind the port are not seen from here. */
+#include "health/health.h"
+
+#include "base/str.h"
+
+#define RDMA_DEVICES "/sys/class/infiniband"
+
+/* The RDMA device of this PCI function; NULL: it has none. */
+static const char *rdma_device_of(const Root *root, char *const *devices, const char *address) {
+        for (char *const *d = devices; d && *d; d++) {
+                _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/device", *d), *name = NULL;
+                if (root_link_name(root, path, &name) >= 0 && streq(name, address))
+                        return *d;
+        }
+        return NULL;
+}
+
+static void check_port(const Root *root, const char *device, const char *address, Findings *f) {
+        _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/ports/1/state", device), *state = NULL;
+        /* "4: ACTIVE" (torvalds/linux:Documentation/ABI/stable/sysfs-class-infiniband) */
+        if (root_read_line(root, path, &state) < 0 || startswith(state, "4:"))
+                return;
+        finding_add(
+                f, "efa-port", address, false,
+                "the port of EFA device %s is \"%.32s\", not ACTIVE: nothing is sent through it; dmesg (efa) "
+                "tells why. Stop and start the instance, or replace it, where the driver is well",
+                device, state);
+}
+
+void health_efa_ports(const Root *root, char *const *addresses, Findings *f) {
+        _cleanup_(strv_freep) char **devices = NULL;
+        if (root_list(root, RDMA_DEVICES, &devices) < 0)
+                return;
+        for (char *const *a = addresses; *a; a++) {
+                const char *device = rdma_device_of(root, devices, *a);
+                if (device)
+                        check_port(root, device, *a, f);
+                else
+                        finding_add(f, "efa-port", *a, false,
+                                    "this EFA function has no RDMA device in " RDMA_DEVICES
+                                    ": its driver could not start it, and programs have one EFA device less; "
+                                    "dmesg (efa) tells why. Stop and start the instance, or replace it");
+        }
+}
