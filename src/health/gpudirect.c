@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * GPUDirect RDMA over EFA, by either of two ways, and GDRCopy:
+ * - dma-buf: the kernel's RDMA core takes such memory since 5.12 and NVIDIA's open kernel modules give it;
+ *   the proprietary ones do not (https://docs.nvidia.com/cuda/gpudirect-rdma). aws-ofi-nccl before 1.19.2
+ *   does not use it on the first three generations of EFA (google/gvisor#13882), so the second way stays
+ *   worth having.
+ * - the EFA driver's own: attribute p2p of the function says who gives it memory, "NVIDIA peermem" by
+ *   efa_nv_peermem, "NVIDIA" by the GPU's driver directly, "NEURON", or nobody
+ *   (amzn/amzn-drivers:kernel/linux/efa/src/{efa_sysfs.c,efa_nvmem_impl.h}). The kernel's own EFA driver has
+ *   no such attribute.
+ * nvidia_peermem is not a third one: it serves Mellanox's adapters. */
+#include "health/health.h"
+
+#include "base/str.h"
+#include "health/pci-id.h"
+
+#include <stdio.h>
+
+#define RDMA_DEVICES "/sys/class/infiniband"
+#define PCI_DEVICES  "/sys/bus/pci/devices"
+#define TEXT_MAX     (8 << 20)
+
+static bool there(const Root *root, const char *path) {
+        return root_exists(root, path) > 0;
+}
+
+/* What the EFA driver says gives it the memory of GPUs, "" where nobody does or nothing is said. */
+static char *memory_provider(const Root *root) {
+        _cleanup_(strv_freep) char **devices = NULL;
+        if (root_list(root, RDMA_DEVICES, &devices) < 0)
+                return xstrdup("");
+        for (char **d = devices; d && *d; d++) {
+                _cleanup_(freep) char *path = xasprintf(RDMA_DEVICES "/%s/device/p2p", *d), *line = NULL;
+                if (root_read_line(root, path, &line) >= 0)
+                        return TAKE_PTR(line);
+        }
+        return xstrdup("");
+}
+
+/* Is it this release or a later one? False where it is not known. */
+static bool kernel_since(const Root *root, unsigned major, unsigned minor) {
+        _cleanup_(freep) char *release = NULL;
+        unsigned is_major = 0, is_minor = 0;
+        return root_read_line(root, "/proc/sys/kernel/osrelease", &release) >= 0 &&
+               sscanf(release, "%4u.%4u", &is_major, &is_minor) == 2 &&
+               (is_major > major || (is_major == major && is_minor >= minor));
+}
+
+static bool has_hbm_gpu(const Root *root) {
+        _cleanup_(strv_freep) char **addresses = NULL;
+        if (root_list(root, PCI_DEVICES, &addresses) < 0)
+                return false;
+        for (char **a = addresses; a && *a; a++)
+                if (pci_id_is_hbm_gpu(pci_id_at(root, *a)))
+                        return true;
+        return false;
+}
+
+/* ---- GDRCopy ---- */
+
+static bool gdrcopy_installed(const Root *root) {
+        static const char *const libraries[] = {
+                "/usr/lib64/libgdrapi.so.2",
+                "/usr/lib/x86_64-linux-gnu/libgdrapi.so.2",
+                "/usr/lib/aarch64-linux-gnu/libgdrapi.so.2",
+                "/usr/local/lib/libgdrapi.so.2",
+        };
+        _cleanup_(freep) char *release = NULL, *path = NULL, *modules = NULL;
+        if (there(root, "/sys/module/gdrdrv"))
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+                if (there(root, libraries[i]))
+                        return true;
+        if (root_read_line(root, "/proc/sys/kernel/osrelease", &release) < 0)
+                return false;
+        path = xasprintf("/lib/modules/%s/modules.dep", release);
+        return root_read(root, path, TEXT_MAX, &modules, NULL) >= 0 && strstr(modules, "/gdrdrv.ko");
+}
+
+/* The number of its character devices in /proc/devices, 0: not there. */
+static unsigned gdrdrv_major(const Root *root) {
+        _cleanup_(freep) char *text = NULL;
+        unsigned major = 0;
+        if (root_read(root, "/proc/devices", TEXT_MAX, &text, NULL) < 0)
+                return 0;
+        for (char *line = text, *next; line; line = next) {
+                next = strchr(line, '\n');
+                if (next)
+                        *next++ = 0;
+                if (endswith(line, " gdrdrv"))
+                        return sscanf(line, "%4u", &major) == 1 ? major : 0;
+        }
+        return 0;
+}
+
+static void check_gdrcopy(const Root *root, Findings *f) {
+        unsigned major = gdrdrv_major(root);
+        if (there(root, "/dev/gdrdrv") || !gdrcopy_installed(root))
+                return;
+        if (major > 0)
+                finding_add(f, "gdrdrv", "", false,
+                            "GDRCopy's module is loaded, but /dev/gdrdrv is not there: small messages to and "
+                            "from GPUs take the slow way; `mknod -m 666 /dev/gdrdrv c %u 0` makes it",
+                            major);
+        else
+                finding_add(
+                        f, "gdrdrv", "", false,
+                        "GDRCopy is installed, but its module is not loaded and /dev/gdrdrv not there: small "
+                        "messages to and from GPUs take the slow way; `modprobe gdrdrv`, or remove it");
+}
+
+/* ---- EFA ---- */
+
+static char *ways(const Root *root, bool open) {
+        _cleanup_(freep) char *provider = memory_provider(root);
+        bool dma_buf = open && kernel_since(root, 5, 12), direct = startswith(provider, "NVIDIA");
+        if (!dma_buf && !direct)
+                return NULL;
+        return xasprintf("%s%s%s", dma_buf ? "dma-buf" : "", dma_buf && direct ? " and " : "",
+                         !direct                             ? ""
+                         : streq(provider, "NVIDIA peermem") ? "efa_nv_peermem"
+                                                             : "the EFA driver with NVIDIA's");
+}
+
+static char *why_not(const Root *root, bool open) {
+        return xasprintf("%s, and the EFA driver names no other way (p2p); %s%s",
+                         open ? "this kernel has no dma-buf for RDMA (5.12 has)"
+                              : "NVIDIA's proprietary kernel module gives no dma-buf",
+                         open ? "use a newer kernel, or install efa_nv_peermem and load it"
+                              : "use NVIDIA's open kernel modules",
+                         there(root, "/sys/module/nvidia_peermem")
+                                 ? "; nvidia_peermem, which is loaded, does not serve EFA"
+                                 : "");
+}
+
+char *health_gpudirect(const Root *root, bool efa, Findings *f) {
+        _cleanup_(freep) char *version = NULL, *how = NULL, *why = NULL;
+        if (root_read(root, "/proc/driver/nvidia/version", TEXT_MAX, &version, NULL) < 0)
+                return xstrdup("no, NVIDIA's driver is not loaded");
+        check_gdrcopy(root, f);
+        if (!efa)
+                return xstrdup("no, there is no EFA device");
+        /* NVIDIA/open-gpu-kernel-modules: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 …" */
+        bool open = strstr(version, "Open Kernel Module") != NULL;
+        how = ways(root, open);
+        if (how)
+                return xasprintf("yes, by %s", how);
+        why = why_not(root, open);
+        if (has_hbm_gpu(root))
+                finding_add(
+                        f, "peer-memory", "", false,
+                        "EFA cannot reach the memory of GPUs, so that data between nodes is copied through "
+                        "that of the CPUs: %s",
+                        why);
+        return xasprintf("no, %s", why);
+}
