@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What NVIDIA's driver has said in the kernel's log since the kernel started, by the forms of messages in
+ * NVIDIA/open-gpu-kernel-modules (OGKM below). Each number counts once for each device.
+ *
+ * A message does not go away when what it tells of does: a GPU may have been reset since, and on A100
+ * bring-up resets GPUs itself for MIG. So
+ * - "GPU recovery action changed … to 0x0 (None)" (Xid 154) ends what was said of that GPU before;
+ * - what a driver said that was unloaded since is told, but is no failure, for the next one has initialised
+ *   the GPUs anew; and where it could not start a GPU is not told at all: images try several drivers;
+ * - SXid is never one: a switch tells of fatal errors of links whenever the GPU behind them is reset. */
+#include "health/kernel-log.h"
+
+#include "base/str.h"
+#include "health/xid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#define KMSG         "/dev/kmsg"
+#define LOG_MAX      (8 << 20)
+#define EVENTS_MAX   256
+#define RECOVERY_XID 154
+
+typedef struct Event {
+        const char *word;
+        char address[24]; /* "": not said */
+        unsigned number, count, life;
+        uint64_t first; /* µs since the kernel started */
+        bool reset, fatal;
+        char what[64];
+} Event;
+
+/* life: how many drivers were loaded before; gpu: which one the first line of a message of several named. */
+typedef struct Log {
+        Event events[EVENTS_MAX];
+        size_t n;
+        unsigned life;
+        uint64_t now;
+        char gpu[24];
+        char *const *gpus;
+} Log;
+
+/* ---- addresses ---- */
+
+/* Hexadecimal digits, least to most of them, and then stop; NULL: not so. */
+static const char *hex_field(const char *s, size_t least, size_t most, char stop, unsigned *ret) {
+        size_t n = strspn(s, "0123456789abcdefABCDEF");
+        if (n < least || n > most || (stop && s[n] != stop))
+                return NULL;
+        *ret = (unsigned)strtoul(s, NULL, 16);
+        return s + n + (stop != 0);
+}
+
+/* "0000:86:00", "00000000:86:00.0", with "PCI:" before it or not → as sysfs has it. A function that is not
+ * named is that of the GPU there, or 0. */
+static bool parse_address(const Log *l, const char *s, char *to, size_t room) {
+        unsigned domain = 0, bus = 0, device = 0, function = 0;
+        if (startswith(s, "PCI:"))
+                s += strlen("PCI:");
+        s = hex_field(s, 4, 8, ':', &domain);
+        s = s ? hex_field(s, 2, 2, ':', &bus) : NULL;
+        s = s ? hex_field(s, 2, 2, 0, &device) : NULL;
+        if (!s)
+                return false;
+        if (*s == '.' && hex_field(s + 1, 1, 1, 0, &function))
+                return snprintf(to, room, "%04x:%02x:%02x.%x", domain, bus, device, function) > 0;
+        int n = snprintf(to, room, "%04x:%02x:%02x.0", domain, bus, device);
+        for (char *const *gpu = l->gpus; gpu && *gpu; gpu++)
+                if (n > 0 && strncmp(*gpu, to, (size_t)n - 1) == 0)
+                        snprintf(to, room, "%s", *gpu);
+        return true;
+}
+
+/* The first address behind a word GPU: "NVRM: GPU 0000:86:00.0: …", "The NVIDIA GPU 0000:86:00.0". */
+static bool find_gpu(const Log *l, const char *text, char *to, size_t room) {
+        for (const char *p = strstr(text, "GPU "); p; p = strstr(p + 1, "GPU ")) {
+                const char *at = p + strlen("GPU ");
+                if (parse_address(l, startswith(at, "at ") ? at + strlen("at ") : at, to, room))
+                        return true;
+        }
+        return false;
+}
+
+/* ---- events ---- */
+
+static Event *event_at(Log *l, const char *word, const char *address, unsigned number) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->events[i].word, word) && streq(l->events[i].address, address) &&
+                    l->events[i].number == number)
+                        return &l->events[i];
+        if (l->n == EVENTS_MAX)
+                return NULL;
+        Event *e = &l->events[l->n++];
+        *e = (Event){ .word = word, .number = number, .first = l->now };
+        snprintf(e->address, sizeof e->address, "%s", address);
+        return e;
+}
+
+static Event *add_event(Log *l, const char *word, const char *address, unsigned number, const char *what) {
+        Event *e = event_at(l, word, address, number);
+        if (!e)
+                return NULL;
+        e->count++;
+        e->life = l->life;
+        snprintf(e->what, sizeof e->what, "%s", what);
+        return e;
+}
+
+/* OGKM src/nvidia/src/kernel/gpu/gpu.c: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
+ * Required)". 1, 2 and 4 are a reset, a reboot of the node, and a reset when nothing runs. */
+static void recovery_changed(Log *l, const char *address, const char *text) {
+        const char *to = strstr(text, ") to 0x"), *name = NULL;
+        unsigned action = 0;
+        if (to)
+                name = hex_field(to + strlen(") to 0x"), 1, 8, ' ', &action);
+        if (!name || *name != '(')
+                return;
+        for (size_t i = 0; i < l->n && action == 0; i++)
+                if (streq(l->events[i].address, address)) {
+                        l->events[i].reset = false;
+                        if (l->events[i].number == RECOVERY_XID)
+                                l->events[i].count = 0;
+                }
+        if (action == 0)
+                return;
+        Event *e = add_event(l, "xid", address, RECOVERY_XID, "");
+        if (!e)
+                return;
+        e->reset = action == 1 || action == 2 || action == 4;
+        Text shown = {};
+        text_add_shown(&shown, name + 1, strcspn(name + 1, ")"), 40, 0);
+        snprintf(e->what, sizeof e->what, "what the GPU needs: %s", shown.data ?: "");
+        text_done(&shown);
+}
+
+/* "NVRM: Xid (PCI:0000:86:00): 79, pid=…", with MIG "Xid (PCI:0000:86:00 GPU-I:05): 94, …" (OGKM
+ * kern_gpu_error_cont_ga100.c) */
+static void add_xid(Log *l, const char *text) {
+        char address[24];
+        const char *end = strstr(text, "): ");
+        if (!end || !is_digit(end[3]) || !parse_address(l, text + strlen("Xid ("), address, sizeof address))
+                return;
+        unsigned number = (unsigned)strtoul(end + 3, NULL, 10);
+        const Xid *xid = xid_find(number);
+        if (number == RECOVERY_XID)
+                recovery_changed(l, address, end);
+        if (!xid)
+                return;
+        Event *e = add_event(l,
+                             number == 79                     ? "off-the-bus"
+                             : number == 119 || number == 120 ? "gsp-timeout"
+                                                              : "xid",
+                             address, number, xid->what);
+        if (e)
+                e->reset = xid->reset;
+}
+
+/* OGKM src/common/nvswitch/kernel/inc/common_nvswitch.h: "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034,
+ * Fatal, Link 30 LTSSM"; "Severity 0" and "Data {0x0" with the same number are the rest of one before. */
+static void add_sxid(Log *l, const char *text) {
+        char address[24];
+        const char *end = strstr(text, "): ");
+        if (!end || !is_digit(end[3]) || !parse_address(l, text + strlen("SXid ("), address, sizeof address))
+                return;
+        const char *what = end + 3 + strspn(end + 3, "0123456789");
+        what += strspn(what, ", ");
+        if (startswith(what, "Severity ") || startswith(what, "Data {"))
+                return;
+        Event *e = add_event(l, "sxid", address, (unsigned)strtoul(end + 3, NULL, 10), "");
+        if (e && startswith(what, "Fatal"))
+                e->fatal = true;
+}
+
+/* "NVRM: …" without a number; events that have one stand for these, too. */
+static void add_driver_message(Log *l, const char *text) {
+        char address[24] = "";
+        bool named = find_gpu(l, text, address, sizeof address);
+        if (named)
+                snprintf(l->gpu, sizeof l->gpu, "%s", address);
+        if (strstr(text, "fallen off the bus")) {
+                /* OGKM osapi.c, at the start of the driver: the address stands two lines above */
+                Event *e = event_at(l, "off-the-bus", named ? address : l->gpu, 79);
+                if (!e)
+                        return;
+                e->reset = true;
+                e->life = l->life;
+                e->count = MAX(e->count, 1U);
+                snprintf(e->what, sizeof e->what, "%s", xid_find(79)->what);
+        } else if (strstr(text, "GSP") && (strstr(text, "Timeout") || strstr(text, "timeout"))) {
+                add_event(l, "gsp-timeout", address, 0, xid_find(119)->what);
+        } else if (named &&
+                   (strstr(text, "RmInitAdapter failed") || strstr(text, "rm_init_adapter failed"))) {
+                add_event(l, "gpu-init", address, 0, "");
+        }
+}
+
+/* drivers/base/dd.c: "nvidia: probe of 0000:86:00.0 failed with error -1", since Linux 6.11 "nvidia
+ * 0000:86:00.0: probe with driver nvidia failed with error -1" */
+static void add_probe(Log *l, const char *text) {
+        char address[24];
+        const char *of = strstr(text, "probe of ");
+        if (strstr(text, " failed with error ") && (of || strstr(text, ": probe with driver nvidia ")) &&
+            parse_address(l, of ? of + strlen("probe of ") : text + strlen("nvidia "), address,
+                          sizeof address))
+                add_event(l, "gpu-init", address, 0, "");
+}
+
+static void add_message(Log *l, const char *text) {
+        const char *sxid = startswith(text, "nvidia-nvswitch") ? strstr(text, "SXid (") : NULL;
+        if (startswith(text, "NVRM: Xid ("))
+                add_xid(l, text + strlen("NVRM: "));
+        else if (startswith(text, "NVRM: "))
+                add_driver_message(l, text);
+        else if (sxid)
+                add_sxid(l, sxid);
+        else if (startswith(text, "nvidia: probe of ") || startswith(text, "nvidia 0"))
+                add_probe(l, text);
+        else if (startswith(text, "nvidia-nvlink: Nvlink Core is being initialized"))
+                l->life++; /* OGKM nvlink_linux.c: the first that the driver does */
+}
+
+/* ---- records ---- */
+
+/* "\x0a" in a record stands for a line's end inside of the message. */
+static void unescape(char *text) {
+        char *to = text;
+        for (const char *p = text; *p; p++) {
+                int high = p[0] == '\\' && p[1] == 'x' ? hex_digit(p[2]) : -1,
+                    low = high < 0 ? -1 : hex_digit(p[3]);
+                *to++ = low < 0 ? *p : high * 16 + low > 0 ? (char)(high * 16 + low) : ' ';
+                if (low >= 0)
+                        p += 3;
+        }
+        *to = 0;
+}
+
+/* "4,1234,12345678,-;message": level and facility, number, µs, flags. Only what the kernel itself wrote: its
+ * facility is 0, and it lets nobody else have that. */
+static void add_record(Log *l, char *line) {
+        char *text = strchr(line, ';'), *end = NULL;
+        if (!text || !is_digit(*line) || strtoul(line, &end, 10) > 7 || *end != ',')
+                return;
+        *text++ = 0;
+        end = strchr(end + 1, ',');
+        l->now = end ? strtoull(end + 1, NULL, 10) : 0;
+        unescape(text);
+        add_message(l, text);
+}
+
+/* ---- findings ---- */
+
+/* "2 times, first at 12.345678" */
+static char *when_text(const Log *l, const Event *e) {
+        _cleanup_(freep) char *times =
+                e->count > 1 ? xasprintf("%u times, first at", e->count) : xstrdup("at");
+        return xasprintf("%s %llu.%06llu in dmesg%s", times, (unsigned long long)(e->first / 1000000),
+                         (unsigned long long)(e->first % 1000000),
+                         e->life < l->life ? ", by a driver that was loaded anew since" : "");
+}
+
+static void add_xid_finding(const Event *e, const char *when, bool unusable, Findings *f) {
+        char number[24] = "";
+        if (e->number > 0)
+                snprintf(number, sizeof number, " (Xid %u)", e->number);
+        finding_add(
+                f, e->word, e->address, unusable, "NVIDIA's driver says: %s%s, %s. %s", e->what, number, when,
+                unusable ? "It is not to be used before a reset: reboot, and replace the instance where it "
+                           "comes again"
+                         : "Replace the instance where it comes again");
+}
+
+static void add_finding(const Log *l, const Event *e, Findings *f) {
+        _cleanup_(freep) char *when = when_text(l, e);
+        bool unusable = e->reset && e->life == l->life;
+        if (streq(e->word, "sxid"))
+                finding_add(
+                        f, e->word, e->address, false,
+                        "an NVSwitch tells of error %u%s (SXid), %s; a reset of the GPU behind its link is "
+                        "one cause. Replace the instance where it comes again",
+                        e->number, e->fatal ? ", fatal for a link" : "", when);
+        else if (streq(e->word, "gpu-init"))
+                finding_add(
+                        f, e->word, e->address, false,
+                        "NVIDIA's driver could not start this device, %s; dmesg (NVRM) tells why: a driver "
+                        "that does not know it, or hardware that is broken: replace the instance then",
+                        when);
+        else
+                add_xid_finding(e, when, unusable, f);
+}
+
+/* Told by another one, or by nobody who counts any more. */
+static bool is_told(const Log *l, const Event *e) {
+        if (e->count == 0 || (streq(e->word, "gpu-init") && e->life < l->life))
+                return true;
+        if (!streq(e->word, "gsp-timeout") || e->number > 0)
+                return false;
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->events[i].word, e->word) && l->events[i].number > 0)
+                        return true;
+        return false;
+}
+
+void kernel_log_findings(char *text, size_t size, char *const *gpus, Findings *f) {
+        _cleanup_(freep) Log *l = xcalloc(1, sizeof *l);
+        l->gpus = gpus;
+        for (char *line = text, *end; line < text + size; line = end + 1) {
+                end = memchr(line, '\n', (size_t)(text + size - line));
+                if (!end)
+                        break; /* a record that is not whole */
+                *end = 0;
+                add_record(l, line);
+        }
+        for (size_t i = 0; i < l->n; i++)
+                if (!is_told(l, &l->events[i]))
+                        add_finding(l, &l->events[i], f);
+}
+
+/* A read gives one record; EPIPE: older ones were overwritten meanwhile, the next read goes on. A file, which
+ * a dump of a machine has in that place, gives many at once. */
+static void read_records(int fd, Text *text) {
+        _cleanup_(freep) char *buffer = xcalloc(1, 64 << 10);
+        while (text->size < LOG_MAX) {
+                ssize_t n = read(fd, buffer, 64 << 10);
+                if (n > 0)
+                        text_add_bytes(text, buffer, (size_t)n);
+                else if (n == 0 || (errno != EPIPE && errno != EINTR))
+                        return; /* EAGAIN: that was the last */
+        }
+}
+
+void health_kernel_log(const Root *root, char *const *gpus, Findings *f) {
+        _cleanup_(close_fd) int fd = root_open(root, KMSG, O_RDONLY | O_NONBLOCK);
+        Text text = {};
+        if (fd >= 0)
+                read_records(fd, &text);
+        if (text.size > 0)
+                kernel_log_findings(text.data, text.size, gpus, f);
+        text_done(&text);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The numbers of NVIDIA's driver for its errors (Xid) that speak against the hardware. Meaning and what must
+ * be done at once are those of its catalogue (https://docs.nvidia.com/deploy/xid-errors, "Analyzing Xid
+ * Errors with the Xid Catalog"), names those of
+ * NVIDIA/open-gpu-kernel-modules:src/common/sdk/nvidia/inc/nverror.h. What a program brings about itself (13,
+ * 31, 43, 45, 68 …) is not among them. */
+#include "health/xid.h"
+
+static const Xid xids[] = {
+        { 46, true, "the GPU has stopped processing" },
+        { 48, false, "an uncorrectable memory error" },
+        { 62, true, "a controller inside the GPU has halted" },
+        { 63, false, "a row of memory is to be remapped" },
+        { 64, true, "a row of memory cannot be remapped" },
+        { 74, false, "an NVLink error" },
+        { 79, true, "the GPU has fallen off the bus" },
+        { 92, false, "many corrected memory errors" },
+        { 94, false, "a memory error that was contained" },
+        { 95, true, "a memory error that was not contained" },
+        { 109, true, "a time-out of a context switch" },
+        { 110, true, "a security fault" },
+        { 119, true, "the GPU's system processor (GSP) does not answer" },
+        { 120, true, "an error of the GPU's system processor (GSP)" },
+        { 121, false, "an error of the link to the CPU (C2C)" },
+        { 136, true, "an NVLink that could not be trained" },
+        { 140, true, "an uncorrectable memory error" },
+        { 143, true, "the GPU could not be initialised" },
+        { 144, false, "an NVLink error (SAW)" },
+        { 145, false, "an NVLink error (RLW)" },
+        { 146, false, "an NVLink error (TLW)" },
+        { 147, false, "an NVLink error (TREX)" },
+        { 148, false, "an NVLink error (NVLPW_CTRL)" },
+        { 149, false, "an NVLink error (NETIR)" },
+        { 150, false, "an NVLink error (MSE)" },
+        { 155, true, "an NVLink error" },
+        { 156, true, "a part of the GPU was retired" },
+        { 157, false, "a part of the GPU could not be retired" },
+        { 158, true, "a fatal time-out of the GPU" },
+        { 167, false, "a fatal time-out of PCIe" },
+        { 168, false, "less memory than the GPU should have" },
+        { 173, false, "a fatal error of the link to the CPU (C2C)" },
+};
+
+const Xid *xid_find(unsigned number) {
+        for (size_t i = 0; i < ARRAY_SIZE(xids); i++)
+                if (xids[i].number == number)
+                        return &xids[i];
+        return NULL;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Records of /dev/kmsg → findings: no two of one word, address and number, each with an address as sysfs has
+ * them or none, and a sentence. */
+#include "base/str.h"
+#include "health/kernel-log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        static char gpu[] = "0000:86:00.0";
+        char *gpus[] = { gpu, NULL };
+        _cleanup_(findings_done) Findings f = {};
+        _cleanup_(freep) char *text = xmemdup(data, size);
+
+        kernel_log_findings(text, size, gpus, &f);
+        for (size_t i = 0; i < f.n; i++) {
+                const Finding *one = &f.items[i];
+                size_t n = strlen(one->address);
+                if (!*one->text || strchr(one->text, '\n') || (n > 0 && (n < 12 || one->address[n - 2] != '.')))
+                        abort();
+                for (size_t j = 0; j < i; j++)
+                        if (streq(f.items[j].text, one->text) && streq(f.items[j].address, one->address) &&
+                            streq(f.items[j].word, one->word))
+                                abort();
+        }
+        return 0;
+}
