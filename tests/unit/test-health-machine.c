@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What sysfs, procfs and the kernel's log say of the hardware, over made-up machines. */
+#include "health/health.h"
+#include "health/kernel-log.h"
+#include "programs.h"
+
+#define DEVICES "/sys/bus/pci/devices/"
+
+typedef struct Machine { Box box; Findings findings; char *told; } Machine;
+
+static void machine_init(Machine *m) {
+        *m = (Machine){};
+        box_init(&m->box);
+}
+
+static void machine_done(Machine *m) {
+        findings_done(&m->findings);
+        free(m->told);
+        box_done(&m->box);
+}
+#define MACHINE(name) _cleanup_(machine_done) Machine name; machine_init(&name)
+
+/* "WORD ADDRESS" of each, a line each, an exclamation mark behind what makes a GPU unusable. */
+static const char *found(Machine *m) {
+        Text t = {};
+        for (size_t i = 0; i < m->findings.n; i++)
+                text_add(&t, "%s%s %s%s", i > 0 ? "\n" : "", m->findings.items[i].word, m->findings.items[i].address,
+                         m->findings.items[i].unusable ? "!" : "");
+        findings_done(&m->findings);
+        free(m->told);
+        m->told = text_take(&t);
+        return m->told;
+}
+
+/* What one finding says. */
+static const char *says(const Machine *m, size_t i) {
+        ASSERT_TRUE(i < m->findings.n);
+        return m->findings.items[i].text;
+}
+
+static void file(Machine *m, const char *directory, const char *name, const char *content) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", directory, name);
+        if (content)
+                put(&m->box, path, content);
+}
+
+/* ---- PCIe ---- */
+
+static void device(Machine *m, const char *directory, const char *id, const char *speed, const char *width, const char *max_speed,
+                   const char *max_width) {
+        _cleanup_(freep) char *uevent = id ? xasprintf("DRIVER=nvidia\nPCI_CLASS=30200\nPCI_ID=%s\n", id) : NULL;
+        file(m, directory, "uevent", uevent);
+        file(m, directory, "current_link_speed", speed);
+        file(m, directory, "current_link_width", width);
+        file(m, directory, "max_link_speed", max_speed);
+        file(m, directory, "max_link_width", max_width);
+}
+
+static char g0[] = "0000:53:00.0", g1[] = "0000:64:00.0", g2[] = "0000:75:00.0", g3[] = "0000:86:00.0";
+static char *all[] = { g0, g1, g2, g3, NULL };
+#define H100(m, address, speed, width) device(m, DEVICES address, "10DE:2330", speed, width, "32.0 GT/s PCIe\n", "16\n")
+/* Four, of which the second is another. */
+static void h100s(Machine *m, const char *speed, const char *width) {
+        H100(m, "0000:53:00.0", "32.0 GT/s PCIe\n", "16\n");
+        H100(m, "0000:64:00.0", speed, width);
+        H100(m, "0000:75:00.0", "32.0 GT/s PCIe\n", "16\n");
+        H100(m, "0000:86:00.0", "32.0 GT/s PCIe\n", "16\n");
+}
+
+static const char *pcie(Machine *m, const char *kind) {
+        findings_done(&m->findings);
+        health_pcie(m->box.root, kind, all, &m->findings);
+        return m->findings.n > 0 ? m->findings.items[0].text : "";
+}
+#define ASSERT_PCIE(m, want) ({ pcie(m, "GPU"); ASSERT_STREQ(found(m), want); })
+
+TEST(links_that_are_as_they_were_built) {
+        MACHINE(m);
+        h100s(&m, "32.0 GT/s PCIe\n", "16\n");
+        ASSERT_PCIE(&m, "");
+        MACHINE(slow);                  /* p4d: GPUs for Gen4 on a board of Gen3, whose ports are not seen */
+        for (size_t i = 0; i < 4; i++) {
+                _cleanup_(freep) char *path = xasprintf(DEVICES "%s", all[i]);
+                device(&slow, path, "10DE:20B0", "8.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "16\n");
+        }
+        ASSERT_PCIE(&slow, "");
+}
+
+TEST(links_that_say_nothing) {
+        static const char *const nothing[][2] = { { "Unknown\n", "0\n" }, { "Unknown\n", "255\n" }, { "Unknown speed\n", "63\n" }, { "\n", "\n" }, { "-1\n", "-1\n" } };
+        for (size_t i = 0; i < ARRAY_SIZE(nothing); i++) {
+                MACHINE(m);
+                h100s(&m, nothing[i][0], nothing[i][1]);
+                device(&m, DEVICES "0000:75:00.0", "10DE:2330", "32.0 GT/s PCIe\n", "16\n", nothing[i][0], nothing[i][1]);
+                ASSERT_PCIE(&m, "");
+        }
+        MACHINE(none);                  /* no such files, no such devices */
+        device(&none, DEVICES "0000:53:00.0", "10DE:2330", NULL, NULL, NULL, NULL);
+        ASSERT_PCIE(&none, "");
+}
+
+TEST(siblings_tell_what_a_link_should_be) {
+        MACHINE(m);
+        h100s(&m, "16.0 GT/s PCIe\n", "8\n");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "the PCIe link of this GPU runs on 8 lanes, most others of its model on 16;");
+        ASSERT_CONTAINS(says(&m, 1), "the PCIe link of this GPU runs at 16.0 GT/s, that of most others of its model at 32.0 GT/s;");
+        ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0\npcie-speed 0000:64:00.0");
+}
+
+TEST(others_are_no_siblings) {
+        MACHINE(m);                     /* another model; and two of each kind are two kinds of cards */
+        h100s(&m, "32.0 GT/s PCIe\n", "16\n");
+        device(&m, DEVICES "0000:64:00.0", "10DE:2335", "8.0 GT/s PCIe\n", "4\n", NULL, NULL);
+        ASSERT_PCIE(&m, "");
+        h100s(&m, "8.0 GT/s PCIe\n", "4\n");
+        H100(&m, "0000:86:00.0", "8.0 GT/s PCIe\n", "4\n");
+        ASSERT_PCIE(&m, "");
+}
+
+static void behind_port(Machine *m, size_t i, const char *port_speed, const char *port_width, const char *speed, const char *width) {
+        _cleanup_(freep) char *port = xasprintf("/sys/devices/pci0000:00/0000:00:0%zu.0", i + 1), *gpu = xasprintf("%s/%s", port, all[i]),
+                              *link = xasprintf(DEVICES "%s", all[i]), *to = xasprintf("../../..%s", gpu + strlen("/sys"));
+        device(m, port, NULL, NULL, NULL, port_speed, port_width);
+        device(m, gpu, "10DE:2330", speed, width, "32.0 GT/s PCIe\n", "16\n");
+        box_link(&m->box, link, to);
+}
+
+TEST(a_port_that_has_less_than_its_gpu) {
+        MACHINE(m);
+        behind_port(&m, 0, "16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "8\n");       /* as it was built */
+        behind_port(&m, 1, "16.0 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "4\n");
+        behind_port(&m, 2, "32.0 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n");
+        behind_port(&m, 3, "32.0 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "runs on 4 of the 8 lanes that both its ends have;");
+        ASSERT_STREQ(found(&m), "pcie-width 0000:64:00.0");
+}
+
+TEST(a_slow_link_behind_a_port_that_has_less) {
+        MACHINE(m);                     /* three of four are faster, for their ports are */
+        behind_port(&m, 0, "16.0 GT/s PCIe\n", "16\n", "16.0 GT/s PCIe\n", "16\n");
+        for (size_t i = 1; i < 4; i++)
+                behind_port(&m, i, "32.0 GT/s PCIe\n", "16\n", "32.0 GT/s PCIe\n", "16\n");
+        ASSERT_PCIE(&m, "");
+}
+
+TEST(a_gpu_that_rests) {
+        MACHINE(m);                     /* an L4 in P8 beside some that work: no fault; at 8 GT/s none rests */
+        for (size_t i = 0; i < 4; i++) {
+                _cleanup_(freep) char *path = xasprintf(DEVICES "%s", all[i]);
+                device(&m, path, "10DE:27B8", i > 0 ? "16.0 GT/s PCIe\n" : "2.5 GT/s PCIe\n", "8\n", "16.0 GT/s PCIe\n", "8\n");
+        }
+        ASSERT_PCIE(&m, "");
+        put(&m.box, DEVICES "0000:53:00.0/current_link_speed", "8 GT/s\n");
+        ASSERT_PCIE(&m, "pcie-speed 0000:53:00.0");
+}
+
+TEST(an_h100_never_rests_there) {
+        MACHINE(m);
+        h100s(&m, "2.5 GT/s PCIe\n", "16\n");
+        ASSERT_CONTAINS(pcie(&m, "GPU"), "at 2.5 GT/s");
+        ASSERT_STREQ(found(&m), "pcie-speed 0000:64:00.0");
+}
+
+/* ---- EFA ---- */
+
+static char *efas[] = { g0, g1, g2, NULL };
+
+static void rdma_device(Machine *m, const char *name, const char *address, const char *state) {
+        _cleanup_(freep) char *link = xasprintf("/sys/class/infiniband/%s/device", name), *to = xasprintf("../../../bus/pci/devices/%s", address),
+                              *path = xasprintf("/sys/class/infiniband/%s/ports/1/state", name);
+        box_link(&m->box, link, to);
+        if (state)
+                put(&m->box, path, state);
+}
+
+TEST(ports_of_efa) {
+        MACHINE(m);
+        health_efa_ports(m.box.root, efas, &m.findings);
+        ASSERT_STREQ(found(&m), "");    /* no RDMA subsystem: others say that */
+        rdma_device(&m, "mlx5_0", "0000:aa:00.0", "1: DOWN\n");
+        rdma_device(&m, "rdmap83s0", g0, "4: ACTIVE\n");
+        rdma_device(&m, "rdmap100s0", g1, "1: DOWN\n");
+        rdma_device(&m, "rdmap117s0", g2, NULL);
+        health_efa_ports(m.box.root, efas, &m.findings);
+        ASSERT_CONTAINS(says(&m, 0), "the port of EFA device rdmap100s0 is \"1: DOWN\", not ACTIVE");
+        ASSERT_STREQ(found(&m), "efa-port 0000:64:00.0");
+}
+
+TEST(efa_without_an_rdma_device) {
+        MACHINE(m);
+        rdma_device(&m, "rdmap83s0", g0, "4: ACTIVE\n");
+        rdma_device(&m, "rdmap117s0", g2, "4: ACTIVE\n");
+        health_efa_ports(m.box.root, efas, &m.findings);
+        ASSERT_CONTAINS(says(&m, 0), "this EFA function has no RDMA device");
+        ASSERT_STREQ(found(&m), "efa-port 0000:64:00.0");
+}
+
+/* ---- GPUDirect ---- */
+
+#define OPEN   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (root@host)\n"
+#define CLOSED "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 09:55:41 UTC 2025\n"
+
+static void node(Machine *m, const char *driver, const char *kernel, const char *id) {
+        put(&m->box, "/proc/driver/nvidia/version", driver);
+        put(&m->box, "/proc/sys/kernel/osrelease", kernel);
+        device(m, DEVICES "0000:53:00.0", id, NULL, NULL, NULL, NULL);
+        rdma_device(m, "rdmap83s0", "0000:50:00.0", "4: ACTIVE\n");
+        rdma_device(m, "ibp83s0", "0000:aa:00.0", "4: ACTIVE\n");
+}
+
+static void assert_gpudirect(Machine *m, bool efa, const char *want, const char *findings) {
+        _cleanup_(freep) char *is = health_gpudirect(m->box.root, efa, &m->findings);
+        ASSERT_STREQ(is, want);
+        ASSERT_STREQ(found(m), findings);
+}
+
+TEST(gpudirect_by_dma_buf) {
+        MACHINE(m);
+        assert_gpudirect(&m, true, "no, NVIDIA's driver is not loaded", "");
+        node(&m, OPEN, "6.12.40-63.114.amzn2023.x86_64\n", "10DE:2330");
+        assert_gpudirect(&m, true, "yes, by dma-buf", "");
+        assert_gpudirect(&m, false, "no, there is no EFA device", "");
+        put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "\n");     /* the attribute without a provider */
+        assert_gpudirect(&m, true, "yes, by dma-buf", "");
+        put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA peermem\n");
+        assert_gpudirect(&m, true, "yes, by dma-buf and efa_nv_peermem", "");
+        put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NEURON\n");
+        assert_gpudirect(&m, true, "yes, by dma-buf", "");
+}
+
+TEST(gpudirect_by_the_efa_driver) {
+        MACHINE(m);
+        node(&m, CLOSED, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
+        put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA\n");
+        assert_gpudirect(&m, true, "yes, by the EFA driver with NVIDIA's", "");
+}
+
+TEST(no_gpudirect_where_it_belongs) {
+        MACHINE(m);
+        node(&m, OPEN, "5.10.240-238.959.amzn2.x86_64\n", "10DE:20B0");
+        put(&m.box, "/sys/module/nvidia_peermem/initstate", "live\n");
+        _cleanup_(freep) char *is = health_gpudirect(m.box.root, true, &m.findings);
+        ASSERT_CONTAINS(is, "no, this kernel has no dma-buf for RDMA (5.12 has)");
+        ASSERT_CONTAINS(is, "install efa_nv_peermem");
+        ASSERT_CONTAINS(is, "nvidia_peermem, which is loaded, does not serve EFA");
+        ASSERT_CONTAINS(says(&m, 0), "EFA cannot reach the memory of GPUs");
+        ASSERT_STREQ(found(&m), "peer-memory ");
+}
+
+TEST(no_gpudirect_where_none_is_expected) {
+        MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
+        node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
+        _cleanup_(freep) char *is = health_gpudirect(m.box.root, true, &m.findings);
+        ASSERT_CONTAINS(is, "no, NVIDIA's proprietary kernel module gives no dma-buf");
+        ASSERT_STREQ(found(&m), "");
+}
+
+TEST(gdrcopy) {
+        MACHINE(m);
+        node(&m, OPEN, "6.12.40\n", "10DE:2330");
+        put(&m.box, "/lib/modules/6.12.40/modules.dep", "kernel/drivers/video/nvidia.ko:\n");
+        assert_gpudirect(&m, true, "yes, by dma-buf", "");
+        put(&m.box, "/lib/modules/6.12.40/modules.dep", "extra/gdrdrv.ko.xz: kernel/drivers/video/nvidia.ko\n");
+        free(health_gpudirect(m.box.root, true, &m.findings));
+        ASSERT_CONTAINS(says(&m, 0), "its module is not loaded");
+        ASSERT_STREQ(found(&m), "gdrdrv ");
+        put(&m.box, "/proc/devices", "Character devices:\n  1 mem\n235 gdrdrv\n\nBlock devices:\n259 blkext\n");
+        free(health_gpudirect(m.box.root, false, &m.findings));
+        ASSERT_CONTAINS(says(&m, 0), "`mknod -m 666 /dev/gdrdrv c 235 0` makes it");
+        ASSERT_STREQ(found(&m), "gdrdrv ");
+        put(&m.box, "/dev/gdrdrv", "");
+        assert_gpudirect(&m, true, "yes, by dma-buf", "");
+}
+
+TEST(gdrcopy_by_its_library_alone) {
+        MACHINE(m);
+        node(&m, OPEN, "6.12.40\n", "10DE:2330");
+        put(&m.box, "/usr/lib64/libgdrapi.so.2", "");
+        assert_gpudirect(&m, true, "yes, by dma-buf", "gdrdrv ");
+}
+
+/* ---- the kernel's log ---- */
+
+#define LOADED "6,700,11000000,-;nvidia-nvlink: Nvlink Core is being initialized, major device number 235\n"
+#define XID(time, address, rest) "4,900," time ",-;NVRM: Xid (PCI:" address "): " rest "\n"
+
+static const char *log_says(Machine *m, const char *log) {
+        put(&m->box, "/dev/kmsg", log);
+        findings_done(&m->findings);
+        health_kernel_log(m->box.root, all, &m->findings);
+        return m->findings.n > 0 ? m->findings.items[0].text : "";
+}
+#define ASSERT_LOG(m, log, want) ({ log_says(m, log); ASSERT_STREQ(found(m), want); })
+
+TEST(no_log) {
+        MACHINE(m);
+        health_kernel_log(m.box.root, all, &m.findings);
+        ASSERT_STREQ(found(&m), "");
+        ASSERT_LOG(&m, "", "");
+        ASSERT_LOG(&m, "6,1,0,-;Linux version 6.12.40\n" LOADED "6,701,11000001,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05\n", "");
+}
+
+TEST(xids_that_count_and_those_that_do_not) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("12345678", "0000:64:00", "95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No")),
+                        "NVIDIA's driver says: a memory error that was not contained (Xid 95), at 12.345678 in dmesg. It is not to be used before a reset");
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "13, Graphics Exception") XID("2", "0000:64:00", "31, MMU Fault") XID("3", "0000:64:00", "43, Ch 8")
+                   XID("4", "0000:64:00", "45, Ch 9") XID("5", "0000:64:00", "9999, of a later driver"), "");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "63, Row Remapper: New row marked for remapping, reset gpu to activate."), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00 GPU-I:05", "94, pid=7194, Contained: CE User Channel (0x9)."), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED "4,900,1,-;NVRM: Xid (0000:64:00): 48, An uncorrectable double bit error\n", "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0008:01:00", "48, DBE"), "xid 0008:01:00.0");
+}
+
+TEST(each_number_once_for_each_device) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("1500000", "0000:64:00", "48, x") XID("2000000", "0000:64:00", "48, y") XID("2500000", "0000:64:00", "48, z")),
+                        "(Xid 48), 3 times, first at 1.500000 in dmesg");
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "48, x") XID("2", "0000:64:00", "92, y") XID("3", "0000:75:00", "48, z"),
+                   "xid 0000:64:00.0\nxid 0000:64:00.0\nxid 0000:75:00.0");
+}
+
+TEST(fallen_off_the_bus) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus.")
+                                     "4,901,7000002,-;NVRM: GPU 0000:53:00.0: GPU has fallen off the bus.\n"),
+                        "the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg");
+        ASSERT_STREQ(found(&m), "off-the-bus 0000:53:00.0!");
+        /* when the driver starts, as one record and as three */
+        ASSERT_LOG(&m, LOADED "3,901,7,-;NVRM: The NVIDIA GPU 0000:75:00.0\\x0aNVRM: (PCI ID: 10de:2330) installed in this system has\\x0aNVRM: fallen off the bus and is "
+                              "not responding to commands.\\x0a\n",
+                   "off-the-bus 0000:75:00.0!");
+        ASSERT_LOG(&m, LOADED "3,901,7,-;NVRM: The NVIDIA GPU 0000:75:00.0\n3,902,8,-;NVRM: (PCI ID: 10de:2330) installed in this system has\n"
+                              "3,903,9,-;NVRM: fallen off the bus and is not responding to commands.\n",
+                   "off-the-bus 0000:75:00.0!");
+        ASSERT_LOG(&m, LOADED "4,901,7,-;NVRM: GPU at PCI:0000:64:00: GPU-0b11d014\n4,902,8,-;NVRM: GPU at 0000:64:00.0 has fallen off the bus.\n", "off-the-bus 0000:64:00.0!");
+}
+
+TEST(gsp_time_outs) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("9", "0000:64:00", "119, pid=1, name=x, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76")
+                                     "3,902,8,-;NVRM: GPU1 _kgspLogRpcTimeout: ***** GSP Timeout *****\n"),
+                        "(GSP) does not answer (Xid 119)");
+        ASSERT_STREQ(found(&m), "gsp-timeout 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("9", "0000:64:00", "120, GSP task panic"), "gsp-timeout 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED "3,902,8,-;NVRM: GPU1 _kgspLogRpcTimeout: ***** GSP Timeout *****\n", "gsp-timeout ");
+}
+
+TEST(sxids) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)\n"
+                                            "3,901,6,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Severity 0 Engine instance 46 Sub-engine instance 00\n"
+                                            "3,902,7,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 28006, Data {0x00140004, 0x00100000, 0x00140004}\n"),
+                        "an NVSwitch tells of error 28006 (SXid), at 0.000005 in dmesg");
+        ASSERT_STREQ(found(&m), "sxid 0000:c1:00.0");
+        ASSERT_CONTAINS(log_says(&m, LOADED "3,900,5,-;nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"), "20034, fatal for a link (SXid)");
+        ASSERT_STREQ(found(&m), "sxid 0000:c4:00.0");
+}
+
+TEST(what_the_driver_could_not_start) {
+        MACHINE(m);
+        ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia: probe of 0000:53:00.0 failed with error -1\n", "gpu-init 0000:53:00.0");
+        ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia 0000:53:00.0: probe with driver nvidia failed with error -1\n", "gpu-init 0000:53:00.0");
+        ASSERT_LOG(&m, LOADED "4,900,5,-;NVRM: GPU 0000:53:00.0: RmInitAdapter failed! (0x62:0x40:2417)\n4,901,6,-;NVRM: GPU 0000:53:00.0: rm_init_adapter failed, device minor number 0\n",
+                   "gpu-init 0000:53:00.0");
+        ASSERT_LOG(&m, "4,900,5,-;nvme: probe of 0000:53:00.0 failed with error -1\n", "");
+        /* the image tried another driver first */
+        ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia: probe of 0000:53:00.0 failed with error -1\n" LOADED, "");
+}
+
+TEST(a_driver_that_was_loaded_anew) {
+        MACHINE(m);
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED), "by a driver that was loaded anew since. Replace the instance where it comes again");
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, Uncontained") LOADED XID("2", "0000:64:00", "95, Uncontained"), "xid 0000:64:00.0!");
+}
+
+TEST(what_the_driver_says_must_be_done) {
+        MACHINE(m);
+#define RESET XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")
+#define WELL  XID("3", "0000:64:00", "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")
+        ASSERT_CONTAINS(log_says(&m, LOADED RESET), "what the GPU needs: GPU Reset Required (Xid 154)");
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, x") XID("1", "0000:75:00", "95, x") RESET WELL, "xid 0000:64:00.0\nxid 0000:75:00.0!");
+        ASSERT_LOG(&m, LOADED RESET WELL RESET, "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"), "xid 0000:64:00.0");
+}
+
+TEST(only_what_the_kernel_wrote) {
+        MACHINE(m);                     /* facility 3 is a daemon's */
+        ASSERT_LOG(&m, "30,9,5,-;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
+        ASSERT_LOG(&m, " NVRM: Xid (PCI:0000:64:00): 79, x\nNVRM: Xid (PCI:0000:64:00): 79, x\n4;NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
+        ASSERT_LOG(&m, "4,9,5,-;audit: NVRM: Xid (PCI:0000:64:00): 79, x\n", "");
+}
+
+TEST(the_function_of_a_gpu_that_has_another) {
+        MACHINE(m);
+        static char other[] = "0000:64:00.1";
+        char *gpus[] = { other, NULL }, log[] = XID("1", "0000:64:00", "48, x");
+        kernel_log_findings(log, sizeof log - 1, gpus, &m.findings);
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.1");
+}
+
+TEST(a_flood_is_bounded) {
+        MACHINE(m);
+        Text log = {};
+        for (unsigned i = 0; i < 5000; i++)
+                text_add(&log, "4,%u,%u,-;NVRM: Xid (PCI:%04x:64:00): 48, x\n", i, i, i);
+        kernel_log_findings(log.data, log.size, NULL, &m.findings);
+        text_done(&log);
+        ASSERT_EQ(m.findings.n, 256);
+        findings_done(&m.findings);
+}
+
+/* The kernel's own log, where it can be read: it ends, and says nothing of GPUs that are not there. */
+TEST(this_machines_log) {
+        MACHINE(m);
+        Root *host = NULL;
+        ASSERT_OK(root_new("/", &host));
+        health_kernel_log(host, NULL, &m.findings);
+        root_free(host);
+        findings_done(&m.findings);
+}
+
+TEST_MAIN
