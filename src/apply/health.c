@@ -29,8 +29,20 @@ static bool looks_at(const Check *c, HealthLook look) {
 /* ---- looking ---- */
 
 /* Without NVIDIA's library, which may hang or fail for the same reason. */
-static void machine_look(_unused_ Check *c) {
-        /* health_pcie(), health_kernel_log(), health_efa_ports(), health_gpudirect() */
+static void machine_look(Check *c) {
+        static char *none[] = { NULL };
+        const Action *a = c->w->action;
+        char **gpus = a->device.seen ?: none, **efa = a->device.efa ?: none;
+        if (looks_at(c, HEALTH_LOOK_PCIE)) {
+                health_pcie(c->w->root, "GPU", gpus, &c->found);
+                health_pcie(c->w->root, "EFA device", efa, &c->found);
+        }
+        if (looks_at(c, HEALTH_LOOK_KERNEL_LOG))
+                health_kernel_log(c->w->root, gpus, &c->found);
+        if (looks_at(c, HEALTH_LOOK_EFA))
+                health_efa_ports(c->w->root, efa, &c->found);
+        if (looks_at(c, HEALTH_LOOK_GPUDIRECT))
+                c->gpudirect = health_gpudirect(c->w->root, *efa != NULL, &c->found);
 }
 
 static void tell_at(void *userdata, const char *gpu, const char *what) {
