@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 _must_check_ _nonnull_ int detect_pci(const Root *root, Host *h, Diag *diag);
-/* Is the word in the device's vital product data? 1, 0, or why that is not known; -ETIMEDOUT where reading
- * takes longer than `until`. */
+/* Is the word in the device's vital product data? 1, 0, or why that is not known: -ENODATA where there is
+ * none, -ETIMEDOUT where reading takes longer than `until`. */
 _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, const char *word,
                                        uint64_t until);
 /* h->gpus and h->shortfalls, from what the other detectors found and the instance type; of the machine itself

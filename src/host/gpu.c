@@ -68,6 +68,11 @@ static bool manages_switches(const PciDevice *d) {
         return d->switch_management;
 }
 
+/* ConnectX-7 as InfiniBand: what EC2 shows of NVLink 5 switches (NVIDIA/gpu-driver-container#606). */
+static bool is_bridge(const PciDevice *d) {
+        return pci_is_connectx(d) && d->device == 0x1021 && d->class >> 8 == 0x0207;
+}
+
 static GpuClass class_of_devices(const Host *h) {
         if (count_devices(h, pci_is_gpu) == 0)
                 return GPU_CLASS_NONE;
@@ -96,18 +101,43 @@ static GpuClass class_of_type(const InstanceType *t) {
         return GPU_CLASS_SINGLE;
 }
 
-/* Marks the functions that lead to NVLink 5 switches. What cannot be read goes to *ret_unread, for a doubt to
- * name it. */
-static void find_switch_management(const Root *root, Host *h, char **ret_unread) {
+/* What the search for the switches could not read: the first such function, and how many of them may lead to
+ * the switches. */
+typedef struct Unread { char *text; unsigned bridges; } Unread;
+
+static void unread_done(Unread *u) {
+        free(u->text);
+}
+
+/* Marks the functions that lead to NVLink 5 switches. */
+static void find_switch_management(const Root *root, Host *h, Unread *u) {
         uint64_t until = now_usec() + VPD_TIMEOUT;
         for (size_t i = 0; i < h->n_pci; i++) {
                 PciDevice *d = &h->pci[i];
                 int r = pci_is_connectx(d) ? pci_vpd_has(root, d->address, "SW_MNG", until) : 0;
                 d->switch_management = r > 0;
-                if (r < 0 && !*ret_unread)
-                        *ret_unread = xasprintf("%s/vpd cannot be read: %s%s", d->address, strerror(-r),
-                                                r == -EACCES || r == -EPERM ? ONLY_ROOT : "");
+                if (r >= 0)
+                        continue;
+                u->bridges += is_bridge(d);
+                if (!u->text)
+                        u->text = xasprintf("%s/vpd cannot be read: %s%s", d->address, strerror(-r),
+                                            r == -EACCES || r == -EPERM ? ONLY_ROOT : "");
         }
+}
+
+/* Who says which class the machine should have: its type, or where nobody knows that, a whole board of
+ * GPUs. NULL: nobody. */
+static char *class_wanted(const Host *h, GpuClass *ret) {
+        const InstanceType *t = machine_type(h);
+        const Gpus *g = &h->gpus;
+        if (t) {
+                *ret = class_of_type(t);
+                return xstrdup(t->name);
+        }
+        if (g->class != GPU_CLASS_SINGLE || g->count < BOARD || !g->model || g->model->board == GPU_CLASS_NONE)
+                return NULL;
+        *ret = g->model->board;
+        return xasprintf("a machine of %u %s", g->count, g->model->name);
 }
 
 /* What the devices do not show, as far as it is known why. */
@@ -134,23 +164,30 @@ static void take_doubt(Host *h, GpuClass wanted, const char *who, const char *un
         g->doubt = text_take(&t);
 }
 
-/* Holds what the devices show against what is known of the type, or, for a type that is not known, of a whole
- * board. That every GPU is missing says nothing against the class: the census names them. */
-static void cross_check(Host *h, const char *unread) {
+/* Not every image can read what tells the ways to the switches from other ConnectX: then the machine's kind
+ * and their number decide, and the fabric gate proves it. */
+static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const Unread *unread) {
+        Gpus *g = &h->gpus;
+        if (wanted != GPU_CLASS_NVLINK5 || g->class != GPU_CLASS_SINGLE || !g->model ||
+            unread->bridges < MAX(g->model->switches, 1U))
+                return false;
+        g->unread = xasprintf("%s; that %s has %u functions 15b3:1021 of class 0207 decides that they lead to "
+                              "its NVLink 5 switches, and whether they do the fabric gate will tell",
+                              unread->text, who, unread->bridges);
+        return true;
+}
+
+/* Holds what the devices show against what they should. That every GPU is missing says nothing against the
+ * class: the census names them. */
+static void cross_check(Host *h, const Unread *unread) {
         const InstanceType *t = machine_type(h);
         Gpus *g = &h->gpus;
+        GpuClass wanted = g->class;
+        _cleanup_(freep) char *who = class_wanted(h, &wanted);
 
-        if (t && class_of_type(t) != g->class) {
-                if (g->count > 0)
-                        take_doubt(h, class_of_type(t), t->name, unread);
-                g->class = class_of_type(t);
-        }
-        if (!t && g->class == GPU_CLASS_SINGLE && g->count >= BOARD && g->model &&
-            g->model->board != GPU_CLASS_NONE) {
-                _cleanup_(freep) char *who = xasprintf("a machine of %u %s", g->count, g->model->name);
-                take_doubt(h, g->model->board, who, unread);
-                g->class = g->model->board;
-        }
+        if (wanted != g->class && g->count > 0 && !takes_for_bridges(h, wanted, who, unread))
+                take_doubt(h, wanted, who, unread->text);
+        g->class = wanted;
         g->expected = t && t->gpu_pci && t->gpus ? t->gpus : g->count;
 }
 
@@ -196,7 +233,7 @@ static int read_mig_default(const Root *root, const Config *config, Gpus *g, Dia
 }
 
 int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
-        _cleanup_(freep) char *unread = NULL;
+        _cleanup_(unread_done) Unread unread = {};
         Gpus *g = &h->gpus;
 
         g->count = count_devices(h, pci_is_gpu);
@@ -206,7 +243,7 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
                 find_switch_management(root, h, &unread);
                 g->class = class_of_devices(h);
         }
-        cross_check(h, unread);
+        cross_check(h, &unread);
         g->driver = g->class != GPU_CLASS_NONE && (h->modelled || image_has_driver(root, h->kernel));
         if (h->modelled)
                 return 0;

@@ -198,6 +198,7 @@ Host *host_free(Host *h) {
                 h->eni_limits_why,
                 h->image_credential_provider,
                 h->gpus.doubt,
+                h->gpus.unread,
                 h->gpus.mig_default,
         };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)

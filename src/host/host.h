@@ -154,6 +154,8 @@ typedef struct Gpus {
         GpuClass class;
         char *doubt;                    /* why devices and instance type contradict each other about
                                          * the class, which then is the instance type's; or NULL */
+        char *unread;                   /* what could not be read of the devices, where type and number
+                                         * decided in its place; or NULL */
         unsigned count;                 /* display functions of NVIDIA's that are there */
         unsigned expected;              /* as many as the instance type promises; count where nobody says */
         const GpuModel *model;          /* of all of them, or of the instance type's where none

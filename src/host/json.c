@@ -104,6 +104,7 @@ static json_t *gpus_json(const Gpus *g) {
         set_number(o, "expected", g->expected);
         json_set_text(o, "model", g->model ? g->model->name : NULL);
         json_set_text(o, "doubt", g->doubt);
+        json_set_text(o, "unread", g->unread);
         json_set_text(o, "migDefault", g->mig_default);
         return o;
 }

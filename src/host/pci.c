@@ -180,7 +180,7 @@ static int find_word(int fd, const char *word, uint64_t until) {
                 if (n < 0)
                         return -errno;
                 if (n == 0)
-                        return 0;
+                        return size > 0 ? 0 : -ENODATA; /* it has said nothing */
                 size_t from = size < strlen(word) ? 0 : size - strlen(word);
                 size += (size_t)n;
                 if (memmem(vpd + from, size - from, word, strlen(word)))

@@ -48,6 +48,8 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         Action *check = plan_add(plan, ACTION_CHECK_MACHINE, PHASE_DEVICES,
                                  accelerated ? "accelerator" : "network", "devices", why);
         check->class = host->gpus.class;
+        if (host->gpus.unread && config->nvidia.mode != NVIDIA_OFF)
+                diag_warn(&plan->warnings, "switches-unread", "%s", host->gpus.unread);
         for (size_t i = 0; i < host->n_shortfalls; i++)
                 add_shortfall(plan, check, config, host->shortfalls[i].cause, host->shortfalls[i].text);
 }

@@ -119,13 +119,27 @@ fresh p6-b200; ask_for 0 0
 for slot in 73 74; do echo 'SMDL=other' >"$pci/0000:$slot:00.0/vpd"; done
 ok 'eight B200 whose ConnectX are others' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
 rm "$pci"/0000:7{3,4}:00.0/vpd
-ok 'or have no vital product data' doubted nvlink5 '0000:73:00.0/vpd cannot be read: No such file or directory'
+decided() { # WORDS: that is only a warning, by the type and by how many they are
+        classed nvlink5 && [ -z "$(missing)$(fact doubt)" ] && fact unread | grep -qF -- "$1" && grep -q '"switches-unread"' "$tmp/plan" || { fact doubt; fact unread; false; }
+}
+ok 'that have no vital product data is decided by the type' decided '0000:73:00.0/vpd cannot be read: No such file or directory; that p6-b200.48xlarge has 2 functions 15b3:1021'
+type_is x9.48xlarge
+ok 'and for a whole board of a type that nobody knows' decided 'that a machine of 8 b200 has 2 functions'
+rm -r "$pci"/0000:{51,52,62,63}:00.0
+ok 'but not for half a board' classed single
+fresh p6-b200; ask_for 0 0; rm "$pci"/0000:7{3,4}:00.0/vpd
+sed -i s/PCI_CLASS=20700/PCI_CLASS=20000/ "$pci/0000:74:00.0/uevent"
+ok 'and not where one of them is an Ethernet card' doubted nvlink5 '0000:73:00.0/vpd cannot be read'
+sed -i s/PCI_CLASS=20000/PCI_CLASS=20700/ "$pci/0000:74:00.0/uevent"
+type_is p5.4xlarge
+ok 'nor against a type without switches' classed single
+type_is p6-b200.48xlarge
 mkdir "$pci"/0000:7{3,4}:00.0/vpd
-ok 'or such as cannot be read' doubted nvlink5 '0000:73:00.0/vpd cannot be read: Is a directory'
+ok 'such as cannot be read is no other' decided '0000:73:00.0/vpd cannot be read: Is a directory'
 rmdir "$pci"/0000:7{3,4}:00.0/vpd; mkfifo "$pci"/0000:7{3,4}:00.0/vpd
-ok 'or that nobody writes' doubted nvlink5 'no ConnectX function (15b3) has SW_MNG'
-silent() { sleep infinity >"$pci/0000:73:00.0/vpd" & local pid=$!; exec 7<>"$pci/0000:74:00.0/vpd"; doubted "$@"; local r=$?; exec 7>&-; kill $pid; return $r; }
-ok 'or that answers nothing' silent nvlink5 'cannot be read: Resource temporarily unavailable'
+ok 'nor such as is empty' decided '0000:73:00.0/vpd cannot be read: No data available'
+silent() { sleep infinity >"$pci/0000:73:00.0/vpd" & local pid=$!; exec 7<>"$pci/0000:74:00.0/vpd"; decided "$@"; local r=$?; exec 7>&-; kill $pid; return $r; }
+ok 'nor such as does not come' silent 'cannot be read: Resource temporarily unavailable'
 rm "$pci"/0000:7{3,4}:00.0/vpd
 { head -c 61 /dev/zero; echo SW_MNG; } >"$pci/0000:73:00.0/vpd"
 ok 'one way to the switches is enough to know the class, wherever its mark stands' classed nvlink5

@@ -12,6 +12,7 @@
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled
+#   no-vpd         no PCI function shows vital product data (NVIDIA/gpu-driver-container#606)
 #   NAME=VALUE     /etc/fakes/NAME
 #   -NAME          without that program: -nvidia-ctk, -ibstat
 set -eu; here=$(dirname "$(realpath "$0")"); tree=$1 fixture=$2; shift 2
@@ -57,6 +58,7 @@ for word; do case $word in
         no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
         dcgm)   enable nvidia-dcgm.service multi-user.target;;
+        no-vpd) rm "$tree"/vmtest/machine/sys/bus/pci/devices/*/vpd;;
         umad)   echo ib_umad >"$tree/etc/modules-load.d/ib-umad.conf";;
         *=*)    printf '%s\n' "${word#*=}" >"$tree/etc/fakes/${word%%=*}";;
         many)   mkdir -p "$tree/vmtest/fixtures"; cp "$here"/../fixtures/{expand.sh,*.txt} "$here/imds.sh" "$tree/vmtest/fixtures/"

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: nvidia-fabricmanager-start.sh --mode start …
 # The vendor's way to start fabric manager since R570 (FMUG): with ibstat it looks for bridges to NVLink 5 switches; where there
-# are some it needs ib_umad, starts NVLSM and waits 5 s; then it starts fabric manager, whatever it found.
+# are some (script bridges-by-id: on machines without vital product data by their ids, NVIDIA/gpu-driver-container#606) it needs ib_umad, starts NVLSM and waits 5 s; then it starts fabric manager, whatever it found.
 . /usr/lib/fakes/lib.sh
 guid='' nvl5=''
 command -v ibstat >/dev/null || die "ibstat is not there"         # luis15pt/Nexgen-MAAS-validation: without infiniband-diags it exits 1 every time
 for d in /sys/class/infiniband/*; do
-        grep -qs SW_MNG "$d/device/vpd" || continue
+        scripted bridges-by-id && grep -qs '^PCI_ID=15B3:1021' "$d/device/uevent" || grep -qs SW_MNG "$d/device/vpd" || continue
         nvl5=1; ! sm_disabled "$d" || continue
         guid=$(port_guid "$d"); break
 done

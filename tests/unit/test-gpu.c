@@ -135,6 +135,8 @@ TEST(a_word_of_vital_product_data) {
                 ASSERT_EQ(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", now_usec() + USEC_PER_SEC), 0);
         }
         ASSERT_ERROR(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", 0), ETIMEDOUT);
+        write_vpd(dir, "", 0);
+        ASSERT_ERROR(pci_vpd_has(root, "0000:73:00.0", "SW_MNG", UINT64_MAX), ENODATA);
         ASSERT_ERROR(pci_vpd_has(root, "0000:74:00.0", "SW_MNG", UINT64_MAX), ENOENT);
         ASSERT_EQ(root_remove(root, "/sys/bus/pci/devices/0000:73:00.0/vpd"), 1);
         static const char *const made[] = { "/sys/bus/pci/devices/0000:73:00.0", "/sys/bus/pci/devices", "/sys/bus/pci", "/sys/bus", "/sys", "" };

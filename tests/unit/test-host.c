@@ -399,6 +399,27 @@ TEST(who_may_not_read_what_leads_to_switches_is_not_told_to_replace_the_machine)
         if (user == 0)
                 ASSERT_EQ(seteuid(0), 0);
         ASSERT_EQ(r.host->gpus.class, GPU_CLASS_NVLINK5);
+        ASSERT_EQ(r.host->n_shortfalls, 0);     /* there are as many as lead to switches */
+        ASSERT_CONTAINS(r.host->gpus.unread, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; that p6-b200.48xlarge has 2 functions");
+        ASSERT_EQ(chmod(r.dir, 0700), 0);
+}
+
+TEST(nor_where_it_cannot_be_told_from_their_number) {
+        RUN(r, "p6-b200");
+        uid_t user = geteuid();
+        ASSERT_EQ(chmod(r.dir, 0755), 0);
+        for (unsigned i = 3; i <= 4; i++) {
+                _cleanup_(freep) char *device = xasprintf("/sys/bus/pci/devices/0000:7%u:00.0", i);
+                _cleanup_(freep) char *vpd = xasprintf("%s%s/vpd", r.dir, device), *uevent = xasprintf("%s/uevent", device);
+                ASSERT_EQ(chmod(vpd, user == 0 ? 0600 : 0), 0);
+                run_write(&r, uevent, "PCI_CLASS=20000\nPCI_ID=15B3:1021\n");
+        }
+        if (user == 0)
+                ASSERT_EQ(seteuid(65534), 0);
+        run_ok(&r);
+        if (user == 0)
+                ASSERT_EQ(seteuid(0), 0);
+        ASSERT_TRUE(!r.host->gpus.unread);
         ASSERT_EQ(r.host->n_shortfalls, 1);
         ASSERT_CONTAINS(r.host->shortfalls[0].text, "0000:73:00.0/vpd cannot be read: Permission denied, only root can; as root this can be told");
 }
