@@ -5,6 +5,7 @@
 # gpu: p4d-24xlarge gen1 reset-fails=unsupported
 # spec: {accelerator: {nvidia: {mig: [{devices: all, profiles: {1g.5gb: 7}}]}}}
 # tree: enabled gpu
+# console: at set-mig-mode:mig: MIG mode of all 8 GPUs takes effect after a reboot .*, which the run phase makes once user scripts have ended
 # console: set-mig-mode:mig: MIG mode of all 8 GPUs takes effect .*this machine reboots now, once
 # console: NODESTRAP verdict=ok
 # A p4d.24xlarge whose A100 are to be divided and cannot be reset: MIG mode takes effect at a reboot (https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), which nodestrap
