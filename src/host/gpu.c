@@ -134,7 +134,8 @@ static char *class_wanted(const Host *h, GpuClass *ret) {
                 *ret = class_of_type(t);
                 return xstrdup(t->name);
         }
-        if (g->class != GPU_CLASS_SINGLE || g->count < BOARD || !g->model || g->model->board == GPU_CLASS_NONE)
+        if (g->class != GPU_CLASS_SINGLE || g->count < BOARD || !g->model ||
+            g->model->board == GPU_CLASS_NONE)
                 return NULL;
         *ret = g->model->board;
         return xasprintf("a machine of %u %s", g->count, g->model->name);
@@ -171,8 +172,8 @@ static bool takes_for_bridges(Host *h, GpuClass wanted, const char *who, const U
         if (wanted != GPU_CLASS_NVLINK5 || g->class != GPU_CLASS_SINGLE || !g->model ||
             unread->bridges < MAX(g->model->switches, 1U))
                 return false;
-        g->unread = xasprintf("%s; that %s has %u functions 15b3:1021 of class 0207 decides that they lead to "
-                              "its NVLink 5 switches, and whether they do the fabric gate will tell",
+        g->unread = xasprintf("%s; that %s has %u functions 15b3:1021 of class 0207 decides that they lead "
+                              "to its NVLink 5 switches, and whether they do the fabric gate will tell",
                               unread->text, who, unread->bridges);
         return true;
 }
