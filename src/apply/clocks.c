@@ -18,11 +18,12 @@ typedef struct Tuning {
         int failure;            /* the first, where what is refused is no mere warning */
 } Tuning;
 
-/* What a model does not have is no fault; what it refuses is. false: it was refused. */
+/* What a model does not have, or a driver no longer sets, is no fault; what it refuses is. false: it was
+ * refused. */
 static bool accepted(Tuning *t, int code, const char *what) {
         if (code == NVML_OK)
                 return true;
-        if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND) {
+        if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND || code == NVML_DEPRECATED) {
                 json_array_append_new(json_object_get(t->found, "unsupported"), json_string(what));
                 return false;
         }

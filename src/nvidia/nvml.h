@@ -23,6 +23,7 @@ enum { /* nvmlReturn_t, those that somebody here looks at */
        NVML_IN_USE = 19,
        NVML_INSUFFICIENT_RESOURCES = 23,
        NVML_ARGUMENT_VERSION_MISMATCH = 25,
+       NVML_DEPRECATED = 26,
        NVML_UNKNOWN = 999,
 };
 

@@ -94,7 +94,8 @@ def change(index, what, value):
         must('nvmlDeviceSetMigMode', device, UINT(int(value)), ctypes.byref(activation))
         return
     if what == 'clocks':
-        must('nvmlDeviceSetApplicationsClocks', device, *(UINT(int(clock)) for clock in value.split(',')))
+        if ask('nvmlDeviceSetApplicationsClocks', device, *(UINT(int(clock)) for clock in value.split(','))) not in (0, 3, 26):
+            sys.exit('nvmlDeviceSetApplicationsClocks')         # nvidia-smi warns of what a GPU does not have, and goes on
         return
     known = dict(profiles(device))
     for name in value.split(','):

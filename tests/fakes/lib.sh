@@ -82,6 +82,7 @@ nvml_script() {
         *2941) model=gb200;; *31C?) model=gb300;; *1EB8) model=t4;; *2BB5|*2C3A) model=rtx-pro-6000;; *) model=l4;;
         esac
         echo "model $model"
+        case $model in b?00|gb?00) echo "clocks deprecated";; esac      # from R580 on, on Blackwell (nvml.h: NVML_ERROR_DEPRECATED)
         for address in $(gpus); do [[ " $(script unbound) " = *" $address "* ]] || echo "gpu $address"; done
         case $model in
         gb*)    echo "cluster 7b968a6dc8aa45e19e07e1e51be99c31 1"; echo "fabric all in-progress for ${takes}s then completed";;

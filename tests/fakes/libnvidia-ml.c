@@ -40,6 +40,7 @@
  *   clocks M,M… G,G…               supported memory and graphics clocks in MHz; the default are the first of
  *                                  each
  *   clocks none                    the GPU knows no application clocks
+ *   clocks deprecated              it knows which there are, and setting them is NVML_ERROR_DEPRECATED
  *   auto-boost none                nor auto boost
  *
  * The state is text too; whoever plays another part (nvidia-smi --gpu-reset, a reboot) may edit it, holding
@@ -92,7 +93,8 @@ enum {
         RESET_REQUIRED = 16,
         IN_USE = 19,
         INSUFFICIENT_RESOURCES = 23,
-        ARGUMENT_VERSION_MISMATCH = 25
+        ARGUMENT_VERSION_MISMATCH = 25,
+        DEPRECATED = 26
 };
 
 /* ---- models ---- */
@@ -176,7 +178,7 @@ typedef struct Fake {
         Rule rules[RULES_MAX]; unsigned n_rules;
         Calls calls[CALLS_MAX]; unsigned n_calls;
         unsigned memory[CLOCKS_MAX], n_memory, graphics[CLOCKS_MAX], n_graphics;
-        bool no_clocks, no_boost, no_recovery, stuck, at_once, after_reset;
+        bool no_clocks, no_boost, old_clocks, no_recovery, stuck, at_once, after_reset;
         int in_use;             /* -1: always */
         unsigned long long since;
         int fd;
@@ -399,7 +401,7 @@ static void script_line(Fake *f, char *line) {
         else if (strcmp(key, "auto-boost") == 0)
                 f->no_boost = true;
         else if (strcmp(key, "clocks") == 0 && !words[2])
-                f->no_clocks = true;
+                *(strcmp(words[1], "deprecated") == 0 ? &f->old_clocks : &f->no_clocks) = true;
         else if (strcmp(key, "clocks") == 0) {
                 f->n_memory = parse_list(words[1], f->memory);
                 f->n_graphics = parse_list(words[2], f->graphics);
@@ -604,6 +606,7 @@ API const char *nvmlErrorString(unsigned code) {
                 { 18, "Driver/library version mismatch" }, { IN_USE, "In use by another client" },
                 { INSUFFICIENT_RESOURCES, "Insufficient Resources" },
                 { ARGUMENT_VERSION_MISMATCH, "Argument version mismatch" },
+                { DEPRECATED, "Deprecated" },
         };
         for (size_t i = 0; i < COUNT(texts); i++)
                 if (texts[i].code == code)
@@ -1045,30 +1048,34 @@ FUNCTION(nvmlDeviceGetSupportedGraphicsClocks, Device d, unsigned memory, unsign
                         : give_list(f.graphics, f.n_graphics, count, ret));
 }
 
+static unsigned application_clocks(const Fake *f, bool known) {
+        return f->no_clocks ? NOT_SUPPORTED : f->old_clocks ? DEPRECATED : known ? OK : INVALID_ARGUMENT;
+}
+
 FUNCTION(nvmlDeviceGetApplicationsClock, Device d, unsigned type, unsigned *ret) {
         BEGIN("nvmlDeviceGetApplicationsClock", gpu_of(d), NULL);
         *ret = type == 0 ? f.gpus[gpu_of(d)].graphics : f.gpus[gpu_of(d)].memory;
-        END(f.no_clocks ? NOT_SUPPORTED : type == 0 || type == 2 ? OK : INVALID_ARGUMENT);
+        END(application_clocks(&f, type == 0 || type == 2));
 }
 
 FUNCTION(nvmlDeviceGetDefaultApplicationsClock, Device d, unsigned type, unsigned *ret) {
         BEGIN("nvmlDeviceGetDefaultApplicationsClock", gpu_of(d), NULL);
         *ret = type == 0 ? f.graphics[0] : f.memory[0];
-        END(f.no_clocks ? NOT_SUPPORTED : type == 0 || type == 2 ? OK : INVALID_ARGUMENT);
+        END(application_clocks(&f, type == 0 || type == 2));
 }
 
 FUNCTION(nvmlDeviceSetApplicationsClocks, Device d, unsigned memory, unsigned graphics) {
         BEGIN("nvmlDeviceSetApplicationsClocks", gpu_of(d), NULL);
         f.gpus[gpu_of(d)].memory = memory;
         f.gpus[gpu_of(d)].graphics = graphics;
-        END(f.no_clocks ? NOT_SUPPORTED : OK);
+        END(application_clocks(&f, true));
 }
 
 FUNCTION(nvmlDeviceResetApplicationsClocks, Device d) {
         BEGIN("nvmlDeviceResetApplicationsClocks", gpu_of(d), NULL);
         f.gpus[gpu_of(d)].memory = f.memory[0];
         f.gpus[gpu_of(d)].graphics = f.graphics[0];
-        END(f.no_clocks ? NOT_SUPPORTED : OK);
+        END(application_clocks(&f, true));
 }
 
 /* ---- health ---- */

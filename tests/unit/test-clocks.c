@@ -51,6 +51,18 @@ TEST(what_a_model_has_not) {
         ASSERT_TRUE(!json_object_get(found(&m, 0), "graphics"));
 }
 
+/* R580 and later, on Blackwell: they are told, and nobody can set them. */
+TEST(what_a_driver_no_longer_does) {
+        static const char *const wishes[] = { "max", "default" };
+        for (size_t i = 0; i < ARRAY_SIZE(wishes); i++) {
+                CLOCKS(m, 1, wishes[i], "gpus 1\nclocks deprecated\n");
+                ASSERT_EQ(clocks_work(&m.work), i == 0);        /* persistence is left */
+                ASSERT_EQ(m.work.warnings.n, 0);
+                ASSERT_STREQ(json_string_value(json_array_get(json_object_get(found(&m, 0), "unsupported"), 0)), "application clocks");
+                ASSERT_TRUE(!json_object_get(found(&m, 0), "graphics"));
+        }
+}
+
 TEST(divided_gpus_keep_theirs) {
         CLOCKS(m, 2, "max", "gpus 2\n");
         write_file(m.state, "mig 1 1 1\npersistence 1 1\n");
