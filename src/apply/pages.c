@@ -2,7 +2,10 @@
  * reserve-pages → nr_hugepages of one size, of one NUMA node or of all together. Writing a number succeeds
  * even where the kernel finds memory for fewer pages, so it is read back. While pages are missing, caches are
  * dropped, memory is compacted, and the kernel is asked again.
- * https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
+ *
+ * Asked for a number for all nodes, the kernel takes memory of each of them. Nodes without CPUs are memory of
+ * GPUs, which the driver may be bringing online right now: where there are any, the others are asked one by
+ * one. https://docs.kernel.org/admin-guide/mm/hugetlbpage.html */
 #include "apply/device.h"
 
 #include "base/str.h"
@@ -25,11 +28,61 @@
 /* nr_hugepages counts both. A surplus page is in use, but no longer reserved; it goes when its user ends. */
 typedef struct Pool { uint64_t reserved, surplus; } Pool;
 
-static char *directory_of(const Action *a) {
+/* Where pages are asked for: of one node or of the machine one directory, or those of all nodes with CPUs. */
+typedef struct Place {
+        char **nodes;           /* "node0", "node1", …, those that have CPUs */
+        char **pools;           /* directories; never empty */
+        char **others;          /* those of nodes without CPUs, which must hold none */
+        bool spread;            /* pools is of nodes, not of the machine */
+} Place;
+
+static void place_done(Place *p) {
+        strv_free(p->nodes);
+        strv_free(p->pools);
+        strv_free(p->others);
+}
+
+static char *pool_of(const Action *a, const char *node) {
         unsigned long long kilobytes = a->pages.size / 1024;
-        if (a->pages.node < 0)
-                return xasprintf(POOLS "/hugepages-%llukB", kilobytes);
-        return xasprintf(NODES "/node%d/hugepages/hugepages-%llukB", a->pages.node, kilobytes);
+        return node ? xasprintf(NODES "/%s/hugepages/hugepages-%llukB", node, kilobytes)
+                    : xasprintf(POOLS "/hugepages-%llukB", kilobytes);
+}
+
+/* One whose CPUs cannot be read has some. */
+static bool has_cpus(const Root *root, const char *node) {
+        _cleanup_(freep) char *path = xasprintf(NODES "/%s/cpulist", node), *list = NULL;
+        return root_read_line(root, path, &list) < 0 || *list;
+}
+
+/* A node without memory has no pools. */
+static void place_add_node(Place *p, const Root *root, const Action *a, const char *node) {
+        bool cpus = has_cpus(root, node);
+        char *pool = pool_of(a, node);
+        if (cpus)
+                strv_add(&p->nodes, node);
+        if (root_exists(root, pool) > 0)
+                strv_push(cpus ? &p->pools : &p->others, pool);
+        else
+                free(pool);
+}
+
+static void place_find(Place *p, const Root *root, const Action *a) {
+        _cleanup_(strv_freep) char **names = NULL;
+        bool memory_alone = false;
+        *p = (Place){};
+        (void)!root_list(root, NODES, &names);
+        for (char **name = names; name && *name; name++)
+                if (startswith(*name, "node")) {
+                        place_add_node(p, root, a, *name);
+                        memory_alone = memory_alone || !has_cpus(root, *name);
+                }
+        p->spread = a->pages.node < 0 && memory_alone && p->pools && a->pages.count > 0;
+        if (p->spread)
+                return;
+        p->pools = strv_free(p->pools);
+        p->others = strv_free(p->others);
+        _cleanup_(freep) char *node = a->pages.node < 0 ? NULL : xasprintf("node%d", a->pages.node);
+        strv_push(&p->pools, pool_of(a, node));
 }
 
 static int read_count(const Root *root, const char *directory, const char *name, uint64_t *ret) {
@@ -37,7 +90,7 @@ static int read_count(const Root *root, const char *directory, const char *name,
         return root_read_u64(root, path, ret);
 }
 
-static int pool_read(const Root *root, const char *directory, Pool *ret) {
+static int one_read(const Root *root, const char *directory, Pool *ret) {
         uint64_t all = 0;
         *ret = (Pool){};
         int r = read_count(root, directory, "nr_hugepages", &all);
@@ -47,18 +100,20 @@ static int pool_read(const Root *root, const char *directory, Pool *ret) {
         return r;
 }
 
-/* ---- asking ---- */
-
-/* "node0", "node1", …; NULL: this kernel knows of none */
-static char **list_nodes(const Root *root) {
-        _cleanup_(strv_freep) char **names = NULL;
-        char **nodes = NULL;
-        (void)!root_list(root, NODES, &names);
-        for (char **name = names; name && *name; name++)
-                if (startswith(*name, "node"))
-                        strv_add(&nodes, *name);
-        return nodes;
+/* The sum of them. */
+static int pool_read(const Root *root, char *const *directories, Pool *ret) {
+        int r = 0;
+        *ret = (Pool){};
+        for (char *const *d = directories; d && *d && r >= 0; d++) {
+                Pool one;
+                r = one_read(root, *d, &one);
+                ret->reserved += one.reserved;
+                ret->surplus += one.surplus;
+        }
+        return r;
 }
+
+/* ---- asking ---- */
 
 static void compact(const Root *root, const char *node) {
         _cleanup_(freep) char *path = xasprintf(NODES "/%s/compact", node);
@@ -69,7 +124,7 @@ static void compact(const Root *root, const char *node) {
  * round drops what is cached of files ("1"), and a round after a futile one also what the kernel caches for
  * itself ("3"), which it cannot move: https://docs.kernel.org/admin-guide/sysctl/vm.html#drop-caches
  * What was changed is written to disk for that, but once: sync() waits for all that others write. */
-static void make_room(Work *w, bool first, bool futile) {
+static void make_room(Work *w, const Place *place, bool first, bool futile) {
         if (first) {
                 work_at(w, "writing changed files to their disks, so that the memory that caches them can be "
                            "freed");
@@ -82,10 +137,9 @@ static void make_room(Work *w, bool first, bool futile) {
                 compact(w->root, node);
                 return;
         }
-        _cleanup_(strv_freep) char **nodes = list_nodes(w->root);
-        if (!nodes)
+        if (!place->nodes)
                 (void)!root_write_value(w->root, "/proc/sys/vm/compact_memory", "1");
-        for (char **node = nodes; node && *node && work_pause(w, 0); node++)
+        for (char **node = place->nodes; node && *node && work_pause(w, 0); node++)
                 compact(w->root, *node);
 }
 
@@ -101,29 +155,65 @@ static int fail_to_reserve(Work *w, int r, const char *directory) {
                          strerror(-r));
 }
 
-/* Asks once, and reads what came. -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is
- * the one reason for its EINVAL (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
-static int pages_ask(Work *w, const char *directory, Pool *pool) {
+/* -EOPNOTSUPP: this kernel makes pages of that size only at boot, which is the one reason for its EINVAL
+ * (linux:mm/hugetlb.c:__nr_hugepages_store_common). */
+static int one_ask(Work *w, const char *directory, uint64_t count, Pool *ret) {
         _cleanup_(freep) char *path = xasprintf("%s/nr_hugepages", directory),
-                              *count = xasprintf("%llu", (unsigned long long)w->action->pages.count);
-        work_at(w, "the kernel was looking for memory for them");
-        int r = root_write_value(w->root, path, count);
+                              *text = xasprintf("%llu", (unsigned long long)count);
+        int r = root_write_value(w->root, path, text);
         if (r < 0)
                 return r == -EINVAL ? -EOPNOTSUPP : r;
-        return pool_read(w->root, directory, pool);
+        return one_read(w->root, directory, ret);
+}
+
+/* Each its share of what is left, so that what one cannot give falls to the next; what the last ones could
+ * not give then falls to the first. more: none is to go, so one that has more than its share keeps it. */
+static int shares_ask(Work *w, char *const *pools, bool more) {
+        uint64_t left = w->action->pages.count, n = strv_length(pools);
+        int r = 0;
+        for (size_t round = 0; round < (n > 1 ? 2 : 1); round++)
+                for (size_t i = 0; r >= 0 && i < n && (round == 0 || left > 0); i++) {
+                        Pool now = {};
+                        r = one_read(w->root, pools[i], &now);
+                        uint64_t share = (left + n - i - 1) / (n - i), before = now.reserved;
+                        if (round > 0)
+                                share = before + left;
+                        else if (more)
+                                share = MIN(MAX(share, before), left);
+                        if (r >= 0)
+                                r = one_ask(w, pools[i], share, &now);
+                        uint64_t came = round == 0 ? now.reserved : now.reserved - MIN(before, now.reserved);
+                        left -= MIN(left, came);
+                }
+        return r;
+}
+
+/* Asks once, and reads what came. */
+static int pages_ask(Work *w, const Place *place, Pool *pool) {
+        int r = 0;
+        work_at(w, "the kernel was looking for memory for them");
+        for (char **other = place->others; other && *other && r >= 0; other++) {
+                Pool stray = {};
+                r = one_read(w->root, *other, &stray);
+                if (r >= 0 && stray.reserved > 0)
+                        r = one_ask(w, *other, 0, &stray);
+        }
+        if (r >= 0)
+                r = shares_ask(w, place->pools, pool->reserved <= w->action->pages.count);
+        return r < 0 ? r : pool_read(w->root, place->pools, pool);
 }
 
 /* Ends with what could be had, which may be less: what one try brought stays when the next brings nothing. */
-static int pages_reserve(Work *w, const char *directory, Pool *pool, unsigned *ret_tries) {
+static int pages_reserve(Work *w, const Place *place, Pool *pool, unsigned *ret_tries) {
         unsigned tries = 1, futile = 0;
-        int r = pages_ask(w, directory, pool);
+        int r = pages_ask(w, place, pool);
         uint64_t end = now_usec() + TRIES_USEC; /* from here on: that answer may have taken a minute */
         for (; r >= 0 && pool->reserved != w->action->pages.count && tries < TRIES_MAX; tries++) {
                 uint64_t before = pool->reserved;
                 if (futile == FUTILE_MAX || now_usec() >= end || !work_pause(w, futile * FUTILE_USEC))
                         break;
-                make_room(w, tries == 1, futile > 0);
-                r = pages_ask(w, directory, pool);
+                make_room(w, place, tries == 1, futile > 0);
+                r = pages_ask(w, place, pool);
                 futile = pool->reserved > before ? 0 : futile + 1;
         }
         *ret_tries = tries;
@@ -138,31 +228,37 @@ static unsigned long long memory_mib(const char *meminfo, const char *key) {
         return p ? strtoull(p + strlen(key), NULL, 10) / 1024 : 0;
 }
 
-static void add_memory(Work *w, const Pool *pool, Text *t) {
-        int node = w->action->pages.node;
-        _cleanup_(freep) char *path = node < 0 ? xstrdup("/proc/meminfo")
-                                               : xasprintf(NODES "/node%d/meminfo", node),
-                              *text = NULL;
-        if (root_read(w->root, path, 64 << 10, &text, NULL) < 0)
-                return;
-        unsigned long long free_mib = memory_mib(text, "MemFree:");
+/* Of a node, of the machine, or of all nodes that pages may be on. */
+static void add_memory(Work *w, const Place *place, const Pool *pool, Text *t) {
+        _cleanup_(strv_freep) char **paths = NULL;
+        if (w->action->pages.node >= 0)
+                strv_push(&paths, xasprintf(NODES "/node%d/meminfo", w->action->pages.node));
+        else if (!place->spread)
+                strv_add(&paths, "/proc/meminfo");
+        for (char **node = place->spread ? place->nodes : NULL; node && *node; node++)
+                strv_push(&paths, xasprintf(NODES "/%s/meminfo", *node));
+        unsigned long long free_mib = 0, total_mib = 0;
+        for (char **path = paths; path && *path; path++) {
+                _cleanup_(freep) char *text = NULL;
+                if (root_read(w->root, *path, 64 << 10, &text, NULL) < 0)
+                        return;
+                free_mib += memory_mib(text, "MemFree:");
+                total_mib += memory_mib(text, "MemTotal:");
+        }
         unsigned long long missing =
                 (w->action->pages.count - pool->reserved) * (w->action->pages.size >> 10) >> 10;
-        text_add(t, "; %llu of its %llu MiB are free%s", free_mib, memory_mib(text, "MemTotal:"),
+        text_add(t, "; %llu of its %llu MiB are free%s", free_mib, total_mib,
                  free_mib >= missing ? ", in pieces that are too small or cannot be moved together" : "");
 }
 
 /* How a number for all nodes was spread over them. */
-static void add_shares(Work *w, Text *t) {
-        unsigned long long kilobytes = w->action->pages.size / 1024;
-        _cleanup_(strv_freep) char **nodes = w->action->pages.node < 0 ? list_nodes(w->root) : NULL;
+static void add_shares(Work *w, const Place *place, Text *t) {
         const char *between = " (";
         size_t before = t->size;
-        for (char **node = nodes; node && *node; node++) {
-                _cleanup_(freep) char *directory =
-                        xasprintf(NODES "/%s/hugepages/hugepages-%llukB", *node, kilobytes);
+        for (char **node = w->action->pages.node < 0 ? place->nodes : NULL; node && *node; node++) {
+                _cleanup_(freep) char *pool = pool_of(w->action, *node);
                 Pool share;
-                if (pool_read(w->root, directory, &share) < 0)
+                if (one_read(w->root, pool, &share) < 0)
                         continue;
                 text_add(t, "%s%s: %llu", between, *node, (unsigned long long)share.reserved);
                 between = ", ";
@@ -174,17 +270,17 @@ static char *place_text(const Action *a) {
         return a->pages.node < 0 ? xstrdup("this machine") : xasprintf("NUMA node %d", a->pages.node);
 }
 
-static int fall_short(Work *w, const Pool *pool, unsigned tries) {
+static int fall_short(Work *w, const Place *place, const Pool *pool, unsigned tries) {
         const Action *a = w->action;
-        _cleanup_(freep) char *size = bytes_text(a->pages.size), *place = place_text(a);
+        _cleanup_(freep) char *size = bytes_text(a->pages.size), *where = place_text(a);
         _cleanup_(freep) char *node = a->pages.node < 0 ? xstrdup("") : xasprintf("%d:", a->pages.node);
         unsigned long long count = a->pages.count;
         _cleanup_(text_done) Text t = {};
-        text_add(&t, "%s has %llu of %llu huge pages of %s", place, (unsigned long long)pool->reserved, count,
+        text_add(&t, "%s has %llu of %llu huge pages of %s", where, (unsigned long long)pool->reserved, count,
                  size);
-        add_shares(w, &t);
+        add_shares(w, place, &t);
         text_add(&t, " after %u tries with memory compacted between them", tries);
-        add_memory(w, pool, &t);
+        add_memory(w, place, pool, &t);
         text_add(&t,
                  "; ask for fewer in spec.instance.hugePages, or let the kernel take them before anything "
                  "else does: hugepagesz=%.*s "
@@ -193,9 +289,9 @@ static int fall_short(Work *w, const Pool *pool, unsigned tries) {
         return work_miss(w, -ENOMEM, CAUSE_HUGEPAGES, "hugepages-short", "%s", t.data);
 }
 
-static int no_such_node(Work *w) {
-        _cleanup_(strv_freep) char **nodes = list_nodes(w->root), **numbers = NULL;
-        for (char **node = nodes; node && *node; node++)
+static int no_such_node(Work *w, const Place *place) {
+        _cleanup_(strv_freep) char **numbers = NULL;
+        for (char **node = place->nodes; node && *node; node++)
                 strv_add(&numbers, *node + strlen("node"));
         _cleanup_(freep) char *list = strv_join(numbers, ", ");
         return work_miss(w, -ENOENT, CAUSE_HUGEPAGES, "hugepages-short",
@@ -218,11 +314,11 @@ static int no_such_size(Work *w) {
 }
 
 /* To have none of a size that is not there is no failure. */
-static int no_such_pool(Work *w) {
+static int no_such_pool(Work *w, const Place *place) {
         _cleanup_(freep) char *node = xasprintf(NODES "/node%d", w->action->pages.node);
         if (w->action->pages.count == 0)
                 return 0;
-        return w->action->pages.node >= 0 && root_exists(w->root, node) == 0 ? no_such_node(w)
+        return w->action->pages.node >= 0 && root_exists(w->root, node) == 0 ? no_such_node(w, place)
                                                                              : no_such_size(w);
 }
 
@@ -245,25 +341,28 @@ static void tell_what_is_in_use(Work *w, const Pool *pool) {
 
 int pages_work(Work *w) {
         const Action *a = w->action;
-        _cleanup_(freep) char *directory = directory_of(a);
+        _cleanup_(place_done) Place place;
         unsigned tries = 0;
-        Pool pool;
-        int r = pool_read(w->root, directory, &pool);
+        Pool pool, stray = {};
+        place_find(&place, w->root, a);
+        int r = pool_read(w->root, place.pools, &pool);
         if (r == -ENOENT)
-                return no_such_pool(w);
+                return no_such_pool(w, &place);
+        if (r >= 0)
+                r = pool_read(w->root, place.others, &stray);
         if (r < 0)
-                return fail_to_reserve(w, r, directory);
+                return fail_to_reserve(w, r, place.pools[0]);
         uint64_t before = pool.reserved;
         note(w, &pool);
-        if (before == a->pages.count || (a->pages.if_none && before > 0))
+        if ((before == a->pages.count && stray.reserved == 0) || (a->pages.if_none && before > 0))
                 return 0;
-        r = pages_reserve(w, directory, &pool, &tries);
+        r = pages_reserve(w, &place, &pool, &tries);
         if (r < 0)
-                return fail_to_reserve(w, r, directory);
+                return fail_to_reserve(w, r, place.pools[0]);
         note(w, &pool);
         if (pool.reserved != a->pages.count)
-                r = fall_short(w, &pool, tries);
+                r = fall_short(w, &place, &pool, tries);
         else if (pool.reserved < before)
                 tell_what_is_in_use(w, &pool);
-        return r < 0 ? r : pool.reserved != before;
+        return r < 0 ? r : pool.reserved != before || stray.reserved > 0;
 }

@@ -176,7 +176,7 @@ typedef struct Action {
                 } image;
                 struct {
                         uint64_t size, count;   /* size: bytes of one page */
-                        int node;               /* -1: over all NUMA nodes */
+                        int node;               /* -1: over all NUMA nodes that have CPUs */
                         bool if_none;           /* what is reserved already wins */
                 } pages;
                 struct {

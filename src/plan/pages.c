@@ -73,11 +73,32 @@ static int compare_requests(const void *a, const void *b) {
         return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : x->numa_node - y->numa_node;
 }
 
-static bool has_node(const Host *host, int node) {
+static const NumaNode *node_find(const Host *host, int id) {
         for (size_t i = 0; i < host->n_nodes; i++)
-                if ((int)host->nodes[i].id == node)
-                        return true;
-        return node < 0 || host->n_nodes == 0 || host->modelled;        /* a model's nodes are assumed */
+                if ((int)host->nodes[i].id == id)
+                        return &host->nodes[i];
+        return NULL;
+}
+
+/* That of nodes without CPUs is GPUs', or devices' that are not there. */
+static uint64_t memory_of_cpus(const Host *host) {
+        uint64_t bytes = 0, others = 0;
+        for (size_t i = 0; i < host->n_nodes; i++)
+                *(host->nodes[i].cpus > 0 ? &bytes : &others) += host->nodes[i].memory_bytes;
+        return others > 0 ? bytes : host->memory_bytes;
+}
+
+static int check_node(const Host *host, int id, Diag *diag) {
+        const NumaNode *node = node_find(host, id);
+        if (node && node->cpus == 0)
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                                     "names NUMA node %d, which has no CPUs: its memory is a GPU's, and huge "
+                                     "pages there would be taken from it; name a node that has CPUs",
+                                     id);
+        if (!node && id >= 0 && host->n_nodes > 0 && !host->modelled)   /* a model's nodes are assumed */
+                return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                                     "names NUMA node %d, which this machine does not have", id);
+        return 0;
 }
 
 static bool has_size(const Host *host, uint64_t size) {
@@ -88,24 +109,22 @@ static bool has_size(const Host *host, uint64_t size) {
 }
 
 static int check_requests(const Host *host, const PageRequest *pages, size_t n, Diag *diag) {
-        uint64_t all = 0;
+        uint64_t all = 0, memory = memory_of_cpus(host);
         int r = 0;
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(freep) char *size = bytes_text(pages[i].size);
                 all += pages[i].size * pages[i].count;
-                if (!has_node(host, pages[i].numa_node))
-                        r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                          "names NUMA node %d, which this machine does not have",
-                                          pages[i].numa_node);
+                int k = check_node(host, pages[i].numa_node, diag);
+                r = k < 0 ? k : r;
                 if (!has_size(host, pages[i].size))
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                           "names a size of %s, which this kernel does not have", size);
         }
-        if (host->memory_bytes > 0 && all >= host->memory_bytes)
+        if (memory > 0 && all >= memory)
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
                                   "asks for %llu MiB, and the machine has %llu MiB of memory in all",
                                   (unsigned long long)(all / MEBIBYTE),
-                                  (unsigned long long)(host->memory_bytes / MEBIBYTE));
+                                  (unsigned long long)(memory / MEBIBYTE));
         return r;
 }
 
@@ -116,7 +135,7 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         int r = check_requests(host, pages, h->n_pages, diag);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, &pages[i],
-                        pages[i].numa_node < 0 ? "over all NUMA nodes, before kubelet counts them"
+                        pages[i].numa_node < 0 ? "over all NUMA nodes with CPUs, before kubelet counts them"
                                                : "before kubelet counts them");
         return r;
 }

@@ -190,4 +190,85 @@ TEST(memory_is_compacted_where_pages_are_missing) {
         assert_file(&b, "/proc/sys/vm/compact_memory", "");
 }
 
+/* ---- nodes without CPUs ----
+ * GPUs' memory on GB200, where the driver has brought it online; node 3 has none yet, and so no pools. */
+#define NODE0 "/sys/devices/system/node/node0/hugepages/hugepages-2048kB"
+#define NODE2 "/sys/devices/system/node/node2/hugepages/hugepages-2048kB"
+static void grace(Box *b) {
+        put(b, "/sys/devices/system/node/node0/cpulist", "0-71\n");
+        put(b, "/sys/devices/system/node/node1/cpulist", "72-143\n");
+        put(b, "/sys/devices/system/node/node2/cpulist", "\n");
+        put(b, "/sys/devices/system/node/node3/cpulist", "\n");
+        put(b, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1024000 kB\nNode 0 MemFree: 10240 kB\n");
+        put(b, "/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 1024000 kB\nNode 1 MemFree: 10240 kB\n");
+        pool(b, NODE2, "0\n", "0\n");
+}
+
+TEST(never_where_no_cpus_are) {
+        PAGES(b, 2 * MIB, 4097, -1);
+        grace(&b);
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE0 "/nr_hugepages", "2049");
+        assert_file(&b, NODE1 "/nr_hugepages", "2048");
+        assert_file(&b, NODE2 "/nr_hugepages", "0\n");
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");         /* nobody asked for it */
+        assert_found(&b, "{\"got\": 4097, \"node\": null, \"requested\": 4097, \"size\": 2097152}");
+        assert_works(&b, pages_work, 0);
+}
+
+TEST(also_before_their_memory_is_online) {
+        PAGES(b, 2 * MIB, 20, -1);
+        put(&b, "/sys/devices/system/node/node0/cpulist", "0-71\n");
+        put(&b, "/sys/devices/system/node/node1/cpulist", "72-143\n");
+        put(&b, "/sys/devices/system/node/node2/cpulist", "\n");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE0 "/nr_hugepages", "10");
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "10\n");
+}
+
+TEST(what_is_there_already_is_given_back) {
+        PAGES(b, 2 * MIB, 10, -1);
+        grace(&b);
+        put(&b, NODE2 "/nr_hugepages", "5\n");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE2 "/nr_hugepages", "0");
+        assert_file(&b, NODE0 "/nr_hugepages", "6");    /* more than its share, and kept */
+        assert_works(&b, pages_work, 0);
+        b.action.pages.count = 4;
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE0 "/nr_hugepages", "2");
+        assert_file(&b, NODE1 "/nr_hugepages", "2");
+}
+
+TEST(what_one_node_cannot_give_the_other_gives) {
+        PAGES(b, 2 * MIB, 100, -1);
+        grace(&b);
+        put(&b, NODE0 "/surplus_hugepages", "30\n");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE1 "/nr_hugepages", "80");
+        put(&b, NODE0 "/surplus_hugepages", "0\n");
+        put(&b, NODE0 "/nr_hugepages", "0\n");
+        put(&b, NODE1 "/surplus_hugepages", "30\n");
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, NODE0 "/nr_hugepages", "80");
+        assert_found(&b, "{\"got\": 100, \"node\": null, \"requested\": 100, \"size\": 2097152}");
+}
+
+TEST(what_all_of_them_have_is_told) {
+        PAGES(b, 2 * MIB, 100, -1);
+        grace(&b);
+        put(&b, NODE0 "/surplus_hugepages", "30\n");
+        KERNEL_MISSES(&b, NODE1, "150");
+        assert_fails(&b, pages_work, CAUSE_HUGEPAGES, "this machine has ");
+        ASSERT_CONTAINS(b.work.text, "; 20 of its 2000 MiB are free");
+        ASSERT_TRUE(!strstr(b.work.text, "node2"));
+}
+
+TEST(none_at_all_is_none_anywhere) {
+        PAGES(b, 2 * MIB, 0, -1);
+        grace(&b);
+        assert_works(&b, pages_work, 1);
+        assert_file(&b, ALL "/hugepages-2048kB/nr_hugepages", "0");
+}
+
 TEST_MAIN

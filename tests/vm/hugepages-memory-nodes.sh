@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -d 0 -c 2 -n 3 -m 6G -t 900
+# kernel: init_on_alloc=0
+# tree: apply_tool
+# reserve-pages beside a NUMA node that has memory and no CPU, as the memory of a GB200's GPUs is: the kernel's own number for all nodes takes
+# from it, nodestrap's does not.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+applies() { local out; out=$(/opt/apply-tool 2>&1); printf '%s\n' "$out"; grep -qE -- "$1" <<<"$out"; }
+N=/sys/devices/system/node/node
+pages() { cat "$N"{0,1,2}/hugepages/hugepages-2048kB/nr_hugepages | xargs; }
+all() { echo "reserve-pages 2Mi size=2Mi count=$1 deadline=180s"; }
+
+try "(three nodes, one without a CPU)" is "$(cat "$N"{0,1,2}/cpulist | xargs), $(pages)" "0 1, 0 0 0"
+echo 300 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+try "(the kernel takes from all of them)" is "$(pages)" "100 100 100"
+try "those on the node without CPUs are moved" applies '^done reserve-pages:2Mi' < <(all 300)
+try "to the others" is "$(pages)" "150 150 0"
+try "a second time nothing is done" applies '^unchanged reserve-pages:2Mi' < <(all 300)
+taskset -c 1 dd if=/dev/zero of=/dev/shm/filling bs=1M count=900 status=none
+try "what one node has not the other gives" applies '^done reserve-pages:2Mi' < <(all 1100)
+read -r first second _ <<<"$(pages)"
+try "so it has more" is "$((first + second)) $((first > second + 50))" "1100 1"
+try "and never the one without CPUs" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
+try "more than they have fails, whatever lies on that node" applies '^failed reserve-pages:2Mi: this machine has [0-9]+ of 2500 huge pages of 2Mi \(node0: [0-9]+, node1: [0-9]+\) after' < <(all 2500)
+try "which stays as it is" is "$(cat "${N}2/hugepages/hugepages-2048kB/nr_hugepages")" 0
+try "off takes all away" applies '^done reserve-pages:2Mi' < <(all 0)
+try "everywhere" is "$(pages)" "0 0 0"
+finish
