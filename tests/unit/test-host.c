@@ -268,6 +268,13 @@ TEST(p5) {
         ASSERT_EQ(h->pci[h->n_pci - 1].numa_node, 1);
 }
 
+static bool has_pool(const Host *h, uint64_t size, int node, uint64_t count) {
+        for (size_t i = 0; i < h->n_pools; i++)
+                if (h->pools[i].size == size && h->pools[i].node == node)
+                        return h->pools[i].count == count;
+        return false;
+}
+
 TEST(gb200) {
         RUN(r, "p6e-gb200");
         run_ok(&r);
@@ -278,12 +285,40 @@ TEST(gb200) {
         ASSERT_EQ(h->n_disks, 4);               /* not the hidden path of a multipath namespace */
         ASSERT_EQ(count_disks(h, DISK_INSTANCE_STORE, false), 3);
         ASSERT_EQ(h->cpus, 144);
-        ASSERT_EQ(h->n_nodes, 6);
-        ASSERT_EQ(h->nodes[2].id, 2);           /* by number, not by name */
-        ASSERT_EQ(h->nodes[3].id, 10);
-        ASSERT_EQ(h->nodes[5].id, 26);
-        ASSERT_EQ(h->nodes[5].cpus, 0);
-        ASSERT_EQ(h->nodes[5].memory_bytes, 193000000ULL * 1024);
+        ASSERT_EQ(h->n_nodes, 34);
+        for (unsigned i = 0; i < h->n_nodes; i++) {
+                ASSERT_EQ(h->nodes[i].id, i);   /* by number, not by name */
+                ASSERT_EQ(h->nodes[i].cpus, i < 2 ? 72 : 0);
+                ASSERT_EQ(h->nodes[i].memory_bytes > 0, i < 2 || i % 8 == 2);
+        }
+        ASSERT_EQ(h->nodes[26].memory_bytes, 193200128ULL * 1024);
+        ASSERT_TRUE(has_pool(h, 2 << 20, 26, 0) && !has_pool(h, 2 << 20, 27, 0));
+        ASSERT_EQ(h->n_shortfalls, 0);
+}
+
+/* With CDMM the driver keeps the GPUs' memory: their nodes stay empty. */
+TEST(gb300_with_cdmm) {
+        RUN(r, "p6e-gb300");
+        run_ok(&r);
+        ASSERT_EQ(r.host->cpus, 144);
+        ASSERT_EQ(r.host->n_nodes, 34);
+        ASSERT_EQ(r.host->nodes[33].memory_bytes, 0);
+        ASSERT_EQ(r.host->n_pools, 4);
+        ASSERT_EQ(r.host->n_shortfalls, 0);
+}
+
+/* Those that are not online leave gaps. */
+TEST(nodes_with_gaps) {
+        RUN(r, "p6e-gb200");
+        for (unsigned i = 3; i < 34; i++) {
+                _cleanup_(freep) char *away = xasprintf("rm -r %s/sys/devices/system/node/node%u", r.dir, i);
+                if (i % 8 != 2)
+                        ASSERT_EQ(system(away), 0);
+        }
+        run_ok(&r);
+        ASSERT_EQ(r.host->n_nodes, 6);
+        ASSERT_EQ(r.host->nodes[3].id, 10);
+        ASSERT_EQ(r.host->nodes[5].id, 26);
 }
 
 TEST(g6) {
@@ -349,13 +384,6 @@ TEST(provider_that_is_a_directory) {
         setenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH", ECR_PROVIDER, 1);
         run_fails(&r, CAUSE_FACTS, "is a directory", "ECR_CREDENTIAL_PROVIDER_BIN_PATH");
         unsetenv("ECR_CREDENTIAL_PROVIDER_BIN_PATH");
-}
-
-static bool has_pool(const Host *h, uint64_t size, int node, uint64_t count) {
-        for (size_t i = 0; i < h->n_pools; i++)
-                if (h->pools[i].size == size && h->pools[i].node == node)
-                        return h->pools[i].count == count;
-        return false;
 }
 
 TEST(gpus_and_huge_pages_of_a_p6) {

@@ -57,7 +57,7 @@ TEST(eni_limits_are_complete_and_sorted) {
 TEST(instance_types_are_sorted_and_found) {
         size_t n = n_instance_types;
         const InstanceType *all = instance_types;
-        ASSERT_EQ(n, 93);
+        ASSERT_EQ(n, 96);
         for (size_t i = 0; i < n; i++) {
                 ASSERT_TRUE(i == 0 || strcmp(all[i - 1].name, all[i].name) < 0);
                 ASSERT_TRUE(instance_type_find(all[i].name) == &all[i]);
@@ -84,6 +84,29 @@ TEST(p5) {
         ASSERT_STREQ(t->nvswitch, "pci");
         ASSERT_STREQ(t->arch, "x86_64");
         ASSERT_EQ(t->numa_nodes, 2);
+}
+
+TEST(p3) {
+        const InstanceType *t = instance_type_find("p3.16xlarge");
+        ASSERT_EQ(t->gpus, 8);
+        ASSERT_STREQ(t->gpu_pci, "10de:1db1");
+        ASSERT_STREQ(t->nvswitch, "none");      /* NVLink from GPU to GPU */
+        ASSERT_EQ(t->max_efa, 0);
+        ASSERT_EQ(t->disks, 0);
+        ASSERT_EQ(instance_type_find("p3.2xlarge")->gpus, 1);
+        ASSERT_EQ(instance_type_find("p3.8xlarge")->gpus, 4);
+}
+
+TEST(profiles_of_every_model) {
+        static const struct { const char *gpu; size_t n; const char *largest; } models[] = {
+                { "b200", 7, "7g.180gb" }, { "b300", 7, "7g.269gb" }, { "gb200", 7, "7g.186gb" }, { "gb300", 7, "7g.278gb" }, { "rtx-pro-6000", 10, "4g.96gb+gfx" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+                size_t n = 0;
+                const MigProfile *all = mig_profiles_of(models[i].gpu, &n);
+                ASSERT_EQ(n, models[i].n);
+                ASSERT_STREQ(all[0].name, models[i].largest);
+        }
 }
 
 TEST(what_is_not_known_is_not_zero) {
