@@ -77,7 +77,7 @@ p5-4xlarge    single   1 0 1  0 0
 p5en-48xlarge nvswitch 8 4 16 0 2 gpu efa
 p6-b200       nvlink5  8 2 8  0 2 gpu efa switch
 p6-b300       nvlink5  8 2 16 0 2 gpu efa switch
-p6e-gb200     tray     4 0 8  0 2
+p6e-gb200     tray     4 0 8  0 2 gpu
 p6e-gb300     tray     4 0 8  3 0
 g4dn          single   4 0 1  0 0
 g5            single   4 0 1  0 0
