@@ -75,7 +75,20 @@ int efa_work(Work *w) {
 
 /* ---- await-devices ---- */
 
-typedef struct Nodes { char *directory, *prefix; } Nodes;
+/* What is awaited. some: with some of them what uses them may well work, which another step finds out. */
+typedef struct Kind { const char *name; Cause cause; bool some; const char *what, *advice; } Kind;
+static const Kind kinds[] = {
+        { "umad", CAUSE_NVSWITCH, true,
+          "the fabric manager reaches the NVLink switches through them. They are made by mlx5_ib and ib_umad "
+          "for each bridge to the switches",
+          "lsmod and dmesg (mlx5) tell which one does not work" },
+        { "neuron", CAUSE_NEURON, false,
+          "the driver makes one for each device that it could start",
+          "dmesg (neuron) tells why one did not start: a device that this version of the driver does not "
+          "know (inf1 needs aws-neuronx-dkms 2.21), or one that is broken: replace the instance" },
+};
+
+typedef struct Nodes { char *directory, *prefix; const Kind *kind; } Nodes;
 
 static void nodes_done(Nodes *n) {
         free(n->directory);
@@ -85,16 +98,22 @@ static void nodes_done(Nodes *n) {
 /* "/dev/infiniband/umad*" */
 static Nodes nodes_of(const char *target) {
         const char *slash = strrchr(target, '/');
-        return (Nodes){ xstrndup(target, (size_t)(slash - target)),
-                        xstrndup(slash + 1, strcspn(slash + 1, "*")) };
+        Nodes n = { xstrndup(target, (size_t)(slash - target)), xstrndup(slash + 1, strcspn(slash + 1, "*")),
+                    &kinds[0] };
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (streq(kinds[i].name, n.prefix))
+                        n.kind = &kinds[i];
+        return n;
 }
 
 static unsigned nodes_count(Work *w, const Nodes *n) {
         _cleanup_(strv_freep) char **names = NULL;
         unsigned count = 0;
         (void)!root_list(w->root, n->directory, &names);
-        for (char **name = names; name && *name; name++)
-                count += startswith(*name, n->prefix);
+        for (char **name = names; name && *name; name++) {
+                const char *number = startswith(*name, n->prefix) ? *name + strlen(n->prefix) : "";
+                count += *number && !number[strspn(number, "0123456789")];
+        }
         return count;
 }
 
@@ -126,16 +145,23 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
         }
 }
 
-/* With some of them the fabric may well come up, by another port or another bridge: whether it does, the gate
- * behind this sees. */
-static int missing_devices(Work *w, unsigned count, unsigned want) {
-        _cleanup_(freep) char *why = xasprintf("%u of %u %s are there; the fabric manager reaches the NVLink "
-                                               "switches through them. They are made by "
-                                               "mlx5_ib and ib_umad for each bridge to the switches: lsmod "
-                                               "and dmesg (mlx5) tell which one does not work",
-                                               count, want, w->action->target);
-        if (count == 0)
-                return work_miss(w, -ENODEV, CAUSE_NVSWITCH, "devices-missing", "%s", why);
+/* "; without a driver: 0000:14:00.0, 0000:15:00.0", of the functions that this step is about. */
+static char *without_driver(Work *w) {
+        Text t = {};
+        for (char **address = w->action->device.seen; address && *address; address++) {
+                _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address), *name = NULL;
+                if (root_link_name(w->root, path, &name) == -ENOENT)
+                        text_add(&t, "%s%s", t.size > 0 ? ", " : "; no driver has ", *address);
+        }
+        return t.data ? text_take(&t) : xstrdup("");
+}
+
+static int missing_devices(Work *w, const Kind *kind, unsigned count, unsigned want) {
+        _cleanup_(freep) char *without = without_driver(w),
+                              *why = xasprintf("%u of %u %s are there%s; %s: %s", count, want,
+                                               w->action->target, without, kind->what, kind->advice);
+        if (count == 0 || !kind->some)
+                return work_miss(w, -ENODEV, kind->cause, "devices-missing", "%s", why);
         diag_warn_at(&w->warnings, "devices-missing", NULL, w->action->id, "%s", why);
         return 0;
 }
@@ -168,12 +194,12 @@ static int await(Work *w, int inotify, const Nodes *nodes, unsigned want) {
                 if (r >= 0 && count >= want)
                         return 1;
                 if (r >= 0 && now_usec() >= patience)
-                        return missing_devices(w, count, want);
+                        return missing_devices(w, nodes->kind, count, want);
                 work_progress(w, "waiting for %s: %u of %u are there", w->action->target, count, want);
                 if (r >= 0)
                         r = wait_for_news(w, inotify, patience);
                 if (r < 0)
-                        return work_fail(w, r, CAUSE_NVSWITCH, "%s cannot be waited for: %s",
+                        return work_fail(w, r, nodes->kind->cause, "%s cannot be waited for: %s",
                                          w->action->target, strerror(-r));
         }
 }

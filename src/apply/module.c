@@ -66,6 +66,7 @@ static Cause cause_of(const char *name) {
         static const struct { const char *name; Cause cause; } known[] = {
                 { "efa", CAUSE_EFA },       { "ib_core", CAUSE_EFA },       { "ib_uverbs", CAUSE_EFA },
                 { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
+                { "neuron", CAUSE_NEURON },
         };
         for (size_t i = 0; i < ARRAY_SIZE(known); i++)
                 if (streq(known[i].name, name))

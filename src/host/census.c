@@ -41,6 +41,14 @@ static const CountedPart connectx_part = {
         .cause = CAUSE_NVSWITCH,
         .advice = ADVICE,
 };
+static const CountedPart neuron_part = {
+        .one = "Neuron device",
+        .many = "Neuron devices",
+        .layout = "neuron",
+        .is = pci_is_neuron,
+        .cause = CAUSE_NEURON,
+        .advice = ADVICE,
+};
 static const CountedPart efa_part = {
         .one = "EFA device",
         .many = "EFA devices",
@@ -171,6 +179,7 @@ void take_census(const Config *config, Host *h) {
         if (t && t->gpu_pci)
                 count_part(h, &gpu_part, h->gpus.expected, by);
         count_switches(h, t, by);
+        count_part(h, &neuron_part, h->neuron.expected, by);
         if (o->efa != EFA_OFF)
                 count_part(h, &efa_part, o->expected_efa, "spec.instance.network.efa.expectedDevices");
         count_stores(config, h);

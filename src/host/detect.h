@@ -18,6 +18,12 @@ _must_check_ _nonnull_ int pci_vpd_has(const Root *root, const char *address, co
  * it reads no more than vital product data, where that decides, and /etc/default/mig. Wants everything else
  * of h. */
 _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag);
+/* h->neuron; of the machine itself it reads no more than which modules and units the image has. */
+_nonnull_ void detect_neuron(const Root *root, Host *h);
+/* Is "/nvidia.ko" among the modules of this kernel? */
+_nonnull(1, 3) bool image_has_module(const Root *root, const char *kernel, const char *name);
+/* Has the image one of these units, which list ends with NULL? */
+_nonnull_ bool image_has_unit(const Root *root, const char *const *names);
 #define ONLY_ROOT ", only root can"     /* ends a doubt of the GPUs' class that says
                                          * nothing of the machine, but of who looked */
 #define BOARD 8                 /* GPUs of a machine that has a whole board of them */

@@ -194,23 +194,30 @@ static void cross_check(Host *h, const Unread *unread) {
 
 /* ---- the driver ---- */
 
+bool image_has_module(const Root *root, const char *kernel, const char *name) {
+        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
+        return kernel && root_read(root, path, 8 << 20, &text, NULL) >= 0 && strstr(text, name);
+}
+
+bool image_has_unit(const Root *root, const char *const *names) {
+        static const char *const places[] = { "/usr/lib/systemd/system", UNIT_DIR };
+        for (size_t i = 0; names[i]; i++)
+                for (size_t k = 0; k < ARRAY_SIZE(places); k++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", places[k], names[i]);
+                        if (root_exists(root, path) > 0)
+                                return true;
+                }
+        return false;
+}
+
 /* Does the image bring it? By what the image has, never by what is loaded: where a pod of NVIDIA's operator
  * brings the driver, the next plan must be the same plan. The units are those of EKS's images
  * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later
  * in the boot. */
 static bool image_has_driver(const Root *root, const char *kernel) {
-        static const char *const signs[] = {
-                "/usr/bin/nvidia-smi",
-                "/usr/lib/systemd/system/nvidia-setup.service",
-                UNIT_DIR "/nvidia-setup.service",
-                "/usr/lib/systemd/system/nvidia-kmod-load.service",
-                UNIT_DIR "/nvidia-kmod-load.service",
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
-                if (root_exists(root, signs[i]) > 0)
-                        return true;
-        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/modules.dep", kernel ?: ""), *text = NULL;
-        return kernel && root_read(root, path, 8 << 20, &text, NULL) >= 0 && strstr(text, "/nvidia.ko");
+        static const char *const loaders[] = { "nvidia-setup.service", "nvidia-kmod-load.service", NULL };
+        return root_exists(root, "/usr/bin/nvidia-smi") > 0 || image_has_unit(root, loaders) ||
+               image_has_module(root, kernel, "/nvidia.ko");
 }
 
 /* ---- MIG, as AWS's recipe for P4d asks for it ---- */

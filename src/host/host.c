@@ -148,6 +148,8 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         int r = options->instance_type ? model_host(config, options, h, diag)
                                        : read_machine(root, config, options, h, diag);
         if (r >= 0)
+                detect_neuron(root, h);
+        if (r >= 0)
                 r = detect_gpus(root, config, h, diag);
         if (r < 0)
                 return r;

@@ -163,6 +163,12 @@ typedef struct Gpus {
         bool driver;                    /* the image brings NVIDIA's driver, whether it is loaded or not */
         char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
 } Gpus;
+/* Trainium and Inferentia: Neuron devices, of Amazon's own. */
+typedef struct Neuron {
+        unsigned count;                 /* that are on the PCI bus */
+        unsigned expected;              /* as many as the instance type promises; count where nobody says */
+        bool driver;                    /* the image brings the driver, whether it is loaded or not */
+} Neuron;
 /* Something that this machine should have, by the instance type or the configuration, and has not: the
  * sentence names it. */
 typedef struct Shortfall { Cause cause; char *text; } Shortfall;
@@ -208,6 +214,7 @@ typedef struct Host {
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         char *eni_limits_why;           /* why they are not known, where they are not */
         unsigned cpus;
+        Neuron neuron;
         uint64_t memory_bytes;          /* MemTotal; in a model the table's, or 0: not known */
         char *product_name, *kernel, *arch;
         PciDevice *pci; size_t n_pci;
@@ -234,6 +241,7 @@ Host *host_free(Host *h);
 DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
+bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
 /* Can it be an EBS volume: by its model, or a disk of Xen, which tells none? */
 _nonnull_ bool disk_is_volume(const Disk *d);

@@ -323,6 +323,10 @@ json_t *host_to_json(const Host *host) {
                 set_number(o, "ptraceScope", (uint64_t)host->ptrace_scope);
         json_set_list(o, "otherBootstrappers", host->bootstrappers);
         json_object_set_new(o, "gpus", gpus_json(&host->gpus));
+        if (host->neuron.expected > 0)
+                json_object_set_new(o, "neuron",
+                                    json_pack("{si si}", "count", (int)host->neuron.count, "expected",
+                                              (int)host->neuron.expected));
         json_object_set_new(o, "shortfalls", missing_json(host));
         json_object_set_new(o, "disks", disks_json(host));
         if (host->storage.looked || host->storage.not_looked)

@@ -44,8 +44,10 @@ static void add_devices(Host *h, const char *name, unsigned count) {
 
 static void add_gpus(Host *h, const InstanceType *t) {
         PciDevice gpu = { .class = 0x030200 };
+        if (t->gpu_model && startswith(t->gpu_model, "aws-"))
+                add_devices(h, t->gpu_model, t->gpus);
         if (!t->gpu_pci || sscanf(t->gpu_pci, "%x:%x", &gpu.vendor, &gpu.device) != 2)
-                return;         /* of accelerators that are not NVIDIA's the table knows no ids */
+                return;         /* of accelerators that are neither NVIDIA's nor AWS's no ids are known */
         gpu.subsystem_device = t->gpu_subsystem;
         gpu.subsystem_vendor = t->gpu_subsystem ? gpu.vendor : 0;
         if (t->gpus == 0)

@@ -152,6 +152,12 @@ bool pci_is_efa(const PciDevice *d) {
         return d->vendor == AMAZON && d->device >> 4 == 0xefa;
 }
 
+/* System peripherals, of which each generation has a number of its own: 7064 to 7067, 7164, 7264, 7364, 7564
+ * (aws-neuron/aws-neuron-driver, neuron_device.h; bottlerocket-os/bottlerocket-core-kit#800). */
+bool pci_is_neuron(const PciDevice *d) {
+        return d->vendor == AMAZON && d->class >> 8 == 0x0880 && (d->device & 0xf0fc) == 0x7064;
+}
+
 unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
         unsigned n = 0;
         for (size_t i = 0; i < h->n_pci; i++)

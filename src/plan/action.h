@@ -53,7 +53,8 @@ typedef enum ActionType {
         ACTION_CHECK_VERSIONS,  /* target: "nvidia"; those of programs that are there are the driver's
                                  * version; nvlsm counts its own and only has to be there */
         ACTION_AWAIT_DEVICES,   /* target: "/dev/infiniband/umad*": a directory and the beginning of
-                                 * names; device.count of them: fewer are a warning, none is a failure */
+                                 * names; device.count of them; whether fewer are a failure is the target's
+                                 * own, none always is */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs
                                  * has joined it, by NVML; class: what that means */
         ACTION_CHECK_HEALTH,    /* target: "gpus"; what device.parameters names (HealthLook) of

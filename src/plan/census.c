@@ -12,12 +12,14 @@ static bool asks_for_node(const HugePages *h) {
 }
 
 /* Is it of something that this configuration uses? What it does not is only told. */
-static bool is_needed(const Config *config, Cause cause) {
+static bool is_needed(const Config *config, const Host *host, Cause cause) {
         switch (cause) {
         case CAUSE_GPU_CLASS:
         case CAUSE_GPU_MISSING:
         case CAUSE_NVSWITCH:
                 return config->nvidia.mode != NVIDIA_OFF;
+        case CAUSE_NEURON:
+                return host->neuron.driver;
         case CAUSE_EFA:
                 return config->instance.efa != EFA_OFF;
         case CAUSE_DISKS:
@@ -30,17 +32,19 @@ static bool is_needed(const Config *config, Cause cause) {
         }
 }
 
-static void add_shortfall(Plan *plan, Action *check, const Config *config, Cause cause, const char *text) {
-        bool needed = is_needed(config, cause);
-        diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", text);
+static void add_shortfall(Plan *plan, Action *check, const Config *config, const Host *host,
+                          const Shortfall *s) {
+        bool needed = is_needed(config, host, s->cause);
+        diag_warn(&plan->warnings, needed ? "missing-device" : "unused-device-missing", "%s", s->text);
         if (!needed)
                 return;
         check->census.missing = xrealloc(check->census.missing, check->census.n + 1, sizeof(Shortfall));
-        check->census.missing[check->census.n++] = (Shortfall){ cause, xstrdup(text) };
+        check->census.missing[check->census.n++] = (Shortfall){ s->cause, xstrdup(s->text) };
 }
 
 void plan_census(Plan *plan, const Config *config, const Host *host) {
-        bool accelerated = host->gpus.class != GPU_CLASS_NONE || (host->type && host->type->gpu_model);
+        bool accelerated = host->gpus.class != GPU_CLASS_NONE || host->neuron.expected > 0 ||
+                           (host->type && host->type->gpu_model);
         if (!accelerated && !host->type && config->instance.expected_efa == 0)
                 return;
         _cleanup_(freep) char *why = host->type ? xasprintf("whatever a %s has is there", host->type->name)
@@ -51,5 +55,5 @@ void plan_census(Plan *plan, const Config *config, const Host *host) {
         if (host->gpus.unread && config->nvidia.mode != NVIDIA_OFF)
                 diag_warn(&plan->warnings, "switches-unread", "%s", host->gpus.unread);
         for (size_t i = 0; i < host->n_shortfalls; i++)
-                add_shortfall(plan, check, config, host->shortfalls[i].cause, host->shortfalls[i].text);
+                add_shortfall(plan, check, config, host, &host->shortfalls[i]);
 }

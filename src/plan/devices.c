@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel settings, huge pages, EFA, and what a machine of this type must have. */
+/* Kernel settings, huge pages, EFA, what a machine of this type must have, and Neuron devices. */
 #include "plan/devices.h"
 #include "base/str.h"
 
@@ -15,5 +15,6 @@ int plan_devices(Plan *plan, const Config *config, const Host *host, Diag *diag)
                 return r < 0 ? r : k;
         plan_efa(plan, config, host);
         plan_census(plan, config, host);
+        plan_neuron(plan, host);
         return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the planners of devices share: devices.c, sysctl.c, pages.c, efa.c, census.c, and nvidia.c with mig.c
- * and imex.c. */
+/* What the planners of devices share: devices.c, sysctl.c, pages.c, efa.c, census.c, neuron.c, and nvidia.c
+ * with mig.c and imex.c. */
 #include "plan/planner.h"
 
 #define CENSUS_ID   "check-machine:devices"
@@ -11,6 +11,8 @@ _must_check_ _nonnull_ int plan_sysctl(Plan *plan, const Config *config, Diag *d
 _must_check_ _nonnull_ int plan_pages(Plan *plan, const Config *config, const Host *host, Diag *diag);
 _nonnull_ void plan_efa(Plan *plan, const Config *config, const Host *host);
 _nonnull_ void plan_census(Plan *plan, const Config *config, const Host *host);
+/* Comes behind plan_census(). */
+_nonnull_ void plan_neuron(Plan *plan, const Host *host);
 /* Addresses of this boot's devices, for messages; none in a model, whose addresses mean nothing. */
 _nonnull(1, 2) void devices_seen(Action *a, const Host *host, bool (*is)(const PciDevice *));
 

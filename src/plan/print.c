@@ -27,6 +27,7 @@ static void describe_machine(Text *t, const Host *host) {
                          host->type && host->type->gpu_model ? host->type->gpu_model : "",
                          host->type && host->type->gpu_model ? ", " : "",
                          gpu_class_to_string(host->gpus.class));
+        add_count(t, host->neuron.count, "Neuron device");
         add_count(t, host_efa(host), "EFA device");
         add_count(t, host_instance_stores(host), "instance store");
         add_count(t, host->n_nics, "network interface");

@@ -97,6 +97,15 @@ functions '10DE:.*|15B3:.*' | xargs rm -r
 nothing_left() { facts && id | cmp - "$tmp/id" && [ "$(missing | cut -c-33)" = $'EGPUMISSING 8 of 8 GPUs are missi\nENVSWITCH 2 of 2 ConnectX functio' ]; }
 ok 'p6-b200: without any GPU or switch it still is one' nothing_left
 
+fresh trn2; ask_for 0 0; whole none 0
+mapfile -t N < <(functions 1D0F:7364)
+sixteen() { [ ${#N[@]} = 16 ] && without ENEURON unknown "${N[@]}"; }
+ok 'trn2: each of sixteen Neuron devices is missed' sixteen
+told() { without ENEURON unknown "${N[0]}" && grep -q '"unused-device-missing"' "$tmp/plan" && ! grep -q '"load-module:neuron"' "$tmp/plan" && grep -q '"no-driver"' "$tmp/plan"; }
+ok 'trn2: without a driver in the image that is only told' told
+driver() { install -D -m 644 /dev/stdin "$root/lib/modules/$(cat "$root/proc/sys/kernel/osrelease")/modules.dep" <<<'kernel/extra/neuron.ko.xz:'; facts && id >"$tmp/id" && without ENEURON unknown "${N[0]}" && grep -q '"missing-device"' "$tmp/plan" && grep -q '"load-module:neuron"' "$tmp/plan"; }
+ok 'trn2: with one it is missed' driver
+
 # ---- devices and type that contradict each other ----
 doubted() { # CLASS WORDS: the class is the type's, the first that is missed is what makes it so, and why
         facts && [ "$(fact class)" = "$1" ] && [[ $(missing) = "EGPUCLASS "* ]] && missing | head -1 | grep -qF -- "$2" || { fact class; missing; false; }

@@ -6,6 +6,8 @@
 #   gen3           those of autumn 2026: the driver's programs, libraries and daemons' units come at boot, all units lie in /etc/systemd/system,
 #                  fabric manager has a condition and retries, the toolkit writes the CDI file by itself
 #   prebuilt       with gen3: the modules are in the list of modules from the start, the libraries are not there
+#   neuron         EKS's image for Trainium and Inferentia: its driver is in the list of modules, and a unit puts another one in its place
+#                  on inf1 (awslabs/amazon-eks-ami#2579)
 #   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
 #   imex           the IMEX unit is enabled, as some packages ship it
 #   dcgm           DCGM's daemon is installed and enabled, as where hosts are monitored
@@ -55,6 +57,9 @@ for word; do case $word in
                 for unit in nvidia-{driver-resolve,setup,ldcache-update,cdi-refresh}.service nvidia-cdi-refresh.path; do enable_etc $unit $unit; done
                 for copy in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$copy.service; done;;
         prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;
+        neuron) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/extra/neuron.ko: >"$dep/modules.dep"
+                install -m 644 -t "$S" "$here"/units/neuron/*.service; install -t "$tree/etc/eks" "$here"/ami/neuron-package-install.sh
+                enable_etc neuron-package-install.service neuron-package-install.service;;
         no-drop-ins) rm "$U"/nvidia-*.service.d/10-nodestrap.conf;;
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
         dcgm)   enable nvidia-dcgm.service multi-user.target;;

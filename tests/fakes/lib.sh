@@ -41,8 +41,9 @@ depmod_runs() {                         # a file anew beside the old one, and re
 }
 
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
-devices() { grep -ls "^PCI_ID=$1:" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
+devices() { grep -lsE "^PCI_ID=$1(:|$)" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
 gpus() { devices 10DE 30; }
+neurons() { devices '1D0F:7[0-9A-F]6[4-7]' 880; }        # aws-neuron/aws-neuron-driver:neuron_device.h
 tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # EKSAMI nvidia-fabricmanager-condition.sh: the switches are the rack's
 # Ports of ConnectX functions, each a subnet manager's to choose (siderolabs/extensions#893): by the capability mask, whose bit 10 says IsSMDisabled.
 SM_DISABLED=0x400
@@ -98,8 +99,10 @@ fabric_registers() { : >$FAKES/fabric; }
 gpu_states() { python3 /usr/lib/fakes/gpus.py; }        # ADDRESS FABRIC MIG INSTANCES, one line a GPU
 # What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (NVIDIA/mig-parted#82).
 mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; }
+neuron_nodes() { find /dev -maxdepth 1 -name 'neuron[0-9]*' | wc -l; }
 seen_by_plugin() {
-        local all; [ -n "$(gpus)" ] || { echo "gpus=0"; return; }
+        local all; [ -z "$(neurons)" ] || { echo "gpus=0 neuron=$(neuron_nodes)"; return; }
+        [ -n "$(gpus)" ] || { echo "gpus=0"; return; }
         all=$(gpu_states 2>&1) || { echo "gpus=? ${all##*: }"; return; }
         [ -n "$all" ] || { echo "gpus=0"; return; }
         printf 'gpus=%s fabric=%s instances=%s cdi=%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \

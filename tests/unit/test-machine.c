@@ -119,6 +119,23 @@ TEST(fewer_devices_than_there_should_be) {
         ASSERT_TRUE(now_usec() >= b.work.deadline_usec - 10 * USEC_PER_MSEC);
 }
 
+#define NEURON "/dev/neuron"
+
+TEST(neuron_devices_are_all_there_or_it_is_a_failure) {
+        static char *seen[] = { (char *)"0000:10:00.0", (char *)"0000:11:00.0", NULL };
+        DEVICES(b, 2);
+        b.action.target = (char *)NEURON "*";
+        b.action.device.seen = seen;
+        put(&b, NEURON "0", "");
+        put(&b, NEURON "_core1", "");
+        ASSERT_OK(root_make_dirs(b.root, "/sys/bus/pci/devices/0000:11:00.0", 0755));
+        box_link(&b, "/sys/bus/pci/devices/0000:10:00.0/driver", "../../../bus/pci/drivers/neuron-driver");
+        b.work.deadline_usec = now_usec() + 50 * USEC_PER_MSEC;
+        assert_fails(&b, devices_work, CAUSE_NEURON, "1 of 2 " NEURON "* are there; no driver has 0000:11:00.0; ");
+        put(&b, NEURON "12", "");
+        assert_works(&b, devices_work, 0);
+}
+
 TEST(waiting_ends_when_the_task_is_given_up) {
         DEVICES(b, 2);
         _cleanup_(close_fd) int fd = eventfd(1, EFD_CLOEXEC);

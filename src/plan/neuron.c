@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trainium and Inferentia: their driver, and the node below /dev that it makes for each of them. A device
+ * that its driver cannot start gets none, and nothing else shows it: the device plugin would tell the
+ * cluster of fewer. */
+#include "plan/devices.h"
+#include "base/str.h"
+
+#define GROUP "accelerator"
+/* The driver is loaded, and has made what it makes. */
+#define NODES_TIMEOUT (10 * USEC_PER_SEC)
+
+/* On inf1 the one takes away the driver that is there and puts an older one in its place, and the other
+ * builds it (awslabs/amazon-eks-ami#2579, #2486): what is loaded meanwhile is the wrong one. */
+static const char *const loaders[] = { "neuron-package-install.service", "neuron-kmod-load.service" };
+
+void plan_neuron(Plan *plan, const Host *host) {
+        unsigned n = host->neuron.expected;
+        if (n == 0)
+                return;
+        if (!host->neuron.driver) {
+                diag_warn(&plan->warnings, "no-driver",
+                          "this image brings no driver of AWS Neuron (no neuron.ko, no unit that loads it: "
+                          "package aws-neuronx-dkms): %u Neuron device%s left to whatever brings one later, "
+                          "and kubelet does not wait for them",
+                          n, n == 1 ? " is" : "s are");
+                return;
+        }
+        _cleanup_(freep) char *before = xstrdup(CENSUS_ID);
+        for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
+                Action *loader = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, GROUP, loaders[i],
+                                          "if the image installs or loads its driver at boot");
+                loader->optional = loader->lenient = true;
+                action_after(loader, before);
+                free(before);
+                before = xstrdup(loader->id);
+        }
+        Action *load = plan_add(plan, ACTION_LOAD_MODULE, PHASE_DEVICES, GROUP, "neuron",
+                                "the driver of Trainium and Inferentia");
+        action_after(load, before);
+        Action *nodes = plan_add(plan, ACTION_AWAIT_DEVICES, PHASE_DEVICES, GROUP, "/dev/neuron*",
+                                 "one for each device that the driver has started");
+        nodes->device.count = n;
+        nodes->deadline_usec = NODES_TIMEOUT;
+        nodes->with = xasprintf("x %u", n);
+        devices_seen(nodes, host, pci_is_neuron);
+        action_after(nodes, "load-module:neuron");
+}

@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# gpu: inf1 neuron
+# tree: enabled gpu containerd_version
+# console: NODESTRAP verdict=ok
+# An inf1.6xlarge with the same image: a unit takes the driver away and builds an older one, which the devices want
+# (awslabs/amazon-eks-ami#2579); whoever loads one meanwhile has the wrong one.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node neuron-removed neuron-2.21-installed 'module neuron$' containerd 'kubelet gpus=0 neuron=4'
+try "the driver was loaded once, when it was the right one" once 'module neuron'
+
+finish

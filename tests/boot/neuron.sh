@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: trn2 neuron
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A trn2.48xlarge with the image for Trainium: its driver and the nodes of all sixteen devices are there before kubelet, whose device plugin
+# counts them once.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module neuron$' containerd 'kubelet gpus=0 neuron=16'
+try "EFA came before kubelet" in_order 'module efa' kubelet
+try "the driver was loaded once" once 'module neuron'
+try "nothing of NVIDIA's was touched" never 'module nvidia|nvidia-smi|cdi-'
+
+finish
