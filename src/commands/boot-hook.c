@@ -3,11 +3,11 @@
  * interface and those that were decided for it, and keeps its hands off all others; what of that is missing
  * at the deadline is told, link by link. Decisions are made meanwhile, by udev-net-manager. */
 #include "commands/commands.h"
-#include "commands/lock.h"
 #include "commands/run.h"
 #include "commands/snapshot.h"
 
 #include "aws/aws.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"

@@ -5,8 +5,8 @@
  * Between them the lock is free: at boot all interfaces come up at once, each with a process of its own, and
  * what one of them has asked for the others read. */
 #include "commands/net-event.h"
-#include "commands/lock.h"
 
+#include "base/lock.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"

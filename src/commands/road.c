@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The stages of the road up to the plan, as main.c walks them, and what is between them: the cache of
  * --config-cache, facts of the boot's other phase, the environment for our own requests, the lock. */
-#include "commands/lock.h"
 #include "commands/run.h"
 
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/stop.h"

@@ -2,10 +2,10 @@
  * `nodestrap udev-net-manager`: a network interface has come or gone. facts → judge (net-event.c)
  * → plan → apply. */
 #include "commands/commands.h"
-#include "commands/lock.h"
 #include "commands/net-event.h"
 #include "commands/output.h"
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lock that one init holds against another. */
-#include "commands/lock.h"
+#include "base/lock.h"
 
 #include "test.h"
 #include "base/paths.h"

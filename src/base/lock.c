@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lock is a file that only root can open, or anybody could hold up a boot. It is not waited for by
  * flock(2) itself: a signal that came a moment before would not end that, and it has no deadline. */
-#include "commands/lock.h"
+#include "base/lock.h"
 
 #include "base/paths.h"
 #include "base/log.h"
