@@ -78,13 +78,27 @@ static void health_take(json_t *accelerator, const json_t *found) {
         json_object_set_new(accelerator, "health", health);
 }
 
+/* In the place of what an earlier phase found. */
+static void pages_put(json_t *pages, json_t *found) {
+        json_t *one;
+        size_t i;
+        json_array_foreach(pages, i, one) {
+                if (json_equal(json_object_get(one, "size"), json_object_get(found, "size")) &&
+                    json_equal(json_object_get(one, "node"), json_object_get(found, "node"))) {
+                        json_array_set(pages, i, found);
+                        return;
+                }
+        }
+        json_array_append(pages, found);
+}
+
 static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
         json_t *found = json_object_get(action, "found");
         int type = type_of(action);
         if (!json_is_object(found))
                 return;
         if (type == ACTION_RESERVE_PAGES)
-                json_array_append(pages, found);
+                pages_put(pages, found);
         for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
                 if ((int)taken[i].type == type)
                         json_object_set(accelerator, taken[i].to, json_object_get(found, taken[i].from));

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "report/found.h"
+#include "report/status.h"
 
 #include <stdio.h>
 
@@ -76,12 +77,12 @@ static void metrics_actions(Text *t, json_t *runs) {
                 json_array_foreach(json_object_get(run, "actions"), i, action) {
                         int outcome = outcome_from_string(json_get_text(action, "outcome"));
                         _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
-                        counts[MAX(outcome, 0)]++;
                         if (outcome != OUTCOME_SKIPPED)
-                                text_add(t, "nodestrap_action_duration_seconds{action=\"%s\"} %.6f\n", id,
-                                         seconds_of(action));
+                                text_add(t, "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} %.6f\n",
+                                         phases, id, seconds_of(action));
                 }
         }
+        status_count(runs, counts);
         metric_head(t, "actions", "actions by outcome");
         for (i = OUTCOME_UNCHANGED; i < ARRAY_SIZE(counts); i++)
                 text_add(t, "nodestrap_actions{outcome=\"%s\"} %zu\n", outcome_to_string((Outcome)i),

@@ -34,6 +34,14 @@ static bool is_tolerated(const Results *r) {
         return true;
 }
 
+/* What stands in the way of all of them fails the first one. */
+static const char *first_phase(const char *phases) {
+        for (int i = 0; i < _PHASE_MAX; i++)
+                if (phases && strstr(phases, phase_to_string((Phase)i)))
+                        return phase_to_string((Phase)i);
+        return NULL;
+}
+
 static Verdict verdict_make(const Report *report) {
         const Result *failed = report->results ? results_first_failure(report->results) : NULL;
         const Diagnostic *error = diag_first_error(report->diag);
@@ -44,12 +52,14 @@ static Verdict verdict_make(const Report *report) {
                 v.code = cause_word(failed->cause);
                 v.exit_code = cause_exit_code(failed->cause);
                 v.step = failed->action->id;
+                v.phase = phase_to_string(failed->action->phase);
                 v.text = xstrdup(failed->text);
         } else if (error) {
                 v.word = "failed";
                 v.code = cause_word(error->cause);
                 v.exit_code = cause_exit_code(error->cause);
                 v.step = report->step ?: "start";
+                v.phase = first_phase(report->phases);
                 v.text = diagnostic_format(error);
         }
         if (report->internal && v.exit_code != EXIT_DONE)
@@ -129,6 +139,7 @@ ExitCode report_write(const Root *root, const Report *given) {
         Verdict v = verdict_make(&report);
         report.phases = report.phases ?: "config,devices,run";
 
+        _cleanup_(close_fd) int lock = status_lock(root);
         json_t *status = status_make(root, &report, &v, end_usec);
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds),
@@ -138,6 +149,7 @@ ExitCode report_write(const Root *root, const Report *given) {
                 report_tell(&report.plan->warnings);
         report_tell(report.diag);
         files_write(root, text, metrics);
+        close_fd(&lock);
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
         tell_details(v.text);

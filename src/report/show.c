@@ -83,14 +83,8 @@ static void run_show(const char *phases, const json_t *run) {
 }
 
 static void counts_show(json_t *runs) {
-        size_t counts[OUTCOME_FAILED + 1] = {}, i;
-        const char *phases;
-        json_t *run, *action;
-        json_object_foreach(runs, phases, run) {
-                json_array_foreach(json_object_get(run, "actions"), i, action) {
-                        counts[MAX(outcome_from_string(json_get_text(action, "outcome")), 0)]++;
-                }
-        }
+        size_t counts[OUTCOME_FAILED + 1] = {};
+        status_count(runs, counts);
         printf("%zu done, %zu unchanged, %zu skipped, %zu failed\n", counts[OUTCOME_DONE],
                counts[OUTCOME_UNCHANGED], counts[OUTCOME_SKIPPED], counts[OUTCOME_FAILED]);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Report → status.json, and back. The two phases of a boot are two processes: each replaces its own part of
- * the file and keeps the other's. Nothing here can hold a secret: texts name paths and units, never
- * contents. */
+ * Report → status.json, and back. The phases of a boot are several processes, and two of them may end at the
+ * same time: each replaces its own part of the file and keeps the others'. "runs" is in the order in which
+ * they ended. Nothing here can hold a secret: texts name paths and units, never contents. */
 #include "report/status.h"
 
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "report/found.h"
 #include "report/join.h"
 
 #include <errno.h>
 
 #define STATUS_MAX (16 << 20)
+#define LOCK_USEC  (5 * USEC_PER_SEC)  /* a report is worth more than one that is whole */
 
 const char *const status_phases[7] = {
         "config", "config,devices", "config,devices,run", "config,run", "devices", "devices,run", "run",
@@ -90,6 +93,8 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         json_object_set_new(run, "command", text_json(report->command));
         json_object_set_new(run, "phases", text_json(report->phases));
         verdict_put(run, v, report->plan ? report->plan->id : NULL);
+        if (v->phase)
+                json_object_set_new(run, "phase", text_json(v->phase));
         json_object_set_new(run, "endedAt", json_string(when));
         json_object_set_new(run, "beginUsec", json_integer((json_int_t)report->begin_usec));
         json_object_set_new(run, "endUsec", json_integer((json_int_t)end_usec));
@@ -108,11 +113,29 @@ static json_t *run_json(const Report *report, const Verdict *v, uint64_t end_use
         return run;
 }
 
-static bool phases_overlap(const char *a, const char *b) {
-        return strstr(a, b) || strstr(b, a);    /* of "config", "run" and "config,run" */
+/* ---- the boot ---- */
+
+int status_lock(const Root *root) {
+        Diag ignored = {};
+        int r = lock_take(root, RUN_DIR "/status.lock", now_usec() + LOCK_USEC, &ignored);
+        diag_done(&ignored);
+        return r;
 }
 
-/* ---- the boot ---- */
+static bool phases_have(const char *phases, int phase) {
+        return strstr(phases, phase_to_string((Phase)phase));
+}
+
+/* A run takes the place of those that did no more; but what the devices phase did stays beside the run phase,
+ * which found most of it done. */
+static bool is_replaced(const char *phases, const char *by) {
+        if (streq(phases, "devices") && streq(by, "devices,run"))
+                return false;
+        for (int i = 0; i < _PHASE_MAX; i++)
+                if (phases_have(phases, i) && !phases_have(by, i))
+                        return false;
+        return true;
+}
 
 /* The other phases' parts of this boot's status; of another boot nothing. */
 static json_t *runs_read(const Root *root, const char *boot_id, const char *phases) {
@@ -122,7 +145,7 @@ static json_t *runs_read(const Root *root, const char *boot_id, const char *phas
         if (file_read(root, &old) < 0 || !streq(json_get_text(old, "bootId"), boot_id))
                 return runs;
         json_object_foreach(json_object_get(old, "runs"), key, run) {
-                if (!phases_overlap(key, phases))
+                if (!is_replaced(key, phases))
                         json_object_set(runs, key, run);
         }
         return runs;
@@ -133,15 +156,54 @@ static bool verdict_is(const json_t *run, const char *word) {
         return verdict && streq(verdict, word);
 }
 
+/* What a later run has done again is that one's to judge. */
+static bool is_current(json_t *runs, const json_t *run) {
+        const char *key, *phase = json_get_text(run, "phase");
+        const json_t *latest = NULL;
+        json_t *one;
+        json_object_foreach(runs, key, one) {
+                if (strstr(key, phase))
+                        latest = one;
+        }
+        return !*phase || !latest || latest == run;
+}
+
 /* Of the whole boot: the first failure, in the order of the phases ("config" sorts before "run"); else what
  * taints the node. */
 static json_t *overall_find(json_t *runs, json_t *own) {
         static const char *const words[] = { "failed", "tainted" };
         for (size_t w = 0; w < ARRAY_SIZE(words); w++)
-                for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
-                        if (verdict_is(json_object_get(runs, status_phases[i]), words[w]))
-                                return json_object_get(runs, status_phases[i]);
+                for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
+                        json_t *run = json_object_get(runs, status_phases[i]);
+                        if (verdict_is(run, words[w]) && is_current(runs, run))
+                                return run;
+                }
         return own;
+}
+
+/* By id, as the last of the boot has it. */
+static json_t *outcomes_of(json_t *runs) {
+        json_t *outcomes = json_object(), *run, *action;
+        const char *key;
+        size_t i;
+        json_object_foreach(runs, key, run) {
+                json_array_foreach(json_object_get(run, "actions"), i, action) {
+                        const char *id = json_get_text(action, "id"), *now = json_get_text(action, "outcome");
+                        bool did = streq(json_get_text(outcomes, id), outcome_to_string(OUTCOME_DONE));
+                        if (!did || !streq(now, outcome_to_string(OUTCOME_UNCHANGED)))
+                                json_object_set_new(outcomes, id, json_string(now));
+                }
+        }
+        return outcomes;
+}
+
+void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]) {
+        _cleanup_(json_decrefp) json_t *outcomes = outcomes_of(runs);
+        const char *id;
+        json_t *outcome;
+        json_object_foreach(outcomes, id, outcome) {
+                counts[MAX(outcome_from_string(json_string_value(outcome)), 0)]++;
+        }
 }
 
 json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec) {

@@ -10,8 +10,13 @@
 /* The keys of "runs", in the order of the phases: which of them one process did. */
 extern const char *const status_phases[7];
 
-/* The file's new content: this run, beside what is there of the other phase of the same boot. */
+/* Until the descriptor is closed no other process makes and writes a status; < 0: it is made all the same. */
+_must_check_ _nonnull_ int status_lock(const Root *root);
+/* The file's new content: this run, beside what is there of other phases of the same boot. */
 _nonnull_ json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec);
+/* How many actions of "runs" ended how; a step that one phase has done and a later one found done is one that
+ * was done. */
+_nonnull_ void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]);
 /* What the last run left, with joined.json of this boot as "joined". -ENOENT where there was none, -EBADMSG
  * where it is damaged. */
 _must_check_ _nonnull_ int status_read(const Root *root, json_t **ret);

@@ -9,6 +9,7 @@ typedef struct Verdict {
         const char *word, *code;
         ExitCode exit_code;
         const char *step;               /* NULL where all went well, */
+        const char *phase;              /* as this, in which it failed, */
         char *text;                     /* and this; owned */
         bool tolerated;                 /* the node joins all the same, tainted: nothing has to stop for it */
 } Verdict;

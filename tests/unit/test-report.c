@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BOOT "/proc/sys/kernel/random/boot_id"
@@ -192,11 +193,97 @@ TEST(both_phases_of_a_boot_are_kept_and_a_failure_of_the_first_stays) {
         status = status_of(&b);
         ASSERT_STREQ(word(status, "verdict"), "ok");
         json_decref(status);
-        b.report.phases = "config,run";                         /* by hand, everything at once: takes the place of both */
+        b.report.phases = "config,devices,run";                 /* by hand, everything at once: takes the place of both */
         free(captured(&b, STDERR_FILENO, do_write));
         status = status_of(&b);
         ASSERT_EQ(json_object_size(json_object_get(status, "runs")), 1);
         json_decref(status);
+}
+
+static void fail_phase(Box *b, size_t action, Phase phase) {
+        static char why[] = "for a reason";
+        b->actions[action].phase = phase;
+        b->items[action] = (Result){ .action = &b->actions[action], .outcome = OUTCOME_FAILED, .cause = CAUSE_UNIT, .text = why, .end_usec = 1 };
+}
+
+static void write_phases(Box *b, const char *phases) {
+        b->report.phases = phases;
+        free(captured(b, STDERR_FILENO, do_write));
+}
+
+static void assert_boot(const Box *b, const char *runs, const char *verdict) {
+        _cleanup_(json_decrefp) json_t *status = status_of(b);
+        _cleanup_(strv_freep) char **keys = NULL;
+        const char *key;
+        json_t *run;
+        json_object_foreach(json_object_get(status, "runs"), key, run) {
+                strv_add(&keys, key);
+        }
+        _cleanup_(freep) char *all = strv_join(keys, " ");
+        ASSERT_STREQ(all, runs);
+        ASSERT_STREQ(word(status, "verdict"), verdict);
+}
+
+TEST(each_phase_is_what_its_last_run_says) {
+        BOX(b);
+        write_phases(&b, "config");
+        fail_phase(&b, 1, PHASE_DEVICES);
+        write_phases(&b, "devices");
+        assert_boot(&b, "config devices", "failed");
+        b.items[1].outcome = OUTCOME_DONE;
+        write_phases(&b, "devices,run");                        /* a user script has mended it */
+        assert_boot(&b, "config devices devices,run", "ok");
+        fail_phase(&b, 2, PHASE_RUN);
+        write_phases(&b, "devices,run");
+        b.items[2].outcome = OUTCOME_DONE;
+        write_phases(&b, "devices");                            /* once more by hand says nothing of the run phase */
+        assert_boot(&b, "config devices,run devices", "failed");
+        write_phases(&b, "run");
+        assert_boot(&b, "config devices,run devices run", "ok");
+        b.report.results = NULL;                                /* none came to its actions */
+        (void)diag_error(&b.diag, -EIO, CAUSE_IMDS, "no answer");
+        write_phases(&b, "devices,run");
+        assert_boot(&b, "config devices devices,run", "failed");
+        diag_done(&b.diag);
+        b.report.results = &b.results;
+        write_phases(&b, "config,devices,run");
+        assert_boot(&b, "config,devices,run", "ok");
+}
+
+TEST(a_step_of_two_phases_is_counted_once) {
+        BOX(b);
+        write_phases(&b, "devices");
+        for (size_t i = 0; i < 4; i++)
+                b.items[i].outcome = OUTCOME_UNCHANGED;
+        fail_phase(&b, 3, PHASE_RUN);
+        write_phases(&b, "devices,run");
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show), *text = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(shown, "3 done, 0 unchanged, 0 skipped, 1 failed\n");
+        ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"done\"} 3\n");
+        ASSERT_CONTAINS(text, "nodestrap_action_duration_seconds{phase=\"devices\",action=\"write-file:/etc/a\"}");
+        ASSERT_CONTAINS(text, "nodestrap_action_duration_seconds{phase=\"devices,run\",action=\"write-file:/etc/a\"}");
+}
+
+/* As many processes as write their part at once, all parts are there. */
+TEST(no_part_is_lost) {
+        static const char *const phases[] = { "config", "devices", "run" };
+        BOX(b);
+        pid_t children[ARRAY_SIZE(phases)];
+        fflush(NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
+                children[i] = fork();
+                if (children[i] == 0) {
+                        b.report.phases = phases[i];
+                        _exit((int)report_write(b.root, &b.report));
+                }
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
+                int status;
+                ASSERT_EQ(waitpid(children[i], &status, 0), children[i]);
+                ASSERT_EQ(status, 0);
+        }
+        _cleanup_(json_decrefp) json_t *status = status_of(&b);
+        ASSERT_EQ(json_object_size(json_object_get(status, "runs")), ARRAY_SIZE(phases));
 }
 
 TEST(another_boot_begins_anew) {
@@ -230,8 +317,8 @@ TEST(metrics) {
         _cleanup_(freep) char *text = file_text(&b, REPORT_METRICS);
         ASSERT_CONTAINS(text, "nodestrap_verdict{verdict=\"ok\",code=\"OK\",step=\"\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_phase_duration_seconds{phase=\"run\"} 4.0");
-        ASSERT_CONTAINS(text, "nodestrap_action_duration_seconds{action=\"write-file:/etc/a\"} 0.500000\n");
-        ASSERT_CONTAINS(text, "{action=\"restart-unit:x\\\"y\\\\z\"}");
+        ASSERT_CONTAINS(text, "nodestrap_action_duration_seconds{phase=\"run\",action=\"write-file:/etc/a\"} 0.500000\n");
+        ASSERT_CONTAINS(text, ",action=\"restart-unit:x\\\"y\\\\z\"}");
         ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"done\"} 3\n");
         ASSERT_CONTAINS(text, "nodestrap_actions{outcome=\"skipped\"} 1\n");
         ASSERT_CONTAINS(text, "nodestrap_requests{phase=\"run\",service=\"imds\"} 7\n");
@@ -323,6 +410,7 @@ TEST(a_failed_phase_weighs_more_than_a_tainted_one) {
         box_taint(&b);
         free(captured(&b, STDERR_FILENO, do_write));
         b.report.phases = "run";
+        b.actions[2].phase = PHASE_RUN;
         b.items[2].outcome = OUTCOME_FAILED;
         b.items[2].cause = CAUSE_UNIT;
         b.items[2].text = b.items[0].text;
@@ -346,7 +434,8 @@ TEST(what_was_found_stands_together) {
                 b.actions[i] = (Action){ .id = ids[i], .type = types[i], .target = ids[i] };
                 b.items[i].found = json_loads(found[i], 0, NULL);
         }
-        free(captured(&b, STDERR_FILENO, do_write));
+        write_phases(&b, "devices");
+        write_phases(&b, "devices,run");                        /* found once more */
         _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show), *status = file_text(&b, REPORT_STATUS);
         ASSERT_CONTAINS(metrics, "nodestrap_fabric_info{cluster_uuid=\"7b968a6d\",clique_id=\"1\"} 1\n");
         ASSERT_CONTAINS(metrics, "nodestrap_gpus{state=\"Completed\"} 1\n");
