@@ -66,8 +66,13 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .ec2_requests = ec2_requests(),
                 .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
-        if (run->step && run_changes_machine(run))
-                return report_write(run->root, &report);
+        if (run->step && run_changes_machine(run)) {
+                bool failed_before = init_devices_failed(run);
+                ExitCode code = report_write(run->root, &report);
+                if (code == EXIT_DONE && failed_before)
+                        init_forgive_devices();
+                return code;
+        }
         report_tell(&run->diag);
         if (r < 0)
                 return report_tell_failure(&report);

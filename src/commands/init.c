@@ -3,9 +3,16 @@
 #include "commands/commands.h"
 #include "commands/run.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/run.h"
 #include "base/str.h"
+#include "base/time.h"
+#include "report/status.h"
+
+#define SYSTEMCTL_USEC   (10 * USEC_PER_SEC)
+#define SYSTEMCTL_OUTPUT 4096
 
 /* For the other phase of this boot; without it, that one asks again. */
 static void keep_facts(Run *run) {
@@ -50,6 +57,25 @@ static void warn_of_other(Run *run) {
                   "this boot is that of %s's units (" BOOTSTRAPPER_LINK "), and this %s init does its work "
                   "again over theirs; only a reboot brings back what they had made",
                   by, own);
+}
+
+bool init_devices_failed(const Run *run) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        const Options *o = &run->options;
+        if (o->skip_devices || o->skip_run || !root_is_host(run->root) ||
+            status_read(run->root, &status) < 0)
+                return false;
+        const json_t *devices = json_object_get(json_object_get(status, "runs"), "devices");
+        return streq(json_get_text(devices, "verdict"), "failed");
+}
+
+void init_forgive_devices(void) {
+        static char *const argv[] = { (char *)"systemctl", (char *)"reset-failed",
+                                      (char *)"nodestrap-devices.service", NULL };
+        _cleanup_(child_result_done) ChildResult result = {};
+        int r = child_run(argv, SYSTEMCTL_USEC, SYSTEMCTL_OUTPUT, &result);
+        if (r < 0 || result.status != 0)
+                log_debug("nodestrap-devices.service stays a unit that has failed");
 }
 
 int command_init(Run *run) {

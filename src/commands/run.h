@@ -36,6 +36,12 @@ _nonnull_ bool run_changes_machine(const Run *run);
 /* The next step begins, unless a signal wants us to stop: -EINTR with a diagnostic. */
 _must_check_ _nonnull_ int run_enter(Run *run, const char *step);
 
+/* ---- after them (init.c) ---- */
+/* Did the devices phase fail before this run, which has done its steps again? */
+_must_check_ _nonnull_ bool init_devices_failed(const Run *run);
+/* Where that ended well: its unit is none that has failed, and needs nobody's eye. */
+void init_forgive_devices(void);
+
 /* ---- the stages, in their order (road.c) ---- */
 /* --root, and the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);
