@@ -210,7 +210,8 @@ typedef enum StepName {
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
         STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
-        STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
+        STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX,
+        STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
 #define AFTER(name) (1ULL << STEP_##name)
@@ -317,8 +318,8 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_CHANNEL] = { ACTION_MAKE_CHANNEL, CHANNEL, .after = AFTER(DRIVER),
                 .wanted = stack_wants_channel, .why = "what pods share memory between nodes through" },
         /* The sockets of persistenced and of fabric manager are in it where they are there
-         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go), and the toolkit's unit has the same file
-         * to write. */
+         * (NVIDIA/nvidia-container-toolkit:internal/discover/ipc.go), and the toolkit's unit has the same
+         * file to write. */
         [STEP_CDI] = { ACTION_GENERATE_CDI, "/var/run/cdi/nvidia.yaml",
                 .after = AFTER(LIST) | AFTER(CHANNEL) | AFTER(PERSISTENCED) | AFTER(MANAGER) |
                          AFTER(CDI_REFRESH),

@@ -76,17 +76,19 @@ static void add_paragraph(Text *t, const char *lead, const char *text) {
         text_add(t, "\n");
 }
 
-static void add_action(Text *t, const Action *a) {
+/* critical: on the longest chain to kubelet's start. */
+static void add_action(Text *t, const Action *a, bool critical) {
         const char *type = action_type_to_string(a->type);
         int used = 4 + MAX(14, (int)strlen(type)) + 1 +
                    (int)(strlen(a->target) + (a->with ? 1 + strlen(a->with) : 0)),
             gap = MAX(COLUMN - used, 2);
-        text_add(t, "    %-14s %s%s%s", type, a->target, a->with ? " " : "", a->with ?: "");
+        text_add(t, "  %c %-14s %s%s%s", critical ? '>' : ' ', type, a->target, a->with ? " " : "",
+                 a->with ?: "");
         bool secret = action_is(a, ACTION_OF_FILES) && a->file.secret;
         text_add(t, "%*s%s%s\n", gap, "", secret ? "[0600, not shown] " : "", a->why);
 }
 
-static void add_actions(Text *t, const Plan *plan, Phase phase) {
+static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {
         static const char *const titles[_PHASE_MAX] = { "Config", "Devices", "Run" };
         const char *group = "";
         bool headed = false;
@@ -100,7 +102,7 @@ static void add_actions(Text *t, const Plan *plan, Phase phase) {
                         text_add(t, "  %s\n", a->group);
                 headed = true;
                 group = a->group;
-                add_action(t, a);
+                add_action(t, a, critical[i]);
         }
 }
 
@@ -118,9 +120,17 @@ static void add_warnings(Text *t, const Diag *warnings) {
 
 char *plan_to_text(const Plan *plan) {
         Text t = {};
+        uint64_t usec;
+        _cleanup_(freep) size_t *path = NULL;
+        _cleanup_(freep) bool *critical = xcalloc(plan->n + 1, sizeof *critical);
+        for (size_t n = plan_critical_path(plan, &path, &usec); n > 0; n--)
+                critical[path[n - 1]] = true;
         text_add(&t, "%s", plan->machine ?: "");
         for (int phase = 0; phase < _PHASE_MAX; phase++)
-                add_actions(&t, plan, (Phase)phase);
+                add_actions(&t, plan, (Phase)phase, critical);
+        if (usec > 0)
+                text_add(&t, "\n> the longest chain to kubelet, usually about %llu s\n",
+                         (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
         add_warnings(&t, &plan->warnings);
         text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
@@ -134,7 +144,13 @@ static json_t *warning_json(const Diagnostic *d) {
 }
 
 json_t *plan_to_json(const Plan *plan) {
-        json_t *warnings = json_array(), *actions = json_array(), *files = json_array();
+        json_t *warnings = json_array(), *actions = json_array(), *files = json_array(),
+               *critical = json_array();
+        uint64_t usec;
+        _cleanup_(freep) size_t *path = NULL;
+        size_t n = plan_critical_path(plan, &path, &usec);
+        for (size_t i = 0; i < n; i++)
+                json_array_append_new(critical, json_string(plan->actions[path[i]].id));
         for (size_t i = 0; i < plan->warnings.n; i++)
                 json_array_append_new(warnings, warning_json(&plan->warnings.items[i]));
         for (size_t i = 0; i < plan->n; i++) {
@@ -142,6 +158,6 @@ json_t *plan_to_json(const Plan *plan) {
                 if (plan->actions[i].type == ACTION_WRITE_FILE)
                         json_array_append_new(files, action_file_to_json(&plan->actions[i]));
         }
-        return json_pack("{ss sO so so so}", "planId", plan->id, "facts", plan->facts, "warnings", warnings,
-                         "actions", actions, "files", files);
+        return json_pack("{ss sO so so so so}", "planId", plan->id, "facts", plan->facts, "warnings",
+                         warnings, "actions", actions, "files", files, "criticalPath", critical);
 }

@@ -141,7 +141,7 @@ import hashlib, json, re, sys
 plan = json.load(open(sys.argv[1]))
 def need(ok, what):
     if not ok: sys.exit(what)
-need(list(plan) == ['planId', 'facts', 'warnings', 'actions', 'files'], f'keys: {list(plan)}')
+need(list(plan) == ['planId', 'facts', 'warnings', 'actions', 'files', 'criticalPath'], f'keys: {list(plan)}')
 need(re.fullmatch('sha256:[0-9a-f]{64}', plan['planId']), plan['planId'])
 need(isinstance(plan['facts'], dict) and plan['facts']['instance']['type'], 'facts')
 for w in plan['warnings']:
@@ -157,6 +157,9 @@ for a in plan['actions']:
     need(a['phase'] in ('config', 'devices', 'run') and a['timeoutMs'] > 0 and a['why'], f'action {a}')
     need(a['id'] == f'{a["type"]}:{a["target"]}', a['id'])
     seen.add(a['id'])
+path, by_id = plan['criticalPath'], {a['id']: a for a in plan['actions']}
+need(path[-1:] == [i for i in by_id if i == 'start-unit:kubelet.service'], f'the path ends with {path[-1:]}')
+for before, behind in zip(path, path[1:]): need(before in by_id[behind]['after'] + by_id[behind].get('afterAny', []), f'{behind} does not wait for {before}')
 written = {a['target']: a for a in plan['actions'] if a['type'] == 'write-file'}
 need(list(written) == [f['path'] for f in plan['files']], 'files are not those of the actions')
 for f in plan['files']:
@@ -181,6 +184,11 @@ ok "what is wrong with the input is in it" same "['unknown-field: spec.cluster.s
 ok "also in the text" grep -q 'spec.cluster.sider: .*unknown-field' <(plan 2>/dev/null | tr -s '\n ' ' ')
 ok "and not said twice" test ! -s "$tmp/err"
 cp "$tmp/other.yaml" "$tmp/node.yaml"
+
+ok "the critical path of a p5 leads over driver and fabric" same "['load-module:nvidia', 'start-unit:nvidia-fabricmanager.service', 'await-fabric:fabric', 'start-unit:kubelet.service']" \
+        "$(of '[i for i in plan["criticalPath"] if i.split(":")[1] in ("nvidia", "nvidia-fabricmanager.service", "fabric", "kubelet.service") and not i.startswith("check")]' <"$tmp/first")"
+ok "the text marks as many" same "$(of 'len(plan["criticalPath"])' <"$tmp/first")" "$(plan 2>/dev/null | grep -c '^  > ')"
+ok "without kubelet there is none" same '[]' "$(planned -d containerd | of 'plan["criticalPath"]')"
 
 # ---- filters ----
 phases='{a["phase"] for a in plan["actions"]}' groups='sorted({a["group"] for a in plan["actions"]})'

@@ -390,6 +390,53 @@ TEST(imex) {
         strv_free(nodes);
 }
 
+/* ---- the longest chain to kubelet ---- */
+
+static char *critical(const Box *b) {
+        _cleanup_(freep) size_t *path = NULL;
+        uint64_t usec;
+        Text t = {};
+        size_t n = plan_critical_path(b->s.plan, &path, &usec);
+        ASSERT_TRUE((n > 0) == (usec > 0));
+        for (size_t i = 0; i < n; i++)
+                text_add(&t, "%s%s", i > 0 ? " " : "", b->s.plan->actions[path[i]].id);
+        return t.data ? text_take(&t) : xstrdup("");
+}
+#define ASSERT_CRITICAL(b, ...) ({                                                      \
+        const char *_ids[] = { __VA_ARGS__ };                                           \
+        _cleanup_(freep) char *_path = critical(&(b));                                  \
+        const char *_at = _path;                                                        \
+        for (size_t _i = 0; _i < ARRAY_SIZE(_ids); _i++, _at++)                         \
+                if (!(_at = strstr(_at, _ids[_i])))                                     \
+                        FAIL("%s is not in its place: %s", _ids[_i], _path);            \
+})
+
+TEST(the_critical_path) {
+        BOX(b, "p5.48xlarge");
+        _cleanup_(freep) char *id = xstrdup(sample_plan(&b.s)->id);
+        ASSERT_CRITICAL(b, "load-module:nvidia ", "check-driver:nvidia ", "start-unit:" FM " ", "await-fabric:fabric ", "start-unit:kubelet.service");
+        _cleanup_(freep) char *fabric = critical(&b);
+        ASSERT_TRUE(!strstr(fabric, "containerd") && !strstr(fabric, CDI) && !strstr(fabric, "check-efa"));
+        ASSERT_STREQ(b.s.plan->id, id);
+        /* behind what is only over, too: there the taint waits for them */
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        ASSERT_CRITICAL(b, "await-fabric:fabric ", "taint-node:" TAINT_FILE " ", "start-unit:kubelet.service");
+        b.s.config.failure_policy = FAILURE_HOLD;
+
+        box_model(&b, "g6.xlarge");
+        sample_plan(&b.s);
+        ASSERT_CRITICAL(b, "load-module:nvidia ", "list-gpus:nvidia-smi ", CDI " ", "start-unit:kubelet.service");
+        box_model(&b, "m5.large");
+        sample_plan(&b.s);
+        ASSERT_CRITICAL(b, "start-unit:containerd.service ", "start-unit:kubelet.service");
+        char **daemons = LIST("containerd");
+        plan_filter(b.s.plan, (bool[_PHASE_MAX]){}, daemons);
+        strv_free(daemons);
+        _cleanup_(freep) char *none = critical(&b);
+        ASSERT_STREQ(none, "");
+}
+
 /* ---- MIG ---- */
 
 TEST(mig_comes_behind_the_fabric_and_before_cdi) {
