@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/critical.h"
 #include "report/status.h"
 
 #define ROW   18                        /* pixels, as all lengths here */
@@ -18,6 +19,7 @@
 
 typedef struct ChartRow {
         char *class, *name, *title;
+        bool critical;                  /* kubelet's start waited for it longest */
         int64_t begin, end;             /* usec since the kernel started; begin 0: never began */
 } ChartRow;
 
@@ -67,15 +69,31 @@ static int64_t number_of(const json_t *object, const char *key) {
 
 /* ---- status.json → rows ---- */
 
-static void add_run(Chart *c, const char *phases, const json_t *run) {
+/* cloud-init's part of it is a row of its own, before the run that waited. */
+static void add_gap(Chart *c, const json_t *status, const char *phases) {
+        json_t *step;
+        size_t i;
+        json_array_foreach(json_object_get(status, "criticalPath"), i, step) {
+                if (!streq(json_get_text(step, "run"), phases) || strchr(json_get_text(step, "id"), ':'))
+                        continue;
+                add_row(c, false, json_get_text(step, "id"), "wait", "", number_of(step, "beginUsec"),
+                        number_of(step, "endUsec"));
+                c->rows[c->n - 1].critical = true;
+        }
+}
+
+static void add_run(Chart *c, const json_t *status, const char *phases, const json_t *run) {
         json_t *action;
         size_t i;
+        add_gap(c, status, phases);
         add_row(c, true, phases, json_get_text(run, "verdict"), "", number_of(run, "beginUsec"),
                 number_of(run, "endUsec"));
-        json_array_foreach(json_object_get(run, "actions"), i, action)
+        json_array_foreach(json_object_get(run, "actions"), i, action) {
                 add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"),
                         json_get_text(action, "text"), number_of(action, "beginUsec"),
                         number_of(action, "endUsec"));
+                c->rows[c->n - 1].critical = critical_has(status, phases, json_get_text(action, "id"));
+        }
 }
 
 /* From the start of the wait until kubelet has registered the node, and from then until it is Ready; earlier
@@ -100,7 +118,7 @@ static void add_all(Chart *c, const json_t *status) {
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++) {
                 const json_t *run = json_object_get(json_object_get(status, "runs"), status_phases[i]);
                 if (run)
-                        add_run(c, status_phases[i], run);
+                        add_run(c, status, status_phases[i], run);
         }
         if (joined)
                 add_join(c, joined);
@@ -146,12 +164,13 @@ static void add_axis(Text *t, const Chart *c, int height) {
 static void add_bar(Text *t, const Chart *c, size_t i) {
         const ChartRow *r = &c->rows[i];
         int y = (int)(i + 3) * ROW, x = x_of(c, r->begin);
-        text_add(t, "<g class=\"");
+        text_add(t, "<g class=\"%s", r->critical ? "critical " : "");
         add_xml(t, r->class);
         text_add(t, "\"><title>");
         add_xml(t, r->title);
         text_add(t, "</title><text x=\"%d\" y=\"%d\">", ROW, y + ROW - 5);
-        add_xml(t, r->name);
+        add_xml(t, r->critical ? ">" : "");
+        add_xml(t, r->name + (r->critical && *r->name));
         text_add(t, "</text>");
         if (r->begin > 0)
                 text_add(t, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>", x, y + 2,
@@ -164,7 +183,8 @@ char *status_draw(const json_t *status) {
                                     "text{font-weight:bold}.phase rect{fill:#9fb3c8}"
                                     ".done rect{fill:#2e9d5b}.unchanged rect{fill:#9bbfa8}.failed "
                                     "rect{fill:#d0342c}.failed text{fill:#d0342c}"
-                                    ".skipped text{fill:#888}.wait rect{fill-opacity:.5}";
+                                    ".skipped text{fill:#888}.wait rect{fill-opacity:.5}"
+                                    ".critical rect{stroke:#000;stroke-width:2}";
         _cleanup_(chart_done) Chart c = {};
         Text t = {};
         add_all(&c, status);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/critical.h"
 #include "report/found.h"
 #include "report/join.h"
 #include "report/status.h"
@@ -47,7 +48,8 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
         bar[BAR] = 0;
 }
 
-static void action_show(const json_t *action, int64_t run_begin, int64_t run_end) {
+/* critical: kubelet's start waited for it longest. */
+static void action_show(const json_t *action, int64_t run_begin, int64_t run_end, bool critical) {
         int64_t begin = number_of(action, "beginUsec"), end = number_of(action, "endUsec");
         char bar[BAR + 1] = "";
         _cleanup_(freep) char *start = NULL, *took = NULL;
@@ -56,12 +58,12 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
                 start = usec_text(begin - run_begin);
                 took = usec_text(end - begin);
         }
-        printf("  %9s  %9s  %-9s  |%-*s|  %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"),
-               BAR, bar, json_get_text(action, "id"));
+        printf("  %9s  %9s  %-9s  |%-*s|%c %s\n", start ?: "-", took ?: "-", json_get_text(action, "outcome"),
+               BAR, bar, critical ? '>' : ' ', json_get_text(action, "id"));
         lines_show("                                 ", json_get_text(action, "text"));
 }
 
-static void run_show(const char *phases, const json_t *run) {
+static void run_show(const json_t *status, const char *phases, const json_t *run) {
         int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
         _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
         const json_t *requests = json_object_get(run, "requests");
@@ -78,7 +80,7 @@ static void run_show(const char *phases, const json_t *run) {
         if (json_array_size(json_object_get(run, "actions")) > 0)
                 printf("  %9s  %9s  %-9s  |%-*s|\n", "start", "took", "outcome", BAR, "");
         json_array_foreach(json_object_get(run, "actions"), i, action) {
-                action_show(action, begin, end);
+                action_show(action, begin, end, critical_has(status, phases, json_get_text(action, "id")));
         }
 }
 
@@ -101,7 +103,9 @@ void status_show(const json_t *status) {
         }
         _cleanup_(freep) char *found = found_text(status);
         counts_show(runs);
+        _cleanup_(freep) char *critical = critical_text(status);
         fputs(found, stdout);
+        fputs(critical, stdout);
         if (json_object_get(status, "joined"))
                 join_show(json_object_get(status, "joined"));
         printf("plan %s, nodestrap %s\n",
@@ -109,5 +113,5 @@ void status_show(const json_t *status) {
                json_get_text(status, "version"));
         for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
                 if (json_object_get(runs, status_phases[i]))
-                        run_show(status_phases[i], json_object_get(runs, status_phases[i]));
+                        run_show(status, status_phases[i], json_object_get(runs, status_phases[i]));
 }

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/critical.h"
 #include "report/found.h"
 #include "report/join.h"
 
@@ -63,6 +64,10 @@ static json_t *result_json(const Result *r) {
         json_object_set_new(action, "outcome", json_string(outcome_to_string(r->outcome)));
         json_object_set_new(action, "beginUsec", json_integer((json_int_t)r->begin_usec));
         json_object_set_new(action, "endUsec", json_integer((json_int_t)r->end_usec));
+        json_t *after = json_list(r->action->after), *after_any = json_list(r->action->after_any);
+        json_array_extend(after, after_any);
+        json_decref(after_any);
+        json_object_set_new(action, "after", after);
         if (r->text)
                 json_object_set_new(action, "text", text_json(r->text));
         if (r->outcome == OUTCOME_FAILED)
@@ -220,6 +225,7 @@ json_t *status_make(const Root *root, const Report *report, const Verdict *v, ui
         for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
                 json_object_set(status, copied[i], json_object_get(overall, copied[i]));
         found_put(status, runs);
+        critical_put(status, runs);
         json_object_set_new(status, "runs", runs);
         return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * status.json, metrics.prom and `nodestrap status` from results made by hand, below a temporary root. */
 #include "files.h"
+#include "report/critical.h"
 #include "report/report.h"
 #include "report/draw.h"
 #include "report/metrics.h"
@@ -580,7 +581,7 @@ TEST(a_boot_can_be_drawn) {
         b.items[3] = (Result){ .action = &b.actions[3], .outcome = OUTCOME_SKIPPED };
         free(captured(&b, STDERR_FILENO, do_write));
         draw(&b, &d);
-        ASSERT_STREQ(d.classes.data, "phase|done|failed wait|done|skipped|");
+        ASSERT_STREQ(d.classes.data, "phase|done|failed wait|critical done|skipped|");
         ASSERT_EQ(d.bars, 4);                   /* what was skipped has none */
         ASSERT_EQ(d.bad, 0);
         ASSERT_TRUE(d.last - d.first < 900.5);  /* within the chart */
@@ -603,6 +604,105 @@ TEST(any_status_can_be_drawn) {
                 ASSERT_EQ(d.bad, 0);
                 ASSERT_EQ(d.rows, rows[i]);
         }
+}
+
+/* ---- by what a boot took so long ---- */
+
+#define CONFIG_RUN "'config': {'beginUsec': 4000000, 'endUsec': 5000000, 'actions': [{'id': 'write-file:a', 'beginUsec': 4100000, 'endUsec': 4900000}]}"
+/* of runs with ' for " */
+static json_t *critical_of(const char *runs) {
+        _cleanup_(freep) char *text = xasprintf("{%s}", runs);
+        for (char *p = text; *p; p++)
+                *p = *p == '\'' ? '"' : *p;
+        json_t *all = json_loads(text, 0, NULL), *status = json_object();
+        ASSERT_TRUE(all);
+        critical_put(status, all);
+        json_decref(all);
+        return status;
+}
+static char *critical_words(const json_t *status) {
+        Text t = {};
+        json_t *step;
+        size_t i;
+        json_array_foreach(json_object_get(status, "criticalPath"), i, step) {
+                text_add(&t, "%s%s/%s", i > 0 ? " " : "", word(step, "run"), word(step, "id"));
+                ASSERT_TRUE(critical_has(status, word(step, "run"), word(step, "id")));
+        }
+        return t.data ? text_take(&t) : xstrdup("");
+}
+#define ASSERT_PATH(runs, path, line) ({                                                                \
+        json_t *_status = critical_of(runs);                                                            \
+        _cleanup_(freep) char *_words = critical_words(_status), *_line = critical_text(_status);       \
+        ASSERT_STREQ(_words, path);                                                                     \
+        ASSERT_STREQ(_line, line);                                                                      \
+        json_decref(_status); })
+
+TEST(a_boot_waited_for_cloud_init) {
+        ASSERT_PATH(CONFIG_RUN ", 'run': {'beginUsec': 25000000, 'endUsec': 34000000, 'actions': ["
+                    "{'id': 'write-file:m', 'beginUsec': 25100000, 'endUsec': 25200000},"
+                    "{'id': 'start-unit:containerd.service', 'after': ['write-file:m', 'write-file:gone'], 'beginUsec': 25200000, 'endUsec': 33200000},"
+                    "{'id': 'check-efa:efa', 'beginUsec': 25100000, 'endUsec': 26000000},"
+                    "{'id': 'start-unit:kubelet.service', 'after': ['check-efa:efa', 'start-unit:containerd.service'], 'beginUsec': 33200000, 'endUsec': 33900000}]}",
+                    "config/write-file:a run/cloud-init run/write-file:m run/start-unit:containerd.service run/start-unit:kubelet.service",
+                    "critical path (>): kubelet started 33.90 s after power-on; 20.10 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
+}
+
+TEST(a_boot_waited_for_the_devices) {
+        ASSERT_PATH(CONFIG_RUN ", 'devices': {'beginUsec': 5100000, 'endUsec': 65200000, 'actions': ["
+                    "{'id': 'take-turn:devices', 'beginUsec': 5200000, 'endUsec': 5200000},"
+                    "{'id': 'load-module:nvidia', 'after': ['take-turn:devices'], 'beginUsec': 5200000, 'endUsec': 17200000},"
+                    "{'id': 'await-fabric:fabric', 'after': ['load-module:nvidia'], 'beginUsec': 17200000, 'endUsec': 65100000},"
+                    "{'id': 'check-efa:efa', 'after': ['take-turn:devices'], 'beginUsec': 5200000, 'endUsec': 5300000}]}, "
+                    "'run': {'beginUsec': 25000000, 'endUsec': 67000000, 'actions': ["
+                    "{'id': 'start-unit:containerd.service', 'beginUsec': 25100000, 'endUsec': 33000000},"
+                    "{'id': 'take-turn:devices', 'beginUsec': 25100000, 'endUsec': 65300000},"
+                    "{'id': 'await-fabric:fabric', 'after': ['take-turn:devices'], 'beginUsec': 65300000, 'endUsec': 65400000},"
+                    "{'id': 'start-unit:kubelet.service', 'after': ['start-unit:containerd.service', 'await-fabric:fabric'], 'beginUsec': 65400000, 'endUsec': 66000000}]}",
+                    "config/write-file:a devices/take-turn:devices devices/load-module:nvidia devices/await-fabric:fabric "
+                    "run/take-turn:devices run/await-fabric:fabric run/start-unit:kubelet.service",
+                    "critical path (>): kubelet started 66.00 s after power-on; 47.90 s of await-fabric:fabric, 12.00 s of load-module:nvidia, 800.0 ms of write-file:a\n");
+}
+
+/* The devices were done before: then it was cloud-init. And one that never began stands for those before it. */
+TEST(a_boot_whose_devices_were_done) {
+        ASSERT_PATH(CONFIG_RUN ", 'devices': {'beginUsec': 5100000, 'endUsec': 9000000, 'actions': [{'id': 'check-efa:efa', 'beginUsec': 5200000, 'endUsec': 8900000}]}, "
+                    "'run': {'beginUsec': 25000000, 'endUsec': 27000000, 'actions': ["
+                    "{'id': 'take-turn:devices', 'beginUsec': 25100000, 'endUsec': 25200000},"
+                    "{'id': 'reserve-pages:2Mi', 'after': ['take-turn:devices'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
+                    "{'id': 'start-unit:kubelet.service', 'after': ['reserve-pages:2Mi'], 'beginUsec': 25200000, 'endUsec': 26000000}]}",
+                    "config/write-file:a run/cloud-init run/take-turn:devices run/start-unit:kubelet.service",
+                    "critical path (>): kubelet started 26.00 s after power-on; 20.10 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
+}
+
+TEST(what_a_boot_waited_for_is_marked) {
+        BOX(b);
+        _cleanup_(drawn_done) Drawn d = {};
+        char *first[] = { b.actions[0].id, NULL }, *second[] = { b.actions[1].id, NULL };
+        b.actions[2].after = first;
+        b.actions[2].after_any = second;
+        free(captured(&b, STDERR_FILENO, do_write));
+        json_t *status = status_of(&b), *actions = json_object_get(json_object_get(json_object_get(status, "runs"), "run"), "actions");
+        ASSERT_EQ(json_array_size(json_object_get(json_array_get(actions, 2), "after")), 2);
+        ASSERT_EQ(json_array_size(json_object_get(json_array_get(actions, 0), "after")), 0);
+        json_decref(status);
+        _cleanup_(freep) char *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_CONTAINS(shown, "|> start-unit:containerd.service\n");
+        ASSERT_CONTAINS(shown, "|> start-unit:kubelet.service\n");
+        ASSERT_CONTAINS(shown, "|  write-file:/etc/a\n");
+        ASSERT_CONTAINS(shown, "\ncritical path (>): kubelet started ");
+        draw(&b, &d);
+        ASSERT_STREQ(d.classes.data, "phase|done|critical done|critical done|done|");
+}
+
+TEST(a_boot_without_a_path) {
+        ASSERT_PATH("", "", "");
+        ASSERT_PATH(CONFIG_RUN, "", "");
+        ASSERT_PATH("'run': {'actions': [{'id': 'start-unit:kubelet.service', 'after': ['await-fabric:fabric'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
+                    "{'id': 'await-fabric:fabric', 'outcome': 'failed', 'beginUsec': 1, 'endUsec': 2}]}", "", "");
+        /* what no run writes comes to an end all the same */
+        ASSERT_PATH("'run': {'beginUsec': -9223372036854775807, 'actions': [3, {'id': 'start-unit:kubelet.service', 'after': ['x', 7], 'beginUsec': 9223372036854775807, 'endUsec': 2},"
+                    "{'id': 'x', 'after': ['start-unit:kubelet.service'], 'endUsec': 2}]}", "run/x run/start-unit:kubelet.service",
+                    "critical path (>): kubelet started 0.0 ms after power-on; 0.0 ms of x, 0.0 ms of start-unit:kubelet.service\n");
 }
 
 TEST(no_status) {
