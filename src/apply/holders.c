@@ -16,8 +16,8 @@
  * nv-hostengine before. */
 static const char *const others[] = { "nvidia-dcgm.service", "dcgm.service",          "nv-hostengine.service",
                                       "nvsm.service",        "dcgm-exporter.service", NULL };
-static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabricmanager.service",
-                                    "nvidia-imex.service", NULL };
+static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabricmanager.service", NULL };
+static const char *const imex[] = { "nvidia-imex.service", NULL };     /* often left to the image */
 static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
 
 void holders_done(Holders *h) {
@@ -31,11 +31,15 @@ bool holders_may_stop(const Work *w) {
         return root_exists(w->root, KUBELET_TURN) == 0;
 }
 
-/* One that fails is told of by what it is for. */
-static bool attempt(Work *w, char **argv) {
-        int r = work_run(w, CAUSE_MIG, argv[0], argv);
-        if (r < 0)
-                free(TAKE_PTR(w->text));
+/* One that fails is told of by what it is for, and takes the place of no failure before it. ret_output: or
+ * NULL. */
+static bool attempt(Work *w, char **argv, char **ret_output) {
+        char *text = TAKE_PTR(w->text);
+        Cause cause = w->cause;
+        int r = work_ask(w, CAUSE_MIG, argv[0], argv, ret_output);
+        free(w->text);
+        w->text = text;
+        w->cause = cause;
         return r >= 0;
 }
 
@@ -53,10 +57,8 @@ static char **units_running(Work *w, const char *const *units) {
                 command("systemctl", "show", "--property=Id,ActiveState", NULL), (char *const *)units);
         _cleanup_(freep) char *output = NULL;
         char **running = NULL;
-        if (work_ask(w, CAUSE_MIG, argv[0], argv, &output) < 0) {
-                free(TAKE_PTR(w->text));
+        if (!attempt(w, argv, &output))
                 return NULL;
-        }
         const char *id = NULL;
         bool runs = false;
         char *rest = output;
@@ -80,7 +82,7 @@ static void units_stop(Work *w, const char *const *units, char ***stopped) {
         if (!running)
                 return;
         _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "stop", NULL), running);
-        (void)attempt(w, argv);
+        (void)attempt(w, argv, NULL);
         for (char **unit = running; *unit; unit++)
                 if (!strv_contains(*stopped, *unit))
                         strv_add(stopped, *unit);
@@ -90,7 +92,7 @@ static void units_stop(Work *w, const char *const *units, char ***stopped) {
 static void units_start(Work *w, char *const *units) {
         _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "--no-block", "start", NULL), units);
         if (units)
-                (void)attempt(w, argv);
+                (void)attempt(w, argv, NULL);
 }
 
 /* ---- modules ---- */
@@ -106,22 +108,24 @@ static void modules_remove(Work *w, Holders *h) {
                 _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
                 _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
                 uint64_t users = 0;
-                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && attempt(w, argv))
+                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && attempt(w, argv, NULL))
                         strv_add(&h->modules, *module);
         }
 }
 
 void holders_stop(Work *w, Holders *h, bool all) {
         units_stop(w, others, &h->others);
-        if (all)
+        if (all) {
+                units_stop(w, imex, &h->others);
                 units_stop(w, ours, &h->ours);
+        }
         modules_remove(w, h);
 }
 
 void holders_start(Work *w, Holders *h, bool all) {
         for (size_t i = strv_length(h->modules); i > 0; i--) {
                 _cleanup_(strv_freep) char **argv = command("modprobe", h->modules[i - 1], NULL);
-                (void)attempt(w, argv);
+                (void)attempt(w, argv, NULL);
         }
         if (all)
                 units_start(w, h->ours);

@@ -6,8 +6,8 @@
 
 typedef struct Holders {
         char **ours;                    /* units that ran and that the plan starts by itself: persistenced,
-                                         * fabric manager, IMEX */
-        char **others;                  /* units that ran: DCGM and its like */
+                                         * fabric manager */
+        char **others;                  /* units that ran: DCGM and its like, IMEX */
         char **modules;                 /* that were taken out, in this order */
 } Holders;
 void holders_done(Holders *h);

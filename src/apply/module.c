@@ -2,8 +2,7 @@
  * load-module → modprobe(8), which knows aliases, dependencies, options and the way a distribution
  * compresses; then the kernel's own word that the module is there. */
 #include "apply/device.h"
-
-#include "base/str.h"
+#include "apply/module.h"
 
 #include <errno.h>
 
@@ -74,15 +73,10 @@ static Cause cause_of(const char *name) {
         return CAUSE_MODULE;
 }
 
-int module_work(Work *w) {
-        _cleanup_(freep) char *name = kernel_name(w->action->target),
-                              *what = xasprintf("the kernel module %s cannot be loaded", name);
+static int load(Work *w, const char *name, Cause cause) {
+        _cleanup_(freep) char *what = xasprintf("the kernel module %s cannot be loaded", name);
         _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
-        Cause cause = cause_of(name);
-        int r = is_loaded(w, cause, name);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        r = work_run(w, cause, what, argv);
+        int r = work_run(w, cause, what, argv);
         if (r >= 0)
                 r = is_loaded(w, cause, name);
         if (r == 0)
@@ -92,4 +86,15 @@ int module_work(Work *w) {
                               "install line in /etc/modprobe.d keeps it out",
                               name);
         return r;
+}
+
+int module_work(Work *w) {
+        _cleanup_(freep) char *name = kernel_name(w->action->target);
+        bool driver = streq(name, "nvidia");
+        Cause cause = cause_of(name);
+        int r = is_loaded(w, cause, name);
+        if (r != 0)
+                return r > 0 && driver ? driver_renew(w) : MIN(r, 0);
+        r = driver ? driver_note_options(w) : 0;
+        return r < 0 ? r : load(w, name, cause);
 }

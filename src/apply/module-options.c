@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What modprobe.d(5) says of some modules: of files of the same name the one in the first directory counts,
+ * and files are read in the order of their names. Lines go together where one ends in a backslash. */
+#include "apply/module.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define FILE_MAX (256 << 10)
+#define BLANK " \t"
+
+static const char *const directories[] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
+                                           "/usr/lib/modprobe.d", "/lib/modprobe.d" };
+
+/* modprobe takes "-" and "_" for the same. */
+static bool names_module(const char *word, size_t size, const char *prefix) {
+        size_t n = strlen(prefix);
+        for (size_t i = 0; i < n; i++)
+                if (i >= size || (word[i] == '-' ? '_' : word[i]) != prefix[i])
+                        return false;
+        return true;
+}
+
+static size_t word_size(const char *s) {
+        return strcspn(s, BLANK);
+}
+
+static const char *next_word(const char *s) {
+        s += word_size(s);
+        return s + strspn(s, BLANK);
+}
+
+/* "alias NAME MODULE" is the only one that names its module second. */
+static bool concerns(const char *line, const char *prefix) {
+        static const char *const commands[] = { "options",   "install", "remove", "softdep",
+                                                "blacklist", "weakdep", "alias" };
+        const char *name = next_word(line), *second = next_word(name);
+        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+                if (strlen(commands[i]) == word_size(line) && startswith(line, commands[i]))
+                        return names_module(name, word_size(name), prefix) ||
+                               (streq(commands[i], "alias") &&
+                                names_module(second, word_size(second), prefix));
+        return false;
+}
+
+static void add_line(Text *to, const char *path, char *line, const char *prefix) {
+        char *start = line + strspn(line, BLANK), *end = start + strlen(start);
+        while (end > start && strchr(BLANK "\\", end[-1]))     /* what is left of it leads to no other line */
+                *--end = 0;
+        if (!concerns(start, prefix))
+                return;
+        text_add(to, "%s:", path);
+        for (const char *word = start; *word; word = next_word(word))
+                text_add(to, " %.*s", (int)word_size(word), word);
+        text_add(to, "\n");
+}
+
+void module_options_add(Text *to, const char *path, const char *text, const char *prefix) {
+        _cleanup_(freep) char *copy = xstrdup(text);
+        char *line = copy, *end = copy;
+        for (char *p = copy; *p; p++) {
+                if (p[0] == '\\' && p[1] == '\n')
+                        p[0] = p[1] = ' ';
+                end = p + 1;
+                if (*p != '\n')
+                        continue;
+                *p = 0;
+                add_line(to, path, line, prefix);
+                line = end;
+        }
+        add_line(to, path, line, prefix);
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Each once, by name. */
+static int file_names(const Root *root, char ***ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+                _cleanup_(strv_freep) char **list = NULL;
+                int r = root_list(root, directories[i], &list);
+                if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+                        return r;
+                for (char **name = list; name && *name; name++)
+                        if (endswith(*name, ".conf") && !strv_contains(names, *name))
+                                strv_add(&names, *name);
+        }
+        if (names)
+                qsort(names, strv_length(names), sizeof *names, compare_names);
+        *ret = TAKE_PTR(names);
+        return 0;
+}
+
+static int add_file(const Root *root, Text *to, const char *name, const char *prefix) {
+        int r = -ENOENT;
+        for (size_t i = 0; r == -ENOENT && i < ARRAY_SIZE(directories); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", directories[i], name), *text = NULL;
+                r = root_read(root, path, FILE_MAX, &text, NULL);
+                if (r >= 0)
+                        module_options_add(to, path, text, prefix);
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
+int module_options(const Root *root, const char *prefix, char **ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        Text t = {};
+        int r = file_names(root, &names);
+        for (char **name = names; r >= 0 && name && *name; name++)
+                r = add_file(root, &t, *name, prefix);
+        if (r < 0)
+                text_done(&t);
+        else
+                *ret = text_take(&t);
+        return r;
+}
+
+static const char *next_line(const char *line) {
+        size_t size = strcspn(line, "\n");
+        return line + size + (line[size] == '\n');
+}
+
+/* The path of the first line of one that the other has not. */
+static char *line_beyond(const char *text, const char *other) {
+        for (const char *line = text; *line; line = next_line(line)) {
+                size_t size = strcspn(line, "\n");
+                const char *o = other;
+                while (*o && (strcspn(o, "\n") != size || memcmp(o, line, size) != 0))
+                        o = next_line(o);
+                if (!*o)
+                        return xstrndup(line, strcspn(line, ":\n"));
+        }
+        return NULL;
+}
+
+char *module_options_changed(const char *before, const char *now) {
+        return line_beyond(now, before) ?: line_beyond(before, now) ?: xstrdup("/etc/modprobe.d");
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NVIDIA's driver reads its options when it is loaded: in the devices phase, beside which user scripts run
+ * that may write a file of modprobe.d(5). Whose lines are others in the run phase, is loaded anew, as if that
+ * file had been there in time; all later steps look for themselves and do what is to be done again. */
+#include "apply/holders.h"
+#include "apply/module.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define RECORD    RUN_DIR "/driver-options"
+#define TEXT_MAX  (1 << 20)
+#define DRIVER    "nvidia"
+#define USERS_MAX 16
+
+static int options_now(Work *w, char **ret) {
+        int r = module_options(w->root, DRIVER, ret);
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the options of NVIDIA's driver cannot be read in modprobe.d: %s",
+                                 strerror(-r))
+                     : 0;
+}
+
+static int record_write(Work *w, const char *options) {
+        int r = root_replace_volatile(w->root, RECORD, options, strlen(options), 0644);
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "%s cannot be written: %s", RECORD, strerror(-r)) : 0;
+}
+
+int driver_note_options(Work *w) {
+        _cleanup_(freep) char *now = NULL;
+        int r = options_now(w, &now);
+        return r < 0 ? r : record_write(w, now);
+}
+
+/* ---- out and in again ---- */
+
+/* Those that stand on it first: nvidia_drm, nvidia_modeset, nvidia_uvm, gdrdrv, nvidia. */
+static void add_users(const Work *w, const char *module, char ***to) {
+        _cleanup_(freep) char *path = xasprintf("/sys/module/%s/holders", module);
+        _cleanup_(strv_freep) char **users = NULL;
+        if (strv_length(*to) < USERS_MAX && root_list(w->root, path, &users) >= 0)
+                for (char **user = users; user && *user; user++)
+                        if (!strv_contains(*to, *user))
+                                add_users(w, *user, to);
+        strv_add(to, module);
+}
+
+static int unload(Work *w, char *const *modules) {
+        _cleanup_(strv_freep) char **argv = command("modprobe", "-r", NULL);
+        for (char *const *module = modules; *module; module++)
+                strv_add(&argv, *module);
+        return work_run(w, CAUSE_DRIVER_SETTING, "NVIDIA's driver cannot be unloaded", argv);
+}
+
+/* The driver itself must come back; what else was there, as far as it can. */
+static int load(Work *w, char *const *modules) {
+        for (size_t i = strv_length(modules); i > 0; i--) {
+                _cleanup_(strv_freep) char **argv = command("modprobe", modules[i - 1], NULL);
+                int r = work_run(w, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again", argv);
+                if (r < 0 && streq(modules[i - 1], DRIVER))
+                        return r;
+        }
+        free(TAKE_PTR(w->text));
+        return 0;
+}
+
+static void warn(Work *w, const char *file, const char *why) {
+        diag_warn_at(&w->warnings, "driver-options", NULL, w->action->id,
+                     "%s has other options for NVIDIA's driver than it was loaded with, and it is not loaded "
+                     "anew, since %s: reboot once for them to take effect",
+                     file, why);
+}
+
+static int reload(Work *w, const char *file, const char *now) {
+        _cleanup_(holders_done) Holders holders = {};
+        _cleanup_(strv_freep) char **modules = NULL;
+        work_progress(w, "%s has other options than the driver was loaded with: it is loaded anew", file);
+        holders_stop(w, &holders, true);
+        add_users(w, DRIVER, &modules);
+        /* the toolkit would look at GPUs that are not ready yet when it sees the driver come */
+        int r = root_remove(w->root, CDI_TURN) < 0 ? -EIO : unload(w, modules);
+        if (r < 0) {
+                _cleanup_(freep) char *users = holders_found(w),
+                                      *why = xasprintf("%.*s%s%s", (int)strcspn(w->text ?: "", "\n"),
+                                                       w->text ?: "", *users ? "; " : "", users);
+                (void)!load(w, modules);        /* some of them may be out */
+                holders_start(w, &holders, true);
+                warn(w, file, why);
+                return 0;
+        }
+        r = load(w, modules);
+        if (r >= 0)
+                r = record_write(w, now);
+        holders_start(w, &holders, r < 0);
+        return r < 0 ? r : 1;
+}
+
+int driver_renew(Work *w) {
+        _cleanup_(freep) char *before = NULL, *now = NULL;
+        int r = root_read(w->root, RECORD, TEXT_MAX, &before, NULL);
+        if (r < 0)
+                return driver_note_options(w);
+        r = options_now(w, &now);
+        if (r < 0 || streq(before, now) || w->early)
+                return r;
+        _cleanup_(freep) char *file = module_options_changed(before, now);
+        if (holders_may_stop(w))
+                return reload(w, file, now);
+        warn(w, file, "kubelet may run already");
+        return 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Options of modules as modprobe.d(5) has them, and NVIDIA's driver that is loaded anew where they have changed since. */
+#include "apply/device.h"
+#include "apply/module.h"
+#include "programs.h"
+
+static void options_are(const Box *b, const char *wanted) {
+        _cleanup_(freep) char *text = NULL;
+        ASSERT_OK(module_options(b->root, "nvidia", &text));
+        ASSERT_STREQ(text, wanted);
+}
+
+TEST(lines_of_a_module_in_the_order_of_modprobe) {
+        BOX(b);
+        options_are(&b, "");
+        put(&b, "/usr/lib/modprobe.d/50-a.conf", "options nvidia NVreg_A=1\noptions nvidiafb x=1\n");
+        put(&b, "/run/modprobe.d/10-b.conf", "  install   nvidia-uvm \\\n\t/bin/true # and so on\n#options nvidia X=1\nblacklist nvidia_drm\nblacklist nouveau");
+        put(&b, "/etc/modprobe.d/90-c.conf", "alias char-major-195* nvidia\nsoftdep nvidia pre: ecdh\noption nvidia Y=1\noptions nv X=1\r\nalias a b\n");
+        put(&b, "/etc/modprobe.d/50-a.conf.rpmnew", "options nvidia NVreg_A=9\n");
+        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n/run/modprobe.d/10-b.conf: blacklist nvidia_drm\n"
+                        "/usr/lib/modprobe.d/50-a.conf: options nvidia NVreg_A=1\n/usr/lib/modprobe.d/50-a.conf: options nvidiafb x=1\n"
+                        "/etc/modprobe.d/90-c.conf: alias char-major-195* nvidia\n/etc/modprobe.d/90-c.conf: softdep nvidia pre: ecdh\n");
+        put(&b, "/etc/modprobe.d/50-a.conf", "# nothing\n");    /* in the place of that in /usr */
+        put(&b, "/etc/modprobe.d/90-c.conf", "");
+        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n/run/modprobe.d/10-b.conf: blacklist nvidia_drm\n");
+}
+
+TEST(what_changed) {
+        static const struct { const char *before, *now, *file; } cases[] = {
+                { "a: options nvidia X=1\n", "a: options nvidia X=1\nb: options nvidia X=2\n", "b" },
+                { "a: options nvidia X=1\nb: options nvidia X=2\n", "a: options nvidia X=1\n", "b" },
+                { "a: options nvidia X=1\n", "a: options nvidia X=12\n", "a" },
+                { "", "c: blacklist nvidia", "c" },
+                { "a: x\nb: x\n", "b: x\na: x\n", "/etc/modprobe.d" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *file = module_options_changed(cases[i].before, cases[i].now);
+                ASSERT_STREQ(file, cases[i].file);
+        }
+}
+
+/* ---- the driver ---- */
+
+#define SYSTEMCTL "case $1 in show) for u in nvidia-dcgm nvidia-persistenced nvidia-fabricmanager nvidia-imex; do printf 'Id=%s.service\nActiveState=active\n\n' $u; done;; esac"
+
+static void note(Box *b, const char *name, const char *script) {
+        _cleanup_(freep) char *text = xasprintf("[ $1 = show ] || echo \"%s $*\" >>%s/ran\ncd %s/sys/module || exit 9\n%s", name, b->path, b->path, script);
+        box_program(b, name, text);
+}
+
+static void ran(const Box *b, const char *wanted) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(b->root, "/ran", 1 << 20, &text, NULL) < 0)
+                text = xstrdup("");
+        ASSERT_STREQ(text, wanted);
+        ASSERT_OK(root_remove(b->root, "/ran"));
+}
+
+static void driver_init(Box *b) {
+        box_init(b);
+        b->action = (Action){ .id = (char *)"load-module:nvidia", .target = (char *)"nvidia" };
+        put(b, "/proc/sys/kernel/osrelease", "6.1.0-test\n");
+        put(b, "/etc/modprobe.d/40-eks.conf", "options nvidia NVreg_A=1\n");
+        ASSERT_OK(root_make_dirs(b->root, "/sys/module", 0755));
+        note(b, "systemctl", SYSTEMCTL);
+        note(b, "modprobe", "[ $1 != -r ] || { shift; rm -rf $*; exit 0; }\nmkdir -p $1; echo live >$1/initstate");
+        note(b, "rmmod", "rm -rf $1");
+        assert_works(b, module_work, 1);
+        ran(b, "modprobe nvidia\n");
+        put(b, "/sys/module/nvidia_uvm/initstate", "live\n");
+        put(b, "/sys/module/nvidia_drm/refcnt", "0\n");
+        put(b, "/sys/module/nvidia/holders/nvidia_uvm/refcnt", "0\n");
+        put(b, "/sys/module/nvidia/holders/nvidia_modeset/refcnt", "1\n");
+        put(b, "/sys/module/nvidia_modeset/holders/nvidia_drm/refcnt", "0\n");
+        put(b, CDI_TURN, "");
+}
+#define DRIVER(var) _cleanup_(box_done) Box var; driver_init(&var)
+#define SCRIPT(b) put(&(b), "/etc/modprobe.d/zzz-mine.conf", "options nvidia NVreg_B=2\n")
+
+TEST(options_that_did_not_change) {
+        DRIVER(b);
+        put(&b, "/etc/modprobe.d/other.conf", "options nouveau modeset=0\n# options nvidia NVreg_A=2\n");
+        assert_works(&b, module_work, 0);
+        ran(&b, "");
+        ASSERT_EQ(b.work.warnings.n, 0);
+}
+
+TEST(a_driver_is_loaded_anew) {
+        DRIVER(b);
+        SCRIPT(b);
+        b.work.early = true;            /* the run phase sees to it */
+        assert_works(&b, module_work, 0);
+        ran(&b, "");
+        b.work.early = false;
+        assert_works(&b, module_work, 1);
+        ran(&b, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-imex.service\nsystemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\n"
+                "rmmod nvidia_drm\nmodprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia\n"
+                "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\n"
+                "modprobe nvidia_drm\nsystemctl --no-block start nvidia-dcgm.service nvidia-imex.service\n");
+        ASSERT_EQ(root_exists(b.root, CDI_TURN), 0);
+        ASSERT_EQ(b.work.warnings.n, 0);
+        assert_works(&b, module_work, 0);       /* once */
+        ran(&b, "");
+}
+
+TEST(a_driver_that_somebody_uses) {
+        DRIVER(b);
+        SCRIPT(b);
+        note(&b, "modprobe", "[ $1 != -r ] || { echo 'modprobe: FATAL: Module nvidia_uvm is in use.' >&2; exit 1; }");
+        put(&b, "/proc/77/comm", "python3\n");
+        ASSERT_OK(root_link(b.root, "/proc/77/fd/9", "/dev/nvidia-uvm"));
+        assert_works(&b, module_work, 0);
+        assert_warns(&b, "driver-options", "/etc/modprobe.d/zzz-mine.conf has other options for NVIDIA's driver than it was loaded with, and it is not loaded anew, since NVIDIA's driver cannot be "
+                     "unloaded: modprobe exited with status 1, last said \"modprobe: FATAL: Module nvidia_uvm is in use.\"; python3 (77) has one open");
+        ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded: reboot once for them to take effect");
+        _cleanup_(freep) char *text = NULL;
+        ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));     /* all that ran runs again */
+        ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-persistenced.service nvidia-fabricmanager.service\nsystemctl --no-block start nvidia-dcgm.service nvidia-imex.service\n");
+}
+
+TEST(a_driver_that_pods_use) {
+        DRIVER(b);
+        SCRIPT(b);
+        put(&b, KUBELET_TURN, "");
+        assert_works(&b, module_work, 0);
+        ran(&b, "");
+        assert_warns(&b, "driver-options", "since kubelet may run already: reboot once");
+}
+
+TEST(a_driver_that_does_not_come_back) {
+        DRIVER(b);
+        SCRIPT(b);
+        note(&b, "modprobe", "[ $1 != -r ] || { shift; rm -rf $*; exit 0; }\nexit 1");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again: modprobe exited with status 1");
+}
+
+TEST(options_are_those_of_the_load) {   /* whatever stood there when another one was loaded */
+        DRIVER(b);
+        SCRIPT(b);
+        note(&b, "rmmod", "");
+        _cleanup_(freep) char *all = xasprintf("rm -rf %s/sys/module/nvidia*", b.path);
+        ASSERT_EQ(system(all), 0);
+        assert_works(&b, module_work, 1);
+        assert_works(&b, module_work, 0);
+        ran(&b, "modprobe nvidia\n");
+        ASSERT_OK(root_remove(b.root, RUN_DIR "/driver-options"));
+        put(&b, "/etc/modprobe.d/zzz-mine.conf", "");
+        assert_works(&b, module_work, 0);       /* seen for the first time: the image had loaded it */
+        SCRIPT(b);
+        b.work.early = true;
+        assert_works(&b, module_work, 0);
+        ran(&b, "");
+}
+TEST_MAIN
