@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 240
+# imds: imds-m5
+# gpu: p5-48xlarge many
+# tree: gpu
+# console: check-health:gpus: pcie-width: GPU 1 \(0000:64:00.0\): .*on 8 lanes, most others of its model on 16
+# console: check-health:gpus: pcie-speed: GPU 2 \(0000:75:00.0\): .*at 16.0 GT/s, that of most others of its model at 32.0 GT/s
+# console: check-health:gpus: pcie-width: 0000:50:00.0: the PCIe link of this EFA device
+# console: check-health:gpus: efa-port: the port of EFA device rdmap80s0 is "1: DOWN"|check-health:gpus: efa-port: 0000:50:00.0: the port of EFA device rdmap80s0
+# console: check-health:gpus: efa-port: 0000:51:00.0: this EFA function has no RDMA device
+# console: check-health:gpus: xid: GPU 3 .*a row of memory is to be remapped \(Xid 63\), 2 times, first at
+# console: check-health:gpus: sxid: 0000:c4:00.0: an NVSwitch tells of error 20034, fatal for a link
+# console: check-health:gpus: gpu-init: GPU 4
+# console: check-health:gpus: gdrdrv: GDRCopy's module is loaded, but /dev/gdrdrv is not there
+# console: check-health:gpus: peer-memory: EFA cannot reach the memory of GPUs
+# console: check-health:gpus: off-the-bus: GPU 5 .*fallen off the bus \(Xid 79\)
+# console: check-health:gpus: gsp-timeout: GPU 6 .*does not answer \(Xid 119\)
+# console: NODESTRAP verdict=failed code=EHEALTH step=check-health
+# A machine around its GPUs that is not well: links, EFA, the kernel's log, the way from EFA to the GPUs: each word on the console, in status
+# and in the metrics, and what the configuration makes of it.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+policy() { spec "{accelerator: {nvidia: {health: $1}}}"; }
+shown() { nodestrap status | grep -E -- "$1" || { nodestrap status | head -40; return 1; }; }
+metric() { grep -E -- "^nodestrap_$1" /run/nodestrap/metrics.prom || { grep -E '^nodestrap_gpu' /run/nodestrap/metrics.prom; return 1; }; }
+no() { ! "$@"; }
+link_is() { echo "$3" >"/sys/bus/pci/devices/$1/$2"; }
+again() { systemctl reset-failed nodestrap-run; systemctl restart nodestrap-run; }
+# found WORD ADDRESS: in status and in the metrics
+found() {
+        try "$1 of ${2:-the machine} in status" shown "^  $1: .*$2"
+        try "$1 of ${2:-the machine} in the metrics" metric "gpu_health\{gpu=\"[0-9]*\",address=\"$2\",word=\"$1\"\} 1$"
+}
+
+power_on p5-48xlarge
+try "a machine that is well comes up" node_starts
+try "with nothing to say" shown '^Health: well, looked at .*pcie, kernel-log, efa, gpudirect$'
+try "EFA reaches the GPUs" shown '^GPUDirect: yes, by dma-buf and efa_nv_peermem$'
+try "also in the metrics" metric 'gpudirect 1$'
+
+link_is 0000:64:00.0 current_link_width 8; link_is 0000:75:00.0 current_link_speed '16.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 4
+mknod_of=$(awk '$2 == "gdrdrv"' /proc/devices); mkdir -p /run/fakes/machine/sys/module/gdrdrv
+sed '/^$/i 235 gdrdrv' /proc/devices >/run/fakes/devices; cat /run/fakes/devices >/run/fakes/machine/proc/devices
+try "links and GDRCopy: the node runs" again
+try "no gdrdrv was there before" is "$mknod_of" ''
+found pcie-width 0000:64:00.0; found pcie-speed 0000:75:00.0; found pcie-width 0000:50:00.0; found gdrdrv ''
+try "four findings" shown '^Health: 4 findings$'
+try "that GPU is not healthy" metric 'gpu_healthy\{gpu="1",address="0000:64:00.0"\} 0$'
+mknod -m 666 /dev/gdrdrv c 235 0
+link_is 0000:64:00.0 current_link_width 16; link_is 0000:75:00.0 current_link_speed '32.0 GT/s PCIe'; link_is 0000:50:00.0 current_link_width 8
+try "all is mended: the node runs" again
+try "and is well" shown '^Health: well'
+rm /dev/gdrdrv
+
+# ---- from power-on ----
+power_on p5-48xlarge 'efa-port-state=0000:50:00.0 1: DOWN
+0000:51:00.0 none' 'kmsg=NVRM: Xid (PCI:0000:86:00): 13, Graphics Exception
+NVRM: Xid (PCI:0000:86:00): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.
+NVRM: Xid (PCI:0000:86:00): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate.
+nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
+NVRM: GPU 0000:97:00.0: RmInitAdapter failed! (0x62:0x40:2417)'
+try "ports and the kernel's log: the node runs" node_starts
+found efa-port 0000:50:00.0; found efa-port 0000:51:00.0; found xid 0000:86:00.0; found sxid 0000:c4:00.0; found gpu-init 0000:97:00.0
+try "five findings" shown '^Health: 5 findings$'
+
+power_on p5-48xlarge 'kmsg=NVRM: Xid (PCI:0000:a8:00): 79, GPU has fallen off the bus.
+NVRM: GPU 0000:a8:00.0: GPU has fallen off the bus.
+NVRM: Xid (PCI:0000:b9:00): 119, pid=7, Timeout after 6s of waiting for RPC response from GPU6 GSP! Expected function 76'
+fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus .*\(and 1 more\)$' "what its driver calls unusable"
+found off-the-bus 0000:a8:00.0; found gsp-timeout 0000:b9:00.0
+
+power_on p5-48xlarge 'kmsg=NVRM: Xid (PCI:0000:a8:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No
+NVRM: Xid (PCI:0000:a8:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
+NVRM: Xid (PCI:0000:a8:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)'
+try "one that it has called well since: the node comes up" node_starts
+found xid 0000:a8:00.0
+
+power_on p5-48xlarge 'efa-port-state=0000:50:00.0 1: DOWN'; policy require
+fails 33 EHEALTH '0000:50:00.0.*1: DOWN' "require: a port that is down"
+
+# ---- the way from EFA to the GPUs ----
+power_on p5-48xlarge efa-p2p=; echo 'options nvidia NVreg_EnableGpuFirmware=0' >/etc/modprobe.d/nvidia-disable-gsp.conf
+try "the proprietary driver: the node comes up" node_starts
+try "it says what is missing" shown "^GPUDirect: no, NVIDIA's proprietary kernel module gives no dma-buf"
+try "so do the metrics" metric 'gpudirect 0$'
+found peer-memory ''
+
+# ---- other classes ----
+for f in p4d-24xlarge p5en-48xlarge p6-b200 g4dn g6e; do
+        power_on $f; policy require
+        try "$f, as it was built: the node comes up" node_starts
+        try "$f: and is well" shown '^Health: well'
+done
+try "g6e: EFA reaches the GPUs" shown '^GPUDirect: yes'
+power_on g4dn
+try "g4dn comes up" node_starts
+try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, NVIDIA's proprietary"
+
+finish
