@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * taint-node: what went wrong before → kubelet's arguments with a label and a taint that say so, in a file
- * of their own behind the one that people patch (units/kubelet.service.d). Nothing went wrong → no such
+ * of their own behind the one that people patch (units/kubelet.service.d); and in the same file, where it is
+ * asked for, the clique of the rack that the fabric gate has found, as a label. Nothing of that → no such
  * file.
  *
  * kubelet merges --node-labels, but of --register-with-taints only the last counts, so the user's taints are
- * repeated in ours. */
+ * repeated in ours. A node may give itself such labels: kubernetes/kubernetes, plugin/pkg/admission/
+ * noderestriction, forbids none of nvidia.com/. */
 #include "apply/device.h"
 
+#include "base/json.h"
 #include "base/str.h"
 #include "doc/assignment.h"
 
@@ -19,6 +22,11 @@
 #define ENVIRONMENT_MAX  (1 << 20)
 #define ARGUMENTS        "NODEADM_KUBELET_ARGS"
 #define TAINTS_FLAG      "--register-with-taints"
+#define CLIQUE_FLAG      "--node-labels=" CLIQUE_KEY "="
+#define UNHEALTHY_FLAG   "--node-labels=" TAINT_KEY "="
+
+/* What the file is to say; "": not that. clique "?": what it says now, since nobody has looked in this run. */
+enum { SAY_CODE, SAY_STEP, SAY_CLIQUE };
 
 /* By time: the root cause, as the report names it. */
 static const Result *first_failure(const Task *t) {
@@ -67,62 +75,111 @@ static char *taints_find(char *const *words, char *const *planned) {
         return last ? xstrdup(last) : planned ? strv_join(planned, ",") : xstrdup("");
 }
 
-static char *content_make(char **words, char *const *planned, const char *code) {
+static char *content_make(char **words, char *const *planned, const char *code, const char *clique) {
         _cleanup_(strv_freep) char **all = strv_copy(words);
         _cleanup_(freep) char *taints = taints_find(words, planned), *value = NULL;
-        strv_push(&all, xasprintf("--node-labels=" TAINT_KEY "=%s", code));
-        strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints, *taints ? "," : "",
-                                  code));
+        if (*clique)
+                strv_push(&all, xasprintf(CLIQUE_FLAG "%s", clique));
+        if (*code) {
+                strv_push(&all, xasprintf(UNHEALTHY_FLAG "%s", code));
+                strv_push(&all, xasprintf(TAINTS_FLAG "=%s%s" TAINT_KEY "=%s:NoSchedule", taints,
+                                          *taints ? "," : "", code));
+        }
         value = assignment_join(all);
         return xasprintf(ARGUMENTS "=%s\n", value);
 }
 
-static int taint_write(Work *w, const char *code, const char *step) {
+static int arguments_write(Work *w, const char *code, const char *clique) {
         _cleanup_(strv_freep) char **words = NULL;
         mode_t mode = 0644;
         int r = arguments_read(w, &words, &mode);
         if (r < 0)
                 return r;
-        _cleanup_(freep) char *content = content_make(words, w->action->taints, code);
+        _cleanup_(freep) char *content = content_make(words, w->action->node.taints, code, clique);
         work_at(w, TAINT_FILE " was being written");
         r = root_replace_volatile(w->root, TAINT_FILE, content, strlen(content), mode);
-        if (r < 0)
-                return taint_fail(w, r, "written", TAINT_FILE);
-        w->found = json_pack("{s:s, s:s}", "taint", code, "step", step);
-        if (r > 0)
+        return r < 0 ? taint_fail(w, r, "written", TAINT_FILE) : r;
+}
+
+static int arguments_remove(Work *w) {
+        work_at(w, TAINT_FILE " was being removed");
+        int r = root_remove(w->root, TAINT_FILE);
+        return r < 0 ? taint_fail(w, r, "removed", TAINT_FILE) : r;
+}
+
+/* The label that the file says now; "" for none. */
+static char *clique_of(const char *file) {
+        const char *p = strstr(file, CLIQUE_FLAG);
+        return p ? xstrndup(p + strlen(CLIQUE_FLAG), strcspn(p + strlen(CLIQUE_FLAG), " \"'\n")) : xstrdup("");
+}
+
+static void tell(Work *w, bool was_tainted, const char *code) {
+        if (*code)
                 diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
                              "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
                              "of that name; where its Node exists already, kubectl has to taint it",
                              code);
-        return r;
-}
-
-static int taint_remove(Work *w) {
-        work_at(w, TAINT_FILE " was being removed");
-        int r = root_remove(w->root, TAINT_FILE);
-        if (r < 0)
-                return taint_fail(w, r, "removed", TAINT_FILE);
-        if (r > 0)
+        else if (was_tainted)
                 diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
                              "what was wrong is well now, but the Node keeps what it has registered with: "
                              "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
                              "-");
-        return r;
 }
 
 int taint_work(Work *w) {
-        return w->given ? taint_write(w, w->given[0], w->given[1]) : taint_remove(w);
+        const char *code = w->given ? w->given[SAY_CODE] : "", *step = w->given ? w->given[SAY_STEP] : "";
+        _cleanup_(freep) char *clique = xstrdup(w->given ? w->given[SAY_CLIQUE] : ""), *before = NULL;
+        (void)!root_read(w->root, TAINT_FILE, ENVIRONMENT_MAX, &before, NULL);
+        if (streq(clique, "?")) {
+                free(clique);
+                clique = clique_of(before ?: "");
+        }
+        int r = *code || *clique ? arguments_write(w, code, clique) : arguments_remove(w);
+        if (r < 0)
+                return r;
+        if (*code || *clique)
+                w->found = json_object();
+        if (*code) {
+                json_object_set_new(w->found, "taint", json_string(code));
+                json_object_set_new(w->found, "step", json_string(step));
+        }
+        if (*clique)
+                json_object_set_new(w->found, "clique", json_string(clique));
+        if (r > 0)
+                tell(w, before && strstr(before, UNHEALTHY_FLAG), code);
+        return r;
+}
+
+/* As this run's look at the fabric has found it: "" where the GPUs have none in common, "?" where there was
+ * no look. */
+static char *clique_found(const Task *t) {
+        const Apply *a = t->apply;
+        for (size_t i = 0; i < a->n; i++) {
+                const json_t *found = a->tasks[i].result->found;
+                if (a->tasks[i].action->type != ACTION_AWAIT_FABRIC || !found)
+                        continue;
+                const char *uuid = json_get_text(found, "clusterUuid");
+                return *uuid ? xasprintf("%s.%" JSON_INTEGER_FORMAT, uuid,
+                                         json_integer_value(json_object_get(found, "cliqueId")))
+                             : xstrdup("");
+        }
+        return xstrdup("?");
 }
 
 /* Else the files say by themselves whether they are so already. */
 int taint_check(Task *t) {
-        return !first_failure(t) && root_exists(t->apply->root, TAINT_FILE) == 0 ? CHECK_DONE_ALREADY
-                                                                                 : CHECK_NEEDED;
+        return !first_failure(t) && !t->action->node.clique && root_exists(t->apply->root, TAINT_FILE) == 0
+                       ? CHECK_DONE_ALREADY
+                       : CHECK_NEEDED;
 }
 
 char **taint_reason(const Task *t) {
         const Result *failed = first_failure(t);
-        return failed ? command(cause_word(failed->cause), failed->action->id, NULL) : NULL;
+        _cleanup_(freep) char *clique = t->action->node.clique ? clique_found(t) : xstrdup("");
+        return failed || *clique
+                       ? command(failed ? cause_word(failed->cause) : "", failed ? failed->action->id : "",
+                                 clique, NULL)
+                       : NULL;
 }
 
 int taint_start(Task *t) {

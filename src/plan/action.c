@@ -297,16 +297,16 @@ static void name_programs(_unused_ json_t *all, json_t *device, const Action *a)
 static const Family programs = { .done = programs_done, .put = put_programs, .name = name_programs };
 
 static void taints_done(Action *a) {
-        strv_free(a->taints);
+        strv_free(a->node.taints);
 }
 
 static void put_taints(json_t *into, const Action *a) {
         put_common(into, a);
-        json_set_list(into, "words", a->taints);
+        json_set_list(into, "words", a->node.taints);
 }
 
 static void name_taints(_unused_ json_t *all, json_t *device, const Action *a) {
-        json_set_list(device, "words", a->taints);
+        json_set_list(device, "words", a->node.taints);
 }
 
 static const Family taints = { .done = taints_done, .put = put_taints, .name = name_taints };

@@ -72,8 +72,8 @@ typedef enum ActionType {
         ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
                                  * its major is in /proc/devices */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
-        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed,
-                                 * else removed; taints */
+        ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, or the clique
+                                 * is to be a label and known; else removed; node */
         ACTION_REMOVE_FILE,     /* target: path, also of a link or of a directory, which stays while
                                  * something is in it; unchanged where there is none */
         ACTION_LINK_FILE,       /* target: path; with: where the symbolic link there leads */
@@ -193,8 +193,11 @@ typedef struct Action {
                 } device;
                 struct { Shortfall *missing; size_t n; } census;        /* not part of the plan's id */
                 char **programs;                /* check-versions: "nv-fabricmanager", "nvlsm", … */
-                char **taints;                  /* taint-node: the user's own, which the flag
+                struct {
+                        char **taints;          /* the user's own, which the flag
                                                  * --register-with-taints must keep */
+                        bool clique;            /* the node is to have the label CLIQUE_KEY */
+                } node;
         };
 } Action;
 

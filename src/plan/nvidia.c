@@ -100,11 +100,19 @@ static void warn_of_imex(const Stack *s) {
         if (s->want->imex != IMEX_HOST && s->want->imex_nodes)
                 diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.nodes",
                              "has no effect without mode host");
+        if (s->want->imex_label && !stack_is_tray(s))
+                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
+                             "has no effect here: no NVLink of this machine (class %s) leads to another one, "
+                             "so that its GPUs are in no clique",
+                             gpu_class_to_string(s->class));
+        else if (s->want->imex_label && !stack_gates_fabric(s))
+                diag_warn_at(&s->plan->warnings, "no-effect", NULL, NVIDIA_PATH ".imex.label",
+                             "has no effect with fabric.gate off, which alone sees the clique");
 }
 
 static bool asks_for_something(const Nvidia *n) {
         return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
-               n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO;
+               n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
 }
 
 /* ---- the whole ---- */

@@ -60,6 +60,7 @@ _nonnull_ bool text_holds_password(const char *text);
 #define RAID_NAME   "kubernetes"                /* as nodeadm has it; also the label of
                                                  * file systems that are finished */
 #define RAID_DEVICE "/dev/md/" RAID_NAME
+#define CLIQUE_KEY  "nvidia.com/gpu.clique"     /* label: NVIDIA/k8s-device-plugin, which owns it later */
 #define TAINT_KEY   "nodestrap/unhealthy"       /* of the taint and the label; their
                                                  * value is the cause's word */
 

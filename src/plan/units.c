@@ -89,6 +89,13 @@ bool plan_is_device_step(const Action *a) {
         return a->phase == PHASE_DEVICES;
 }
 
+#define FABRIC_ID "await-fabric:fabric"
+
+/* Only racks have cliques, and only the fabric gate sees which. */
+static bool plan_labels_clique(const Plan *plan, const Config *config, const Host *host) {
+        return config->nvidia.imex_label && host->gpus.class == GPU_CLASS_TRAY && plan_find(plan, FABRIC_ID);
+}
+
 /* Behind all that is done to devices: where they must be well, or just over. */
 static void after_devices(const Plan *plan, Action *a, bool well) {
         for (size_t i = 0; i < plan->n; i++)
@@ -96,16 +103,28 @@ static void after_devices(const Plan *plan, Action *a, bool well) {
                         (well ? action_after : action_after_any)(a, plan->actions[i].id);
 }
 
-/* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. */
-static void plan_taint(Plan *plan, const Config *config) {
-        bool taint = config->failure_policy == FAILURE_JOIN_TAINTED;
+/* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. The clique is
+ * known when the fabric has come. */
+static void plan_taint(Plan *plan, const Config *config, const Host *host) {
+        bool taint = config->failure_policy == FAILURE_JOIN_TAINTED,
+             label = plan_labels_clique(plan, config, host);
         Action *a = plan_add(plan, ACTION_TAINT_NODE, PHASE_RUN, "kubelet", TAINT_FILE,
                              taint ? "if a step of the devices failed; else none"
                                    : "none: a failed step keeps kubelet down");
+        if (label) {
+                a->node.clique = true;
+                a->with = xstrdup(taint ? CLIQUE_KEY " " TAINT_KEY : CLIQUE_KEY);
+                free(a->why);
+                a->why = xasprintf("the label that the fabric tells%s",
+                                   taint ? ", and a taint if a step of the devices failed" : "");
+                if (!taint)
+                        action_after(a, FABRIC_ID);
+        }
         if (!taint)
                 return;
-        a->with = xstrdup(TAINT_KEY);
-        a->taints = kubelet_taints(config);
+        if (!a->with)
+                a->with = xstrdup(TAINT_KEY);
+        a->node.taints = kubelet_taints(config);
         after_devices(plan, a, false);
 }
 
@@ -148,7 +167,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         plan_sandbox_image(plan, config, host, soci);
-        plan_taint(plan, config);
+        plan_taint(plan, config, host);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",
                                     "start-unit:containerd.service");

@@ -25,7 +25,7 @@ static const Result *result_of(const Results *r, ActionType type, const char *ta
 static bool is_tolerated(const Results *r) {
         const Result *taint = result_of(r, ACTION_TAINT_NODE, TAINT_FILE),
                      *kubelet = result_of(r, ACTION_START_UNIT, "kubelet.service");
-        if (!went_well(taint) || !taint->found || !went_well(kubelet))
+        if (!went_well(taint) || !*json_get_text(taint->found, "taint") || !went_well(kubelet))
                 return false;
         for (size_t i = 0; i < r->n; i++)
                 if (r->items[i].outcome == OUTCOME_FAILED &&

@@ -743,15 +743,54 @@ TEST(joins_with_a_taint) {
         }
         ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
         ASSERT_ORDER(b, "taint-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
-        _cleanup_(freep) char *last = strv_join(taint->taints, " ");
+        _cleanup_(freep) char *last = strv_join(taint->node.taints, " ");
         ASSERT_STREQ(last, "c=d:NoExecute e:NoSchedule");
 
         b.s.config.kubelet.flags = NULL;
         sample_plan(&b.s);
-        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->taints, " ");
+        _cleanup_(freep) char *settings = strv_join(action(&b, "taint-node:" TAINT_FILE)->node.taints, " ");
         ASSERT_STREQ(settings, "x=y:NoSchedule z:NoExecute");
         b.s.config.kubelet.config = NULL;
         strv_free(flags);
+}
+
+static bool label_has_no_effect(const Box *b, const char *why) {
+        for (size_t i = 0; i < b->s.plan->warnings.n; i++)
+                if (strstr(b->s.plan->warnings.items[i].text, why) && strstr(b->s.plan->warnings.items[i].path ?: "", "imex.label"))
+                        return streq(b->s.plan->warnings.items[i].code, "no-effect");
+        return false;
+}
+
+TEST(registers_with_its_clique) {
+        BOX(b, "p6e-gb200.36xlarge");
+        sample_plan(&b.s);
+        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique);
+        b.s.config.nvidia.imex_label = true;
+        sample_plan(&b.s);
+        const Action *a = action(&b, "taint-node:" TAINT_FILE);
+        ASSERT_TRUE(a->node.clique && strv_contains(a->after, "await-fabric:fabric"));
+        ASSERT_STREQ(a->with, "nvidia.com/gpu.clique");
+        ASSERT_ORDER(b, "await-fabric:fabric", "taint-node:" TAINT_FILE, "start-unit:kubelet.service");
+        ASSERT_TRUE(!label_has_no_effect(&b, ""));
+
+        b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
+        sample_plan(&b.s);
+        a = action(&b, "taint-node:" TAINT_FILE);
+        ASSERT_TRUE(a->node.clique && !a->after && strv_contains(a->after_any, "await-fabric:fabric"));
+        ASSERT_STREQ(a->with, "nvidia.com/gpu.clique nodestrap/unhealthy");
+
+        b.s.config.nvidia.fabric_gate = FABRIC_GATE_OFF;
+        sample_plan(&b.s);
+        ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "fabric.gate off"));
+}
+
+TEST(only_racks_have_cliques) {
+        for (const char *const *type = (const char *const[]){ "p5.48xlarge", "p6-b200.48xlarge", "g5.xlarge", NULL }; *type; type++) {
+                BOX(b, *type);
+                b.s.config.nvidia.imex_label = true;
+                sample_plan(&b.s);
+                ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->node.clique && label_has_no_effect(&b, "leads to another one"));
+        }
 }
 
 TEST(a_taint_does_not_stand_for_a_file) {

@@ -10,22 +10,23 @@ typedef struct Turn {
         Box box;
         Action steps[2];
         Result results[2];
-        Task task, tasks[2], *after[2];
+        Task task, tasks[2], *after[2];         /* the first is the fabric's */
         Apply apply;
 } Turn;
 
 static void turn_init(Turn *n) {
-        *n = (Turn){ .steps = { { .id = (char *)"await-fabric:fabric" }, { .id = (char *)"check-efa:efa" } } };
+        *n = (Turn){ .steps = { { .id = (char *)"await-fabric:fabric", .type = ACTION_AWAIT_FABRIC }, { .id = (char *)"check-efa:efa" } } };
         box_init(&n->box);
         n->box.action = (Action){ .id = (char *)"taint-node:test", .type = ACTION_TAINT_NODE, .target = (char *)TAINT_FILE };
         for (size_t i = 0; i < 2; i++) {
                 n->results[i] = (Result){ .action = &n->steps[i], .outcome = OUTCOME_DONE, .end_usec = 10 };
-                n->tasks[i] = (Task){ .result = &n->results[i] };
+                n->tasks[i] = (Task){ .action = &n->steps[i], .result = &n->results[i] };
                 n->after[i] = &n->tasks[i];
         }
 }
 
 static void turn_done(Turn *n) {
+        json_decref(n->results[0].found);
         box_done(&n->box);
 }
 #define TURN(name) _cleanup_(turn_done) Turn name; turn_init(&name)
@@ -41,7 +42,7 @@ static const char *run(Turn *n) {
         json_decref(w->found);
         w->found = NULL;
         diag_done(&w->warnings);
-        n->apply = (Apply){ .root = n->box.root };
+        n->apply = (Apply){ .root = n->box.root, .tasks = n->tasks, .n = 2 };
         n->task = (Task){ .apply = &n->apply, .action = &n->box.action, .after_any = n->after, .n_after_any = 2 };
         if (taint_check(&n->task) == CHECK_DONE_ALREADY)
                 return "unchanged";
@@ -101,7 +102,7 @@ TEST(arguments_and_taints_of_others_stay) {
                 TURN(n);
                 _cleanup_(freep) char *text = xasprintf("A=b\nNODEADM_KUBELET_ARGS=\"%s\"\n", files[i].arguments), *path = box_path(&n.box, ENVIRONMENT);
                 _cleanup_(freep) char *want = xasprintf("NODEADM_KUBELET_ARGS=%s\n", files[i].want);
-                n.box.action.taints = planned;
+                n.box.action.node.taints = planned;
                 put(&n.box, ENVIRONMENT, text);
                 ASSERT_EQ(chmod(path, 0600), 0);
                 fails(&n, 0, CAUSE_FABRIC, 10);
@@ -109,6 +110,73 @@ TEST(arguments_and_taints_of_others_stay) {
                 assert_file(&n.box, TAINT_FILE, want);
                 ASSERT_EQ(look_at(&n.box, TAINT_FILE).st_mode, S_IFREG | 0600);
         }
+}
+
+/* ---- the clique ---- */
+
+#define UUID "7b968a6d-c8aa-45e1-9e07-e1e51be99c31"
+#define LABEL "--node-labels=nvidia.com/gpu.clique=" UUID
+static void fabric_finds(Turn *n, const char *uuid, int clique) {
+        json_decref(n->results[0].found);
+        n->results[0].found = uuid ? json_pack("{s:s, s:i}", "clusterUuid", uuid, "cliqueId", clique) : json_pack("{s:n, s:n}", "clusterUuid", "cliqueId");
+}
+
+TEST(the_clique_is_a_label_where_that_is_asked_for) {
+        TURN(n);
+        fabric_finds(&n, UUID, 1);
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE));
+        n.box.action.node.clique = true;
+        put(&n.box, ENVIRONMENT, "NODEADM_KUBELET_ARGS=--v=2\n");
+        ASSERT_STREQ(run(&n), "done");
+        assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=--v=2 " LABEL ".1\n");
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "clique")), UUID ".1");
+        ASSERT_TRUE(!json_object_get(n.box.work.found, "taint") && n.box.work.warnings.n == 0);
+        ASSERT_STREQ(run(&n), "unchanged");
+        fabric_finds(&n, UUID, 32766);
+        ASSERT_STREQ(run(&n), "done");
+        assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=--v=2 " LABEL ".32766\n");
+}
+
+TEST(gpus_of_no_clique_or_of_several_have_none) {
+        TURN(n);
+        n.box.action.node.clique = true;
+        fabric_finds(&n, NULL, 0);
+        ASSERT_STREQ(run(&n), "unchanged");
+        fabric_finds(&n, UUID, 1);
+        ASSERT_STREQ(run(&n), "done");
+        fabric_finds(&n, NULL, 0);
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.box.work.found);
+        ASSERT_EQ(n.box.work.warnings.n, 0);    /* nothing was wrong before */
+}
+
+/* --daemon kubelet: no step has looked at the fabric */
+TEST(a_run_without_a_look_keeps_the_clique) {
+        TURN(n);
+        n.box.action.node.clique = true;
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_TRUE(!is_there(&n.box, TAINT_FILE));
+        put(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=--v=2 " LABEL ".1\n");
+        put(&n.box, ENVIRONMENT, "NODEADM_KUBELET_ARGS=\"--v=3 --x=a\\ b\"\n");
+        ASSERT_STREQ(run(&n), "done");          /* its arguments were edited meanwhile */
+        ASSERT_STREQ(json_string_value(json_object_get(n.box.work.found, "clique")), UUID ".1");
+        ASSERT_STREQ(run(&n), "unchanged");
+}
+
+TEST(clique_and_taint_in_one_file) {
+        TURN(n);
+        n.box.action.node.clique = true;
+        fabric_finds(&n, UUID, 1);
+        fails(&n, 1, CAUSE_EFA, 10);
+        ASSERT_STREQ(run(&n), "done");
+        assert_file(&n.box, TAINT_FILE,
+                    "NODEADM_KUBELET_ARGS=" LABEL ".1 --node-labels=nodestrap/unhealthy=EEFA --register-with-taints=nodestrap/unhealthy=EEFA:NoSchedule\n");
+        assert_warns(&n, "node-tainted");
+        n.results[1].outcome = OUTCOME_DONE;
+        ASSERT_STREQ(run(&n), "done");
+        assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=" LABEL ".1\n");
+        assert_warns(&n, "node-was-tainted");
 }
 
 TEST_MAIN
