@@ -64,6 +64,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_CHECK_VERSIONS]  = WORK(versions_work, CAUSE_VERSION, NULL),
         [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing"),
         [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric"),
+        [ACTION_AWAIT_LICENSE]   = WORK(license_work, CAUSE_LICENSE, "no-license"),
         [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health"),
         [ACTION_SET_MIG_MODE]    = WORK(mig_mode_work, CAUSE_MIG, NULL),
         [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),

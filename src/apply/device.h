@@ -15,6 +15,7 @@ _must_check_ _nonnull_ int devices_work(Work *w);
 _must_check_ _nonnull_ int driver_work(Work *w);
 _must_check_ _nonnull_ int versions_work(Work *w);
 _must_check_ _nonnull_ int fabric_work(Work *w);
+_must_check_ _nonnull_ int license_work(Work *w);
 _must_check_ _nonnull_ int health_work(Work *w);
 _must_check_ _nonnull_ int mig_mode_work(Work *w);
 _must_check_ _nonnull_ int partition_work(Work *w);

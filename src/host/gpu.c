@@ -220,6 +220,32 @@ static bool image_has_driver(const Root *root, const char *kernel) {
                image_has_module(root, kernel, "/nvidia.ko");
 }
 
+/* ---- parts of a GPU ---- */
+
+/* By its subsystem; where no GPU is there, or in a model, by the type's. */
+static bool is_part(const PciDevice *d) {
+        for (size_t i = 0; i < n_instance_types; i++) {
+                const InstanceType *t = &instance_types[i];
+                if (t->gpu_subsystem == 0 || t->gpu_subsystem != d->subsystem_device)
+                        continue;
+                const GpuModel *m = model_of_type(t);
+                if (m && m->device == d->device)
+                        return true;
+        }
+        return false;
+}
+
+/* On newer images of EKS the unit comes with the driver, at boot. */
+static void find_parts(const Root *root, Host *h) {
+        static const char *const units[] = { "nvidia-gridd.service", "nvidia-setup.service", NULL };
+        const InstanceType *t = machine_type(h);
+        Gpus *g = &h->gpus;
+        g->part = g->count == 0 && t && t->gpu_subsystem;
+        for (size_t i = 0; i < h->n_pci; i++)
+                g->part |= pci_is_gpu(&h->pci[i]) && is_part(&h->pci[i]);
+        g->license_daemon = g->part && (h->modelled || image_has_unit(root, units));
+}
+
 /* ---- MIG, as AWS's recipe for P4d asks for it ---- */
 
 static int read_mig_default(const Root *root, const Config *config, Gpus *g, Diag *diag) {
@@ -253,6 +279,7 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
         }
         cross_check(h, &unread);
         g->driver = g->class != GPU_CLASS_NONE && (h->modelled || image_has_driver(root, h->kernel));
+        find_parts(root, h);
         if (h->modelled)
                 return 0;
         take_census(config, h);

@@ -161,6 +161,8 @@ typedef struct Gpus {
         const GpuModel *model;          /* of all of them, or of the instance type's where none
                                          * is there; NULL: not in the table, or they differ */
         bool driver;                    /* the image brings NVIDIA's driver, whether it is loaded or not */
+        bool part;                      /* they are parts of a GPU, with the GRID driver and a licence */
+        bool license_daemon;            /* the image brings what gets it, or installs its driver at boot */
         char *mig_default;              /* MIG_PARTITION of /etc/default/mig; or NULL */
 } Gpus;
 /* Trainium and Inferentia: Neuron devices, of Amazon's own. */

@@ -105,6 +105,8 @@ static json_t *gpus_json(const Gpus *g) {
         json_set_text(o, "model", g->model ? g->model->name : NULL);
         json_set_text(o, "doubt", g->doubt);
         json_set_text(o, "unread", g->unread);
+        if (g->part)
+                json_object_set_new(o, "part", json_true());
         json_set_text(o, "migDefault", g->mig_default);
         return o;
 }

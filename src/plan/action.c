@@ -346,6 +346,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_CHECK_VERSIONS]   = { "check-versions", &programs,    30 },
         [ACTION_AWAIT_DEVICES]    = { "await-devices",  &devices,     60 },
         [ACTION_AWAIT_FABRIC]     = { "await-fabric",   &devices,    300 },
+        [ACTION_AWAIT_LICENSE]    = { "await-license",  &devices,     30 },
         [ACTION_CHECK_HEALTH]     = { "check-health",   &devices,     60 },
         [ACTION_SET_MIG_MODE]     = { "set-mig-mode",   &devices,    300 },
         [ACTION_PARTITION_GPUS]   = { "partition-gpus", &devices,    300 },

@@ -57,6 +57,8 @@ typedef enum ActionType {
                                  * own, none always is */
         ACTION_AWAIT_FABRIC,    /* target: "fabric"; every one of device.count GPUs
                                  * has joined it, by NVML; class: what that means */
+        ACTION_AWAIT_LICENSE,   /* target: "grid"; every one of device.count GPUs, which are parts of
+                                 * one, has a licence, by NVML */
         ACTION_CHECK_HEALTH,    /* target: "gpus"; what device.parameters names (HealthLook) of
                                  * device.seen and device.efa finds nothing wrong; lenient: it is
                                  * only told, but for what its vendor calls unusable */

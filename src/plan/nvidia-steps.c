@@ -176,6 +176,26 @@ static void fill_mig_mode(Stack *s, Action *a) {
         action_after(a, "await-unit:nvidia-cdi-refresh.service");
 }
 
+/* A node works for a day without. */
+static bool is_part(const Stack *s) {
+        return s->host->gpus.part;
+}
+
+static bool has_gridd(const Stack *s) {
+        return is_part(s) && s->host->gpus.license_daemon;
+}
+
+static bool wants_license(const Stack *s) {
+        return is_part(s) && s->want->health != HEALTH_OFF &&
+               (s->host->gpus.license_daemon || s->want->health == HEALTH_REQUIRE);
+}
+
+static void fill_license(Stack *s, Action *a) {
+        put_count(s, a);
+        devices_seen(a, s->host, pci_is_gpu);
+        a->lenient = s->want->health != HEALTH_REQUIRE;
+}
+
 static void fill_list(Stack *s, Action *a) {
         put_count(s, a);
 }
@@ -210,8 +230,8 @@ typedef enum StepName {
         STEP_MASK_IMEX, STEP_UNMASK_IMEX, STEP_SET_CLOCKS, STEP_CDI_REFRESH, STEP_MIG_MODE,
         STEP_PERSISTENCED, STEP_MLX5_CORE, STEP_MLX5_IB, STEP_IB_UMAD,
         STEP_UMAD, STEP_FABRIC_TURN, STEP_MANAGER, STEP_FABRIC,
-        STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI, STEP_CDI_TURN, STEP_IMEX,
-        STEP_AWAIT_IMEX,
+        STEP_GRIDD, STEP_LICENSE, STEP_HEALTH, STEP_MIG, STEP_LIST, STEP_CLOCKS, STEP_CHANNEL, STEP_CDI,
+        STEP_CDI_TURN, STEP_IMEX, STEP_AWAIT_IMEX,
         _STEPS_MAX,
 } StepName;
 #define AFTER(name) (1ULL << STEP_##name)
@@ -302,6 +322,12 @@ static const Step steps[_STEPS_MAX] = {
          * (https://docs.nvidia.com/deploy/driver-persistence/). */
         [STEP_FABRIC] = { ACTION_AWAIT_FABRIC, "fabric", .after = AFTER(PERSISTENCED) | AFTER(MANAGER),
                 .wanted = stack_gates_fabric, .fill = fill_fabric, .why = "every GPU joins" },
+        [STEP_GRIDD] = { ACTION_START_UNIT, "nvidia-gridd.service", .after = AFTER(DRIVER),
+                .wanted = has_gridd, .fill = fill_persistenced,
+                .why = "gets the licence of a part of a GPU" },
+        [STEP_LICENSE] = { ACTION_AWAIT_LICENSE, "grid", .after = AFTER(GRIDD) | AFTER(PERSISTENCED),
+                .wanted = wants_license, .fill = fill_license,
+                .why = "without it CUDA fails after a day" },
         [STEP_HEALTH] = { ACTION_CHECK_HEALTH, "gpus", .after = AFTER(PERSISTENCED),
                 .wanted = stack_looks_at_health, .fill = stack_fill_health },
         [STEP_MIG] = { ACTION_PARTITION_GPUS, "mig",

@@ -110,6 +110,14 @@ static void warn_of_imex(const Stack *s) {
                              "has no effect with fabric.gate off, which alone sees the clique");
 }
 
+static void warn_of_license(const Stack *s) {
+        if (s->host->gpus.part && !s->host->gpus.license_daemon)
+                diag_warn(&s->plan->warnings, "no-license-daemon",
+                          "this GPU is a part of one, whose GRID driver needs a licence, and this image has "
+                          "nothing that gets it (no nvidia-gridd.service): it works for a day, and then CUDA "
+                          "fails");
+}
+
 static bool asks_for_something(const Nvidia *n) {
         return n->n_mig > 0 || n->imex == IMEX_HOST || n->imex == IMEX_DRA ||
                n->fabric_manager == FABRIC_MANAGER_ON || n->clocks != CLOCKS_AUTO || n->imex_label;
@@ -145,6 +153,7 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
         if (r < 0 || k < 0)
                 return r < 0 ? r : k;
         warn_of_imex(s);
+        warn_of_license(s);
         plan_options(s);
         if (stack_runs_imex(s))
                 plan_imex_files(s->plan, s->want, s->host);

@@ -6,6 +6,8 @@
 #   gen3           those of autumn 2026: the driver's programs, libraries and daemons' units come at boot, all units lie in /etc/systemd/system,
 #                  fabric manager has a condition and retries, the toolkit writes the CDI file by itself
 #   prebuilt       with gen3: the modules are in the list of modules from the start, the libraries are not there
+#   gridd          the GRID driver's licence daemon: enabled by its installer on the first generation's image; with gen3 its unit comes with
+#                  the driver and nobody enables it (EKSAMI setup-nvidia.sh)
 #   neuron         EKS's image for Trainium and Inferentia: its driver is in the list of modules, and a unit puts another one in its place
 #                  on inf1 (awslabs/amazon-eks-ami#2579)
 #   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
@@ -57,6 +59,8 @@ for word; do case $word in
                 for unit in nvidia-{driver-resolve,setup,ldcache-update,cdi-refresh}.service nvidia-cdi-refresh.path; do enable_etc $unit $unit; done
                 for copy in bin lib64 share; do enable_etc nvidia-usr-copy@.service nvidia-usr-copy@$copy.service; done;;
         prebuilt) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/video/nvidia.ko: >"$dep/modules.dep";;
+        gridd)  if [ -d "$tree/opt/nvidia/trees/lts" ]; then install -m 644 -t "$O/units" "$here"/units/gridd/*.service; install -t "$O/usr/bin" "$here/nvidia-gridd"
+                else install -m 644 -t "$U" "$here"/units/gridd/*.service; install -t "$tree/usr/bin" "$here/nvidia-gridd"; [[ " $* " = *" many "* ]] || enable nvidia-gridd.service multi-user.target; fi;;
         neuron) dep=$tree/usr/lib/modules/$(uname -r); mkdir -p "$dep"; echo kernel/drivers/extra/neuron.ko: >"$dep/modules.dep"
                 install -m 644 -t "$S" "$here"/units/neuron/*.service; install -t "$tree/etc/eks" "$here"/ami/neuron-package-install.sh
                 enable_etc neuron-package-install.service neuron-package-install.service;;

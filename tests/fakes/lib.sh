@@ -43,6 +43,7 @@ depmod_runs() {                         # a file anew beside the old one, and re
 # devices VENDOR CLASS-PREFIX: addresses of PCI functions, e.g. devices 10DE 302
 devices() { grep -lsE "^PCI_ID=$1(:|$)" /sys/bus/pci/devices/*/uevent | xargs -r grep -l "^PCI_CLASS=$2" | cut -d/ -f6; }
 gpus() { devices 10DE 30; }
+part() { grep -qhE '^PCI_SUBSYS_ID=10DE:173[357]' /sys/bus/pci/devices/*/uevent; }     # EKSAMI nvidia-kmod-load.sh: a part of an L4
 neurons() { devices '1D0F:7[0-9A-F]6[4-7]' 880; }        # aws-neuron/aws-neuron-driver:neuron_device.h
 tray() { grep -qhE 'PCI_ID=10DE:(2941|31C2|31C3)' /sys/bus/pci/devices/*/uevent; }     # EKSAMI nvidia-fabricmanager-condition.sh: the switches are the rack's
 # Ports of ConnectX functions, each a subnet manager's to choose (siderolabs/extensions#893): by the capability mask, whose bit 10 says IsSMDisabled.
@@ -91,6 +92,8 @@ nvml_script() {
         h*|b*)  if [ -n "$(devices 10DE 680)$(devices 15B3 '')" ]; then echo "fabric-needs $FAKES/fabric"; echo "fabric all in-progress for ${takes}s then completed"
                 else echo "fabric all not-supported"; echo "links all all"; fi;;
         esac
+        # A part of a GPU (EKSAMI nvidia-kmod-load.sh): NVIDIA/go-nvml:gen/nvml/nvml.h; clocks are the host's (docs.nvidia.com/vgpu, vGPU guest: not supported)
+        ! part || printf 'clocks none\nauto-boost none\nlicense Workstation %s\n' $FAKES/license
         loaded nvidia || echo "error nvmlInit 9"
         script nvml
 }
@@ -105,9 +108,10 @@ seen_by_plugin() {
         [ -n "$(gpus)" ] || { echo "gpus=0"; return; }
         all=$(gpu_states 2>&1) || { echo "gpus=? ${all##*: }"; return; }
         [ -n "$all" ] || { echo "gpus=0"; return; }
-        printf 'gpus=%s fabric=%s instances=%s cdi=%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \
-                "$(awk '{ n += $4 } END { print n }' <<<"$all")" "$(cdi_state)"
+        printf 'gpus=%s fabric=%s instances=%s cdi=%s%s\n' "$(wc -l <<<"$all")" "$(awk '{ print $2 }' <<<"$all" | sort -u | paste -sd,)" \
+                "$(awk '{ n += $4 } END { print n }' <<<"$all")" "$(cdi_state)" "$(license_state)"
 }
+license_state() { ! part || { [ -e $FAKES/license ] && echo ' licensed' || echo ' unlicensed'; }; }
 cdi_state() {                           # none; yes; stale: made for another division of the GPUs; without-uvm: containers in which CUDA finds no device
         [ -e /run/cdi/nvidia.yaml ] || { echo none; return; }
         grep -q 'path: /dev/nvidia-uvm$' /run/cdi/nvidia.yaml || { echo without-uvm; return; }

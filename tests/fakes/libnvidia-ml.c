@@ -42,6 +42,7 @@
  *   clocks none                    the GPU knows no application clocks
  *   clocks deprecated              it knows which there are, and setting them is NVML_ERROR_DEPRECATED
  *   auto-boost none                nor auto boost
+ *   license WORD PATH              GPUs are parts of one, and licensed for the product WORD while PATH is there
  *
  * The state is text too; whoever plays another part (nvidia-smi --gpu-reset, a reboot) may edit it, holding
  * flock(2) on it:
@@ -171,7 +172,7 @@ typedef struct Gpu {
 } Gpu;
 typedef struct Calls { char call[64]; int gpu; unsigned n; } Calls;
 typedef struct Fake {
-        char state[256], needs[256], held[256], links_need[256], attached[4][256];
+        char state[256], needs[256], held[256], links_need[256], attached[4][256], product[64], license[256];
         unsigned n_attached;
         const Model *model;
         Gpu gpus[GPUS_MAX]; unsigned n;
@@ -396,7 +397,10 @@ static void script_line(Fake *f, char *line) {
                 add_rule(f, words[1], false, (unsigned)atoi(words[2]), words[3], words[4]);
         else if (strcmp(key, "hang") == 0)
                 add_rule(f, words[1], true, OK, words[2], NULL);
-        else if (strcmp(key, "mig") == 0)
+        else if (strcmp(key, "license") == 0) {
+                snprintf(f->product, sizeof f->product, "%s", words[1]);
+                snprintf(f->license, sizeof f->license, "%s", words[2] ? words[2] : "");
+        } else if (strcmp(key, "mig") == 0)
                 set_mig(f, words[1], words[2]);
         else if (strcmp(key, "auto-boost") == 0)
                 f->no_boost = true;
@@ -1155,4 +1159,33 @@ FUNCTION(nvmlDeviceGetCurrentClocksThrottleReasons, Device d, unsigned long long
         unsigned n = 0;
         BEGIN("nvmlDeviceGetCurrentClocksThrottleReasons", gpu_of(d), &n);
         END(give_reasons(&f, (unsigned)gpu_of(d), n, ret));
+}
+
+/* ---- licences ---- */
+
+typedef struct Features {
+        int supported;
+        unsigned n;
+        struct {
+                unsigned code, licensed;
+                char info[128], product[128];
+                unsigned enabled, year;
+                unsigned short date[5];
+                unsigned char status;
+        } items[3];
+} Features;
+/* Of a part of a GPU: a virtual GPU's own feature, and a workstation's (1, 2 in nvmlGridLicenseFeatureCode_t). */
+FUNCTION(nvmlDeviceGetGridLicensableFeatures_v4, Device d, Features *ret) {
+        BEGIN("nvmlDeviceGetGridLicensableFeatures", gpu_of(d), NULL);
+        *ret = (Features){};
+        if (!*f.license)
+                END(OK);
+        ret->supported = 1;
+        ret->n = 2;
+        ret->items[0].code = 1;
+        ret->items[1].code = 2;
+        ret->items[1].enabled = 1;
+        ret->items[1].licensed = access(f.license, F_OK) == 0;
+        snprintf(ret->items[1].product, sizeof ret->items[1].product, "NVIDIA %s", f.product);
+        END(OK);
 }

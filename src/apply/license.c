@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * await-license: a part of a GPU, as g6f and gr6f have it, runs with NVIDIA's GRID driver, which nvidia-gridd
+ * gets a licence for. Without one it works for a day, and then CUDA fails
+ * (bottlerocket-os/bottlerocket-kernel-kit#285, awslabs/amazon-eks-ami#2450). */
+#include "apply/device.h"
+#include "apply/gpus.h"
+#include "nvidia/nvml-license.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+
+#define STEP_USEC (250 * USEC_PER_MSEC)
+#define DAEMON    "nvidia-gridd"
+#define LATER     "it works for some time, a day on EC2, and then CUDA fails for want of one"
+
+/* The first GPU without one in *ret_text, with what it lacks; NULL: all have theirs. > 0: waiting may help;
+ * 0: it does not. */
+static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
+        for (size_t i = 0; i < gpus->n; i++) {
+                _cleanup_(freep) char *name = gpu_name(gpus, i);
+                NvmlLicense license = {};
+                work_at(w, "NVML was asked for the licence of %s, and did not answer", name);
+                int code = nvml_license(gpus->items[i].device, &license);
+                if (code == NVML_OK && license.licensed)
+                        continue;
+                _cleanup_(freep) char *error = nvml_text(code);
+                if (code != NVML_OK)
+                        *ret_text = xasprintf("the licence of %s cannot be asked for: %s", name, error);
+                else if (!license.supported)
+                        *ret_text = xasprintf("%s is a part of a GPU, and the driver that runs it knows of "
+                                              "no licences: it needs the GRID driver for EC2", name);
+                else
+                        *ret_text = xasprintf("%s is a part of a GPU and has no licence%s%s", name,
+                                              *license.product ? " for " : "", license.product);
+                return code == NVML_OK && license.supported;
+        }
+        return 0;
+}
+
+/* Its directory is there as long as it runs (bottlerocket-os/bottlerocket-kernel-kit,
+ * nvidia-gridd.service). */
+static int tell_unlicensed(Work *w, const char *text) {
+        if (root_program(w->root, DAEMON) <= 0)
+                return work_miss(w, -ENOENT, CAUSE_LICENSE, "no-license",
+                                 "%s: this image has no " DAEMON ", which gets it; " LATER
+                                 ": install the GRID driver for EC2 with its licence daemon", text);
+        bool runs = root_exists(w->root, "/run/" DAEMON) > 0;
+        return work_miss(w, -EKEYEXPIRED, CAUSE_LICENSE, "no-license",
+                         "%s; " LATER ". " DAEMON " gets it%s: journalctl -u " DAEMON " tells why it did not",
+                         text, runs ? "" : ", and does not run");
+}
+
+int license_work(Work *w) {
+        NvmlGpus gpus = {};
+        uint64_t patience = work_patience(w);
+        int r = gpus_open(w, &gpus);
+        for (bool waited = false; r >= 0; waited = true) {
+                _cleanup_(freep) char *text = NULL;
+                bool hope = find_unlicensed(w, &gpus, &text) > 0 && root_program(w->root, DAEMON) > 0;
+                r = text ? r : waited;
+                if (!text)
+                        break;
+                if (!hope || now_usec() >= patience) {
+                        r = tell_unlicensed(w, text);
+                        break;
+                }
+                work_progress(w, "%s yet; " DAEMON " is at work on it", text);
+                if (!work_pause(w, STEP_USEC))
+                        r = work_fail(w, -ECANCELED, CAUSE_LICENSE, "given up while %s", text);
+        }
+        if (gpus.items)
+                nvml_close(&gpus);
+        return r;
+}

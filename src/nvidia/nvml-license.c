@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * nvmlDeviceGetGridLicensableFeatures, whose layout is that of version 4
+ * (https://docs.nvidia.com/deploy/nvml-api, nvmlGridLicensableFeatures_t; NVIDIA/go-nvml:gen/nvml/nvml.h). */
+#include "nvidia/nvml-license.h"
+
+#include "base/library.h"
+#include "base/str.h"
+
+#include <stdio.h>
+
+#define FEATURES_MAX 3                  /* NVML_GRID_LICENSE_FEATURE_MAX_COUNT */
+
+typedef struct Feature {                /* nvmlGridLicensableFeature_t */
+        unsigned code, licensed;
+        char info[128], product[128];
+        unsigned enabled;
+        struct {
+                unsigned year;
+                unsigned short month, day, hour, minute, second;
+                unsigned char status;
+        } expiry;
+} Feature;
+typedef struct Features {               /* nvmlGridLicensableFeatures_t */
+        int supported;
+        unsigned n;
+        Feature items[FEATURES_MAX];
+} Features;
+_Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has them");
+
+/* The library is there, since nvml_open() has loaded it. */
+static unsigned (*load(void))(NvmlDevice, Features *) {
+        struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
+        _cleanup_(freep) char *why = NULL;
+        int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", &nvml, &why);
+        return r < 0 ? NULL : nvml.features;
+}
+
+/* A device has several features that can be licensed, and one licence is for one of them. */
+int nvml_license(NvmlDevice device, NvmlLicense *ret) {
+        unsigned (*features)(NvmlDevice, Features *) = load();
+        Features all = {};
+        int code = features ? (int)features(device, &all) : NVML_FUNCTION_NOT_FOUND;
+        if (code != NVML_OK)
+                return code;
+        *ret = (NvmlLicense){ .supported = all.supported };
+        for (unsigned i = 0; i < MIN(all.n, FEATURES_MAX) && !ret->licensed; i++) {
+                const Feature *f = &all.items[i];
+                ret->licensed = f->licensed;
+                if (f->licensed || f->enabled)
+                        snprintf(ret->product, sizeof ret->product, "%.*s", (int)sizeof f->product - 1,
+                                 f->product);
+        }
+        return NVML_OK;
+}

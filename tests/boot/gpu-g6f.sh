@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: g6f gen1 gridd
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A g6f.xlarge from power-on: a part of an L4 with the GRID driver, whose licence is there before kubelet is (awslabs/amazon-eks-ami#2450:
+# without it CUDA fails after a day). Its clocks are not its own to set.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node 'module nvidia$' gridd-started licensed containerd 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
+try "the daemon runs" active nvidia-gridd
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "nobody complains of clocks that the host of the GPU sets" no grep -qE '"code": "(clocks|no-license)' out/status.json
+
+finish

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 240
+# imds: imds-m5
+# gpu: g6f gridd many
+# tree: gpu
+# console: nodestrap: failed \(33 ELICENSE\) at await-license:grid: GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence
+# What can be wrong with the licence of a part of a GPU, one after the other, each on a machine that was just powered on.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+power() { systemctl stop nvidia-gridd; systemctl reset-failed; power_on g6f "$@"; }
+require() { spec '{accelerator: {nvidia: {health: require}}}'; }
+warned() { grep -E -- "$1" /run/nodestrap/status.json; }
+quick() { python3 -c 'import json
+a = next(a for r in json.load(open("/run/nodestrap/status.json"))["runs"].values() for a in r["actions"] if a["id"] == "await-license:grid")
+assert (a["endUsec"] - a["beginUsec"]) / 1e6 < 20, a'; }
+
+power gridd-takes=300
+try "a licence that takes five seconds: the node comes up" node_starts
+try "kubelet has waited for it" kubelet_saw 'gpus=1 .* licensed'
+
+power gridd-never=yes; require
+fails 33 ELICENSE 'GPU 0 \(0000:31:00.0\) is a part of a GPU and has no licence for NVIDIA Workstation; it works for some time.* journalctl -u nvidia-gridd tells' "none comes, and it is asked for"
+
+power gridd-dies=yes; require
+fails 33 ELICENSE 'nvidia-gridd gets it, and does not run' "the daemon dies before it has one"
+
+mv /usr/bin/nvidia-gridd /root/; mv /usr/lib/systemd/system/nvidia-gridd.service /root/; systemctl daemon-reload
+power x=; require
+fails 33 ELICENSE 'this image has no nvidia-gridd' "no daemon in the image, and it is asked for"
+try "nobody waited" quick
+
+power x=
+try "no daemon, and nobody asks: the node comes up" node_starts
+try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
+try "the plan has said so" warned 'has nothing that gets it \(no nvidia-gridd.service\)'
+try "nothing was awaited" no grep -q await-license /run/nodestrap/status.json
+mv /root/nvidia-gridd /usr/bin/; mv /root/nvidia-gridd.service /usr/lib/systemd/system/; systemctl daemon-reload
+
+power gridd-fails="cannot detect the platform"
+try "a daemon that fails: the node comes up" node_starts
+try "kubelet has a GPU without a licence" kubelet_saw 'gpus=1 .* unlicensed'
+try "what failed is on record" warned 'nvidia-gridd.service'
+try "and what that means" warned 'has no licence for NVIDIA Workstation; it works for some time, a day on EC2'
+
+power x=; sed -i '/^license/d' /etc/fake-nvml; echo 'error nvmlDeviceGetGridLicensableFeatures 3' >/etc/fakes/nvml
+require; fails 33 ELICENSE 'the licence of GPU 0 \(0000:31:00.0\) cannot be asked for: Not Supported' "a driver that is none of GRID's"
+try "nobody waited" quick
+
+power gridd-never=yes; spec '{accelerator: {nvidia: {health: off}}}'
+try "health off: the node comes up" node_starts
+try "the daemon was started all the same" happened gridd-started
+try "nothing was awaited" no grep -q await-license /run/nodestrap/status.json
+
+finish

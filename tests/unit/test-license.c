@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A part of a GPU and its licence: awaited, missing, or not to be had. */
+#include "fake-nvml.h"
+
+#define SCRIPT "gpu 0000:31:00.0\ngpu 0000:32:00.0\nmodel l4\n"
+
+static void put(const Machine *m, const char *path, int mode) {
+        _cleanup_(freep) char *full = xasprintf("%s%s", m->path, path), *directory = xstrdup(path);
+        *strrchr(directory, '/') = 0;
+        ASSERT_OK(root_make_dirs(m->root, *directory ? directory : "/", 0755));
+        write_file(full, "#!/bin/sh\n");
+        ASSERT_EQ(chmod(full, (mode_t)mode), 0);
+}
+
+/* license: the file that is there once there is one */
+static void init(Machine *m, bool daemon) {
+        machine_init(m, "");
+        _cleanup_(freep) char *script = xasprintf(SCRIPT "license Workstation %s/license\n", m->path);
+        machine_says(m, script);
+        m->action.device.count = 2;
+        m->work.deadline_usec = now_usec() + 500 * USEC_PER_MSEC;
+        if (daemon)
+                put(m, "/usr/bin/nvidia-gridd", 0755);
+}
+#define PARTS(name, daemon) _cleanup_(machine_done) Machine name; init(&name, daemon)
+
+TEST(a_licence_that_is_there) {
+        PARTS(m, true);
+        put(&m, "/license", 0644);
+        ASSERT_EQ(license_work(&m.work), 0);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetGridLicensableFeatures", 1), 1);
+}
+
+TEST(one_that_never_comes) {
+        PARTS(m, true);
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE,
+                     "GPU 0 (0000:31:00.0) is a part of a GPU and has no licence for NVIDIA Workstation; it works for some time");
+        ASSERT_CONTAINS(m.work.text, "nvidia-gridd gets it, and does not run: journalctl");
+        put(&m, "/run/nvidia-gridd/pid", 0644);
+        m.work.deadline_usec = now_usec();
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "nvidia-gridd gets it: journalctl");
+        m.action.lenient = true;
+        machine_clear(&m);
+        ASSERT_EQ(license_work(&m.work), 0);
+        ASSERT_STREQ(m.work.warnings.items[0].code, "no-license");
+}
+
+TEST(what_no_waiting_helps) {
+        PARTS(m, false);
+        m.work.deadline_usec = now_usec() + 600 * USEC_PER_SEC;       /* the alarm is earlier */
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "this image has no nvidia-gridd");
+        put(&m, "/usr/bin/nvidia-gridd", 0755);
+        machine_says(&m, SCRIPT);
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the driver that runs it knows of no licences");
+        machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 3 1\nlicense Workstation /dev/null\n");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be asked for: Not Supported (3)");
+}
+
+TEST(a_driver_that_does_not_answer) {
+        PARTS(m, true);
+        machine_says(&m, SCRIPT "error nvmlInit 9\n");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_NVML, "nvmlInit_v2");
+}
+
+TEST_MAIN
