@@ -76,10 +76,10 @@ power_on p5-48xlarge unbound=0000:86:00.0
 fails 33 EDRIVER '0000:86:00.0' "a GPU that the driver does not take"
 library=/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1
 power_on p5-48xlarge; fabric; mv $library $library.away
-fails 33 ENVIDIASMI 'libnvidia-ml.so.1' "no management library"
+fails 33 'ENVML|ENVIDIASMI' 'libnvidia-ml.so.1' "no management library"
 mv $library.away $library
 power_on p5-48xlarge; fabric; echo 'error nvmlInit 18' >/etc/fakes/nvml
-fails 33 ENVIDIASMI 'Driver/library version mismatch' "a management library of another version"
+fails 33 'ENVML|ENVIDIASMI' 'Driver/library version mismatch|nvmlInit.*18' "a management library of another version"
 power_on p5-48xlarge; fabric; echo 'error nvmlDeviceGetGpuFabricInfoV 15 2' >/etc/fakes/nvml
 fails 33 ENVML 'lost.*15' "a GPU that is lost"
 
