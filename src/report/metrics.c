@@ -78,7 +78,9 @@ static void metrics_actions(Text *t, json_t *runs) {
                         int outcome = outcome_from_string(json_get_text(action, "outcome"));
                         _cleanup_(freep) char *id = label_escape(json_get_text(action, "id"));
                         if (outcome != OUTCOME_SKIPPED)
-                                text_add(t, "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} %.6f\n",
+                                text_add(t,
+                                         "nodestrap_action_duration_seconds{phase=\"%s\",action=\"%s\"} "
+                                         "%.6f\n",
                                          phases, id, seconds_of(action));
                 }
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Report → status.json, and back. The phases of a boot are several processes, and two of them may end at the
- * same time: each replaces its own part of the file and keeps the others'. "runs" is in the order in which
- * they ended. Nothing here can hold a secret: texts name paths and units, never contents. */
+ * Report → status.json, and back. The phases of a boot are several processes, and two of them may end at
+ * the same time: each replaces its own part of the file and keeps the others'. "runs" is in the order in
+ * which they ended. Nothing here can hold a secret: texts name paths and units, never contents. */
 #include "report/status.h"
 
 #include "base/json.h"

@@ -9,6 +9,8 @@
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
 #   # interfaces: N OPTION…         with tree: interfaces: a card for each interface of tests/fakes/interfaces.py OPTION…, the first N from power-on
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
+#   # script: LINE                 one more line of the shell script in the user data; may stand several times
+#   # watcher: LINE                with tree: watcher: a line of what runs once the devices phase is over
 #   # vpc: OPTION…                  with tree: vpc: network interfaces that tests/fakes/interfaces.py makes, with a VPC around them
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
 #   # kernel: ARGUMENT…             on the command line of the guest's kernel (vmboot.sh)
@@ -29,6 +31,13 @@ tree=$W/tree out=$W/out type='' cards='' units=/usr/lib/systemd/system; mkdir -p
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
 tree_enabled() { local phase; for phase in config devices run; do enable nodestrap-$phase.service multi-user.target; done; }
+tree_no_devices_unit() { rm "$tree/etc/systemd/system/multi-user.target.wants/nodestrap-devices.service"; }
+tree_watcher() {                        # behind the devices phase, whatever else goes on; /run/go is a pipe, which a user script may wait for
+        mkdir -p "$tree/vmtest" "$tree/etc/tmpfiles.d"; echo 'p /run/go 0600' >"$tree/etc/tmpfiles.d/go.conf"; head_of watcher >"$tree/vmtest/watcher"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-devices.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nWorkingDirectory=/vmtest\nExecStart=/bin/bash /vmtest/watcher\n' >"$tree/etc/systemd/system/watcher.service"
+        mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -s ../watcher.service "$tree/etc/systemd/system/multi-user.target.wants/"
+}
+tree_driver_later() { mv "$tree/usr/bin/nvidia-smi" "$tree/vmtest/"; } # a user script installs it
 tree_hook_enabled() { enable nodestrap-boot-hook.service multi-user.target; }
 tree_vpc() {                            # they are there from power-on, as are DHCP servers; what udev would do for them is done by coldplug
         local s=$tree/etc/systemd/system unit; cp "$here/tools/veths.py" "$here/fakes/interfaces.py" "$here"/boot/lib/{power-on,coldplug} "$tree/vmtest/"; head_of vpc >"$tree/vmtest/vpc-options"
@@ -280,6 +289,7 @@ read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of im
 if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
+        head_of script >"$W/script"; [ ! -s "$W/script" ] || sed -i -e "/^systemctl is-active --quiet kubelet/r $W/script" "$W/imds/latest/user-data"
         [ -z "$type" ] || "$here/fakes/imds.sh" "$W/imds" "$type"
         options+=" -i $W/imds"
 fi

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -a cloud-init -t 120
+# imds: imds-m5
+# environment: IMDS_TOKEN=optional
+# gpu: p5-48xlarge gen2
+# script: read -r _ </run/go
+# script: systemctl is-active nodestrap-devices >/run/script-saw; systemctl is-active nodestrap-run >>/run/script-saw || :
+# tree: enabled gpu watcher
+# watcher: { for u in nodestrap-devices cloud-final nodestrap-run kubelet; do systemctl show -P ActiveState $u; done; ls /run/cdi/nvidia.yaml; } >/run/watched 2>&1
+# watcher: cp /run/fakes/events /run/events-then; cp /run/nodestrap/status.json /run/status-then
+# watcher: echo >/run/go
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge with real cloud-init and a user script that waits until the devices phase is over: a devices phase that waits for
+# cloud-init, at whatever place, would wait for ever.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+then_was() { python3 -c 'import json, sys
+run = json.load(open("/run/status-then"))["runs"]["devices"]
+sys.exit(0 if run["verdict"] == "ok" and {"start-unit:nvidia-fabricmanager.service", "generate-cdi:/var/run/cdi/nvidia.yaml"} <= {a["id"] for a in run["actions"] if a["outcome"] == "done"} else str(run))'; }
+found_all_done() { python3 -c 'import json, sys
+run = json.load(open("/run/nodestrap/status.json"))["runs"]["devices,run"]
+changed = [a["id"] for a in run["actions"] if a["outcome"] != "unchanged" and a["id"].split(":")[0] not in ("write-file", "start-unit", "import-image")]
+sys.exit("done again: " + ", ".join(changed) if changed or len(run["actions"]) < 20 else 0)'; }
+
+try "the devices were done while the user script ran, and nothing else was" is "$(paste -sd' ' /run/watched)" "active activating inactive inactive /run/cdi/nvidia.yaml"
+try "the GPUs were up in the order that their class needs, and kubelet was not" sh -c "grep -q fm-active /run/events-then && grep -q cdi-generated /run/events-then && ! grep kubelet /run/events-then"
+try "with that verdict" then_was
+try "the script ended behind them, and before the run phase" is "$(paste -sd' ' /run/script-saw)" "active inactive"
+try "by systemd's clock, too" before "$(property nodestrap-devices ExecMainExitTimestampMonotonic)" "$(property cloud-final ExecMainExitTimestampMonotonic)"
+try "the devices phase came behind the configuration" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-devices ExecMainStartTimestampMonotonic)"
+try "the run phase found the devices done" found_all_done
+try "the devices phase keeps its part of the record" sh -c "nodestrap status | grep -E '^devices: ok, '"
+try "and its entry in the journal" sh -c "journalctl -b -o json NODESTRAP_PHASES=devices OBJECT_SYSTEMD_UNIT=nodeadm-run.service | grep -q NODESTRAP_VERDICT"
+check_cloud_init
+check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "fabric manager was started once" once fm-
+
+finish

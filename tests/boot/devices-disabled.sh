@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen2
+# tree: enabled no_devices_unit gpu
+# console: NODESTRAP verdict=ok
+# Without nodestrap-devices.service enabled, as an image that knows two units has it, the run phase does it all.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+runs() { python3 -c 'import json; print(*json.load(open("/run/nodestrap/status.json"))["runs"])'; }
+try "two processes made the node" is "$(runs)" "config devices,run"
+try "the unit did not run" is "$(property nodestrap-devices ExecMainStartTimestampMonotonic)" 0
+check_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+
+finish

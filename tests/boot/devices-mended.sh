@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -a cloud-init -t 120
+# imds: imds-m5
+# environment: IMDS_TOKEN=optional
+# gpu: p5-48xlarge gen1 fm-version=570.86.15
+# script: read -r _ </run/go
+# script: rm /etc/fakes/fm-version
+# tree: enabled gpu watcher
+# watcher: { systemctl show -P ActiveState nodestrap-devices; ls /run/nodestrap/devices.json; nodestrap status | head -n 1; } >/run/watched 2>&1
+# watcher: echo >/run/go
+# console: NODESTRAP verdict=failed code=EVERSION step=check-versions:nvidia
+# console: NODESTRAP verdict=ok
+# Fabric manager is of another version than the driver until a user script has installed the right one: the boot is well, and no unit of it has failed in the end.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+try "the devices phase failed, and status said so" grep -qx 'failed (33 EVERSION) at check-versions:nvidia:' /run/watched
+try "so did its unit, which left how long it had waited for what" is "$(head -n 2 /run/watched | paste -sd' ')" "failed /run/nodestrap/devices.json"
+try "the run phase took that" no test -e /run/nodestrap/devices.json
+try "it reset the unit" is "$(property nodestrap-devices ActiveState)" inactive
+check_gpu_node 'module nvidia$' fm-active 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+
+finish
