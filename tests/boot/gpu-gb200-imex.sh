@@ -12,7 +12,8 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' 'cdi-generated devices=4' 'imex-started enabled=1 nodes=2' imex-ready 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+check_gpu_node 'module nvidia$' 'imex-started enabled=1 nodes=2' imex-ready 'kubelet gpus=4 fabric=completed instances=0 cdi=yes'
+try "the CDI file came before kubelet" in_order 'cdi-generated devices=4' kubelet
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "IMEX runs" active nvidia-imex
 try "the channel is there, for every container" is "$(stat -c %F:%a:%T /dev/nvidia-caps-imex-channels/channel0)" "character special file:666:0"
