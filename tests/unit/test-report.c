@@ -644,7 +644,7 @@ TEST(a_boot_waited_for_cloud_init) {
                     "{'id': 'check-efa:efa', 'beginUsec': 25100000, 'endUsec': 26000000},"
                     "{'id': 'start-unit:kubelet.service', 'after': ['check-efa:efa', 'start-unit:containerd.service'], 'beginUsec': 33200000, 'endUsec': 33900000}]}",
                     "config/write-file:a run/cloud-init run/write-file:m run/start-unit:containerd.service run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 33.90 s after power-on; 20.10 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
+                    "critical path (>): kubelet started 33.9 s after power-on; 20.1 s of cloud-init, 8.00 s of start-unit:containerd.service, 800.0 ms of write-file:a\n");
 }
 
 TEST(a_boot_waited_for_the_devices) {
@@ -660,7 +660,7 @@ TEST(a_boot_waited_for_the_devices) {
                     "{'id': 'start-unit:kubelet.service', 'after': ['start-unit:containerd.service', 'await-fabric:fabric'], 'beginUsec': 65400000, 'endUsec': 66000000}]}",
                     "config/write-file:a devices/take-turn:devices devices/load-module:nvidia devices/await-fabric:fabric "
                     "run/take-turn:devices run/await-fabric:fabric run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 66.00 s after power-on; 47.90 s of await-fabric:fabric, 12.00 s of load-module:nvidia, 800.0 ms of write-file:a\n");
+                    "critical path (>): kubelet started 66.0 s after power-on; 47.9 s of await-fabric:fabric, 12.0 s of load-module:nvidia, 800.0 ms of write-file:a\n");
 }
 
 /* The devices were done before: then it was cloud-init. And one that never began stands for those before it. */
@@ -671,7 +671,7 @@ TEST(a_boot_whose_devices_were_done) {
                     "{'id': 'reserve-pages:2Mi', 'after': ['take-turn:devices'], 'outcome': 'skipped', 'beginUsec': 0, 'endUsec': 0},"
                     "{'id': 'start-unit:kubelet.service', 'after': ['reserve-pages:2Mi'], 'beginUsec': 25200000, 'endUsec': 26000000}]}",
                     "config/write-file:a run/cloud-init run/take-turn:devices run/start-unit:kubelet.service",
-                    "critical path (>): kubelet started 26.00 s after power-on; 20.10 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
+                    "critical path (>): kubelet started 26.0 s after power-on; 20.1 s of cloud-init, 800.0 ms of write-file:a, 800.0 ms of start-unit:kubelet.service\n");
 }
 
 TEST(what_a_boot_waited_for_is_marked) {
