@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define EAGER_USEC      (2 * USEC_PER_SEC)      /* so long it is asked every EAGER_STEP, then every STEP */
-#define EAGER_STEP_USEC (100 * USEC_PER_MSEC)
-#define STEP_USEC       USEC_PER_SEC
+#define LATE_PART       50U     /* how late it may be told, as a part of how long it took: so often it is asked */
+#define STEP_MIN_USEC   (100 * USEC_PER_MSEC)
+#define STEP_MAX_USEC   USEC_PER_SEC
 
 typedef struct Gate {
         Work *w;
@@ -205,8 +205,8 @@ static int gate_wait(Gate *g) {
                 int r = gate_ask(g);
                 if (r != 0)
                         return r < 0 ? r : waited_already;
-                uint64_t now = now_usec(),
-                         step = now - g->start_usec < EAGER_USEC ? EAGER_STEP_USEC : STEP_USEC;
+                uint64_t now = now_usec(), part = (now - g->start_usec) / LATE_PART,
+                         step = MIN(MAX(part, STEP_MIN_USEC), STEP_MAX_USEC);
                 if (now < end && work_pause(g->w, MIN(step, end - now)))
                         continue;
                 return g->trouble.text ? fail_few(g) : fail_late(g);
