@@ -160,8 +160,9 @@ check-all:                               # everything that CI runs
 check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers or another compiler
 	$(Q)SUITES="clang-check exhaustive-vm" tests/run/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
-bench: $(O)/nodestrap $(BENCH)
+bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
+	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap
 	$(Q)$(O)/tests/bench/fleet
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
 $(BENCH): %: %.o $(LIB)

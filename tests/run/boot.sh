@@ -156,6 +156,33 @@ tree_read_only_etc() {
                 >"$tree/etc/systemd/system/read-only-etc.service"
         mkdir -p "$tree/etc/systemd/system/sysinit.target.wants"; ln -s ../read-only-etc.service "$tree/etc/systemd/system/sysinit.target.wants/"
 }
+tree_paced() {                          # a boot whose parts take their time: user scripts before the run phase, and containerd; by script user-takes and script containerd-takes
+        local s=$tree/etc/systemd/system; mkdir -p "$tree/usr/lib/fakes" "$s/multi-user.target.wants" "$tree/etc/eks"
+        printf '#!/bin/bash\n. /usr/lib/fakes/lib.sh\npause "$(script "$1-takes" 0)"; event "$1-is-there"\n' | install -m 755 /dev/stdin "$tree/usr/lib/fakes/takes"
+        printf '[Unit]\nDescription=Stub of cloud-init and its user scripts\nDefaultDependencies=no\nAfter=nodestrap-config.service basic.target\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/takes user\n' >"$s/cloud-final.service"
+        printf '[Unit]\nDescription=Stub of containerd\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/takes containerd\n' >"$s/containerd.service"
+        ln -sf ../cloud-final.service "$s/multi-user.target.wants/"; ln -sf /dev/null "$s/multi-user.target.wants/containerd.service"
+        echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"; printf '#!/bin/sh\n' | install -D /dev/stdin "$tree/usr/bin/ctr"
+}
+tree_serial() { bench_script cloud-final.service serial; }     # the same, one after the other, as a script behind nodeadm's configuration would
+tree_chain() { bench_script nodestrap-config.service chain; }   # of that only what is the longest chain; containerd beside it
+bench_script() {                        # AFTER HOW: nothing of ours but the first phase
+        local s=$tree/etc/systemd/system; rm -f "$s"/multi-user.target.wants/nodestrap-{run,devices}.service
+        install -m 755 /dev/stdin "$tree/usr/lib/fakes/serial" <<'END'
+#!/bin/bash
+. /usr/lib/fakes/lib.sh
+touch /run/nodestrap/{fabric-may-start,cdi-may-refresh,mounts-ready,kubelet-may-start}
+if [ "$1" = chain ]; then systemctl start --no-block containerd; else modprobe efa; fi
+pause "$(script driver-takes 10)"; modprobe -a nvidia nvidia-uvm nvidia-modeset
+[ "$1" = chain ] || systemctl start nvidia-persistenced
+systemctl start nvidia-fabricmanager
+until gpu_states | awk '$2 != "completed" { exit 1 }'; do sleep 0.1; done
+[ "$1" = chain ] || { nvidia-smi -L >/dev/null; nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml; systemctl start containerd; }
+systemctl start kubelet
+END
+        printf '[Unit]\nDefaultDependencies=no\nAfter=%s\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/serial %s\n' "$1" "$2" >"$s/serial.service"
+        ln -sf ../serial.service "$s/multi-user.target.wants/"
+}
 tree_apply_tool() {                     # plans as a test writes them
         mkdir -p "$tree/opt" && cp "$HELPERS/apply-tool" "$tree/opt/"
 }
