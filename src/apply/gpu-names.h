@@ -16,8 +16,9 @@ typedef struct GpuNames { GpuName *items; size_t n; size_t gpus; } GpuNames;
 /* GPUs in the library's order, each before its MIG devices. 0, or -EIO and what is wrong. */
 _must_check_ _nonnull_ int gpu_names_read(Work *w, GpuNames *ret, NvmlTrouble *ret_trouble);
 void gpu_names_done(GpuNames *names);
-/* Of the list, the driver's version, the device nodes that are there and what nvidia-ctk finds libraries by.
- * Somebody who divides GPUs, loads another driver or installs one makes it another. */
+/* Of the list, the driver's version and when it was loaded, the device nodes that are there and what
+ * nvidia-ctk finds libraries by. Somebody who divides GPUs, loads the driver anew or installs one makes it
+ * another. */
 _nonnull_ void gpu_names_digest(const Work *w, const GpuNames *names, char ret[static 65]);
 /* Of a step that ended well in this boot: the stamp is the same. */
 _must_check_ _nonnull_ bool stamp_same(const Work *w, const char *path, const char *digest);

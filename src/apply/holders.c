@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What has the GPUs open → stopped, and started again. nvidia-smi resets no GPU that somebody has open, and
- * names fabric manager itself among those (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change
- * of MIG mode stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. */
+ * What has the GPUs open → stopped, and started again. nvidia-smi resets no GPU that somebody has open,
+ * fabric manager among them (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change of MIG mode
+ * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. */
 #include "apply/holders.h"
 
 #include "base/str.h"
@@ -90,7 +90,8 @@ static void units_stop(Work *w, const char *const *units, char ***stopped) {
 
 /* Nobody waits for them: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
 static void units_start(Work *w, char *const *units) {
-        _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "--no-block", "start", NULL), units);
+        _cleanup_(strv_freep) char **argv =
+                with_all(command("systemctl", "--no-block", "start", NULL), units);
         if (units)
                 (void)attempt(w, argv, NULL);
 }

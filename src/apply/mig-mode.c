@@ -246,7 +246,8 @@ static int reboot_once(Division *d) {
 
 /* The plan has waited for it already, so it must be up before what comes behind it. */
 static int fabric_manager_return(Division *d, bool ran) {
-        _cleanup_(strv_freep) char **argv = command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
+        _cleanup_(strv_freep) char **argv =
+                command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
         return ran ? work_run(d->w, CAUSE_FABRIC_MANAGER,
                               "fabric manager does not come back after the GPUs were reset", argv)
                    : 0;

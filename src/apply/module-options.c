@@ -58,16 +58,15 @@ static void add_line(Text *to, const char *path, char *line, const char *prefix)
 
 void module_options_add(Text *to, const char *path, const char *text, const char *prefix) {
         _cleanup_(freep) char *copy = xstrdup(text);
-        char *line = copy, *end = copy;
+        char *line = copy;
         for (char *p = copy; *p; p++) {
                 if (p[0] == '\\' && p[1] == '\n')
                         p[0] = p[1] = ' ';
-                end = p + 1;
                 if (*p != '\n')
                         continue;
                 *p = 0;
                 add_line(to, path, line, prefix);
-                line = end;
+                line = p + 1;
         }
         add_line(to, path, line, prefix);
 }

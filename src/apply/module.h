@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What module.c (load-module), module-options.c (modprobe.d) and reload.c (a driver whose options have changed
- * since it was loaded) share. */
+/* What module.c (load-module), module-options.c (modprobe.d) and reload.c (a driver whose options are others
+ * than it was loaded with) share. */
 #include "apply/work.h"
 #include "base/str.h"
 

@@ -16,7 +16,8 @@
 
 static int options_now(Work *w, char **ret) {
         int r = module_options(w->root, DRIVER, ret);
-        return r < 0 ? work_fail(w, r, CAUSE_DRIVER, "the options of NVIDIA's driver cannot be read in modprobe.d: %s",
+        return r < 0 ? work_fail(w, r, CAUSE_DRIVER,
+                                 "the options of NVIDIA's driver cannot be read in modprobe.d: %s",
                                  strerror(-r))
                      : 0;
 }

@@ -110,7 +110,7 @@ power_on p4d-24xlarge
 modprobe nvidia; systemctl start nvidia-fabricmanager; nvidia-smi -mig 1 >/dev/null; nvidia-ctk cdi generate --output=/run/cdi/nvidia.yaml; kubelet_starts
 try "MIG mode of A100 without a reset changes nothing: the plugin finds no instance" kubelet_saw 'gpus=8 .*instances=0'
 SPEC='{accelerator: {nvidia: {mig: [{devices: all, profiles: {3g.20gb: 1, 2g.10gb: 1, 1g.5gb: 2}}]}}}' ours "nodestrap resets them" p4d-24xlarge
-try "with fabric manager there, before and after" in_order fm-active 'nvidia-smi.*reset' 'nvidia-smi .*-L' 'cdi-generated devices=32' 'kubelet .*instances=32 cdi=yes'
+try "before fabric manager comes" in_order 'reset all' fm-active 'nvidia-smi .*-L' 'cdi-generated devices=32' 'kubelet .*instances=32 cdi=yes'
 try "it is active" active nvidia-fabricmanager
 
 power_on p5-48xlarge fm-version=570.86.15

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 120
+# imds: imds-m5
+# gpu: p5-48xlarge gen2 dcgm
+# spec: {accelerator: {nvidia: {mig: [{devices: [0], profiles: {1g.10gb: 7}}]}}}
+# tree: enabled gpu modprobe_edited
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge whose user script writes a file of modprobe.d when the devices phase has loaded the driver already: it is loaded anew
+# before kubelet's turn, and all that stands on it is done again.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+try "the driver came with the image's options, and then with the script's" in_order 'module nvidia$' fm-active 'nvidia-smi -L' 'unload nvidia$' 'module nvidia$' fm-active 'nvidia-smi -L' kubelet
+try "it was loaded anew once" is "$(grep -c '^unload nvidia$' $E)" 1
+try "it has the script's" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
+check_gpu_node 'unload nvidia$' 'module nvidia$' persistenced-started fm-active 'cdi-generated devices=14' 'kubelet gpus=8 fabric=completed instances=7 cdi=yes'
+try "all that stood on it is loaded again" ls -d /sys/module/nvidia_drm /sys/module/nvidia_uvm
+try "DCGM runs again" active nvidia-dcgm
+try "no warning of it" sh -c "! nodestrap status | grep 'other options'"
+
+finish
