@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define LATE_PART       50U     /* how late it may be told, as a part of how long it took: so often it is asked */
+#define LATE_PART       50U                     /* of a wait: so much later it may be told */
 #define STEP_MIN_USEC   (100 * USEC_PER_MSEC)
 #define STEP_MAX_USEC   USEC_PER_SEC
 
