@@ -179,6 +179,7 @@ static const struct Property { const char *name; char type; size_t offset; } pro
         { "UnitFileState",   's', offsetof(UnitState, file)      },
         { "Job",             'j', offsetof(UnitState, job)       },
         { "NRestarts",       'u', offsetof(UnitState, restarts)  },
+        { "ActiveEnterTimestampMonotonic", 't', offsetof(UnitState, since) },
         { "ExecMainCode",    'i', offsetof(UnitState, code)      },
         { "ExecMainStatus",  'i', offsetof(UnitState, status)    },
         { "ConditionResult", 'b', offsetof(UnitState, condition) },
@@ -365,6 +366,7 @@ static const struct { const char *result, *text; } job_results[] = {
         { "assert",     "one of its Assert…= is not met" },
         { "collected",  "systemd dropped it" },
         { "frozen",     "it is frozen" },
+        { "gone",       "its processes are gone" },     /* ours, not systemd's */
 };
 
 static const struct { const char *result, *text; } service_results[] = {

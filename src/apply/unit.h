@@ -19,6 +19,7 @@ typedef struct UnitState {
         char *job;                                      /* the D-Bus object of a job that is queued
                                                          * or runs, whoever asked for it; "" */
         uint32_t restarts;
+        uint64_t since;                                 /* CLOCK_MONOTONIC: when it became active */
         int code, status;                               /* of the main process: CLD_*,
                                                          * exit status or signal */
         bool condition;                                 /* the unit's Condition…= were

@@ -337,6 +337,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_MASK_UNIT]        = { "mask-unit",      &manager,     90 },
         [ACTION_UNMASK_UNIT]      = { "unmask-unit",    &manager,     30 },
         [ACTION_AWAIT_UNIT]       = { "await-unit",     &manager,    300 },
+        [ACTION_CHECK_UNIT]       = { "check-unit",     &manager,     20 },
         [ACTION_SET_SYSCTL]       = { "set-sysctl",     &plain,       10 },
         [ACTION_RESERVE_PAGES]    = { "reserve-pages",  &hugepages,  180 },
         [ACTION_LOAD_MODULE]      = { "load-module",    &plain,      120 },

@@ -41,6 +41,8 @@ typedef enum ActionType {
         ACTION_AWAIT_UNIT,      /* target: unit of the image that may be at work: waited
                                  * for, never started; unchanged where there is none or it
                                  * has no job and failed nothing; a failed one fails it */
+        ACTION_CHECK_UNIT,      /* target: a daemon's unit that was started before: it and its processes are
+                                 * still there, and stay for a moment */
         ACTION_SET_SYSCTL,      /* target: "vm.max_map_count"; with: its value */
         ACTION_RESERVE_PAGES,   /* target: "1Gi", "2Mi on node 0"; pages */
         ACTION_LOAD_MODULE,     /* target: kernel module */

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #define SOCI_UNIT     "soci-snapshotter.service"
+#define FABRIC_MANAGER "nvidia-fabricmanager.service"
 
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
 static bool is_read_by_manager(const Action *a) {
@@ -103,6 +104,23 @@ static void after_devices(const Plan *plan, Action *a, bool well) {
                         (well ? action_after : action_after_any)(a, plan->actions[i].id);
 }
 
+/* It may have died since it was started, in which case CUDA fails on GPUs that look well
+ * (Azure/AgentBaker#1269). The last thing that is looked at before kubelet's turn; also where a step failed,
+ * for this may be why. */
+static void plan_watch(Plan *plan) {
+        if (!plan_find(plan, "start-unit:" FABRIC_MANAGER))
+                return;
+        Action *a = plan_add(plan, ACTION_CHECK_UNIT, PHASE_DEVICES, "accelerator", FABRIC_MANAGER,
+                             "it is still there, whatever its type");
+        const char *const others[] = { "start-unit:containerd.service", "import-image:" SANDBOX_ARCHIVE };
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if (plan_find(plan, others[i]))
+                        action_after_any(a, others[i]);
+        for (size_t i = 0; i + 1 < plan->n; i++)
+                if (plan_is_device_step(&plan->actions[i]))
+                        action_after_any(a, plan->actions[i].id);
+}
+
 /* Also where a failure keeps kubelet down: an earlier run of this boot may have left a taint. The clique is
  * known when the fabric has come. */
 static void plan_taint(Plan *plan, const Config *config, const Host *host) {
@@ -167,6 +185,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
                                        soci ? "start-unit:" SOCI_UNIT : "write-file:" INIT_MARKER);
         action_after(containerd, "write-file:" MOUNTS_READY);
         plan_sandbox_image(plan, config, host, soci);
+        plan_watch(plan);
         plan_taint(plan, config, host);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",

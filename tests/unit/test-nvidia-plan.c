@@ -127,12 +127,24 @@ static void check_common(const Box *b) {
         ASSERT_TRUE(!has(b, "load-module:nvidia_drm") && !has(b, "load-module:nvidia_peermem") && !has(b, "load-module:nvidia-peermem"));
 }
 
+/* The last that is looked at: behind all else, however that ended, and right before kubelet's turn. */
+static void check_watch(const Box *b) {
+        const Action *watch = action(b, "check-unit:" FM);
+        ASSERT_TRUE(!watch->after);
+        ASSERT_TRUE(strv_contains(watch->after_any, "start-unit:containerd.service"));
+        for (size_t i = 0; i < b->s.plan->n; i++)
+                if (plan_is_device_step(&b->s.plan->actions[i]) && &b->s.plan->actions[i] != watch)
+                        ASSERT_TRUE(strv_contains(watch->after_any, b->s.plan->actions[i].id));
+        ASSERT_ORDER(*b, "check-unit:" FM, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
+}
+
 static void check_nvidia(const Box *b, const InstanceType *t) {
         bool pci = streq(t->nvswitch, "pci"), five = streq(t->nvswitch, "nvl5-host"), rack = streq(t->nvswitch, "nvl5-offhost");
         ASSERT_ORDER(*b, "check-machine:devices", "await-unit:nvidia-driver-resolve.service", "await-unit:nvidia-usr-copy@lib64.service", "await-unit:nvidia-setup.service",
                      "await-unit:nvidia-kmod-load.service", "load-module:nvidia", "load-module:nvidia_uvm", "check-driver:nvidia", "start-unit:" PERSISTENCED,
                      "list-gpus:nvidia-smi", CDI, "write-file:" CDI_TURN, "start-unit:kubelet.service");
         ASSERT_ORDER(*b, "await-unit:nvidia-usr-copy@lib64.service", "await-unit:nvidia-ldcache-update.service", "check-driver:nvidia");
+        ASSERT_ORDER(*b, "check-driver:nvidia", "make-nodes:/dev/nvidia*", "list-gpus:nvidia-smi");
         ASSERT_ORDER(*b, "check-driver:nvidia", "await-unit:nvidia-cdi-refresh.service", CDI);
         ASSERT_ORDER(*b, "check-driver:nvidia", "await-unit:set-nvidia-clocks.service", "set-clocks:clocks", "start-unit:kubelet.service");
         ASSERT_ORDER(*b, "start-unit:" PERSISTENCED, "set-clocks:clocks");
@@ -140,6 +152,7 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
         ASSERT_BESIDE(*b, CDI, "set-clocks:clocks");
         ASSERT_EQ(action(b, "list-gpus:nvidia-smi")->device.count, t->gpus ?: 1);
         ASSERT_EQ(has(b, "start-unit:" FM), pci || five);
+        ASSERT_EQ(has(b, "check-unit:" FM), pci || five);
         ASSERT_EQ(has(b, "write-file:" FABRIC_TURN), pci || five);
         ASSERT_EQ(has(b, "mask-unit:" FM), !pci && !five);
         ASSERT_EQ(has(b, "await-fabric:fabric"), five || rack || (pci && !startswith(t->name, "p4d")));
@@ -151,6 +164,7 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
                 ASSERT_ORDER(*b, "await-unit:nvidia-setup.service", "await-unit:nvidia-kmod-load.service", "mask-unit:" FM);
                 return;
         }
+        check_watch(b);
         ASSERT_ORDER(*b, "check-driver:nvidia", "check-versions:nvidia", "write-file:" FABRIC_TURN, "start-unit:" FM, CDI);
         ASSERT_ORDER(*b, "unmask-unit:" FM, "write-file:" FABRIC_TURN);
         ASSERT_BESIDE(*b, "start-unit:" FM, "start-unit:" PERSISTENCED, "list-gpus:nvidia-smi", "set-clocks:clocks");

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-unit: a daemon that was started a while ago, maybe by another process of ours, is still there, right
+ * before what needs it. Its Type= does not say: with Type=simple and RemainAfterExit=yes, as Bottlerocket
+ * starts fabric manager, it is "active (exited)" when it is dead, and as a oneshot's child it is so while it
+ * lives; so its processes are asked for. One that systemd restarts has to stay up for a moment. */
+#include "apply/unit.h"
+
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+
+#define STAY_USEC      (1 * USEC_PER_SEC)
+#define RESTARTED_USEC (5 * USEC_PER_SEC)       /* systemd had to restart it: it may do so again and again */
+#define DAEMON         "fabricmanager"          /* of its program's name: nv-fabricmanager */
+#define SUBNET_MANAGER "/run/nvidia-fabricmanager/nvlsm.pid"    /* the vendor's unit says so to its script */
+#define CMDLINE_MAX    (64 << 10)
+
+static void alive_look(Unit *u);
+
+static int on_state(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        if (unit_read_all(u, m) >= 0)
+                alive_look(u);
+        return 0;
+}
+
+static int on_stayed(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Unit *u = userdata;
+        u->timer = sd_event_source_disable_unref(u->timer);
+        (void)!unit_get_all(u, on_state);       /* a failure has ended the task */
+        return 0;
+}
+
+/* On HGX B200 and B300 the unit's script starts NVLSM beside it. A file that is not there says nothing. */
+static bool subnet_manager_died(const Root *root) {
+        _cleanup_(freep) char *pid = NULL, *path = NULL, *command = NULL;
+        size_t size = 0;
+        if (root_read_line(root, SUBNET_MANAGER, &pid) < 0 || !*pid || pid[strspn(pid, "0123456789")])
+                return false;
+        path = xasprintf("/proc/%s/cmdline", pid);
+        return root_read(root, path, CMDLINE_MAX, &command, &size) < 0 || !memmem(command, size, "nvlsm", 5);
+}
+
+static void alive_end(Unit *u) {
+        if (subnet_manager_died(u->task->apply->root))
+                (void)task_fail(u->task, -ESRCH, unit_cause(u->name),
+                                "NVLSM has died since %s started it: the process of " SUBNET_MANAGER
+                                " is gone, and the NVLink switches have no subnet manager; "
+                                "/var/log/nvlsm.log and journalctl -u %s tell why, systemctl restart %s "
+                                "starts both",
+                                u->name, u->name, u->name);
+        else
+                task_end(u->task, OUTCOME_UNCHANGED);
+}
+
+static void alive_stay(Unit *u) {
+        uint64_t age = now_usec() - MIN(u->state.since, now_usec()),
+                 stay = u->state.restarts > 0 ? RESTARTED_USEC : STAY_USEC;
+        bool waits = age < stay &&
+                     (u->timer ||
+                      sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, stay - age,
+                                                 USEC_PER_MSEC, on_stayed, u) >= 0);
+        if (!waits)
+                alive_end(u);
+}
+
+/* Of each its control group, number and command line. */
+static int on_processes(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        const char *group, *command;
+        uint32_t pid;
+        bool found = false;
+        if (unit_reply(u, m) < 0)
+                return 0;
+        if (sd_bus_message_enter_container(m, 'a', "(sus)") >= 0)
+                while (!found && sd_bus_message_read(m, "(sus)", &group, &pid, &command) > 0)
+                        found = strstr(command, DAEMON);
+        if (found)
+                alive_stay(u);
+        else
+                unit_fail(u);
+        return 0;
+}
+
+/* One that ended well is unloaded, and nobody knows any more how it ended. */
+static void alive_fail(Unit *u) {
+        if (streq(u->state.active, "inactive") && u->state.code == 0)
+                u->job_result = (free(u->job_result), xstrdup("gone"));
+        unit_fail(u);
+}
+
+static void alive_look(Unit *u) {
+        const UnitState *s = &u->state;
+        if (u->task->state != TASK_RUNNING || u->call)
+                return;
+        if (*s->job || streq(s->active, "activating") || streq(s->active, "deactivating") ||
+            strstr(s->sub, "auto-restart"))
+                u->timer = sd_event_source_disable_unref(u->timer);     /* until that is over */
+        else if (!state_runs(s))
+                alive_fail(u);
+        else if (streq(s->sub, "exited"))
+                (void)!unit_call(u, MANAGER_PATH, MANAGER, "GetUnitProcesses", on_processes, "s", u->name);
+        else
+                alive_stay(u);
+}
+
+static void alive_ended(Unit *u) {
+        *u->state.job = 0;      /* its last properties came before this, with the job still among them */
+        alive_look(u);
+}
+
+int alive_check(Task *t) {
+        static const UnitKind kind = { .ended = alive_ended, .changed = alive_look,
+                                       .failed = "has died since its start", .history = true };
+        return unit_look(t, &kind, on_state);
+}
+
+int alive_start(_unused_ Task *t) {
+        return 0;               /* it is never needed: the look ends the task */
+}
+
+char *alive_waiting(Task *t) {
+        Unit *u = t->data;
+        return u && u->state.active ? unit_failure(u, 0, true) : unit_waiting(t);
+}
