@@ -54,7 +54,7 @@ static int look_at_fabric(Look *l) {
                       "the NVLink fabric is not configured as it must be for it: %s; fabric manager's "
                       "journal, on a rack its NMX controller, tells more",
                       fabric.misconfigured);
-        if (l->f->n > before)           /* the summary is of these */
+        if (l->f->n > before || fabric.state != NVML_FABRIC_COMPLETED)  /* the summary is of these */
                 return code;
         if (fabric.summary == 2)
                 FOUND(l, "fabric-unhealthy", false,

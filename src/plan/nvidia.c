@@ -177,7 +177,7 @@ int plan_nvidia(Plan *plan, const Config *config, const Host *host, Diag *diag) 
         }
         _cleanup_(stack_done) Stack s = {
                 .plan = plan, .want = want, .host = host, .class = host->gpus.class, .gpus = gpus,
-                .efa = plan_uses_efa(config, host) && host_efa(host) > 0,
+                .efa = plan_uses_efa(config, host),
                 .imex = want->imex == IMEX_AUTO && tray ? IMEX_DRA : want->imex,
         };
         s.manager = stack_has_switches(&s) && want->fabric_manager != FABRIC_MANAGER_OFF;

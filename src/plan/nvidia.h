@@ -14,7 +14,7 @@ typedef struct Stack {
         GpuClass class;
         unsigned gpus;                  /* that there must be */
         ImexMode imex;                  /* IMEX_AUTO: left as the image has it */
-        bool efa;                       /* EFA devices are there, and used */
+        bool efa;                       /* EFA devices are used: there are some, or must be */
         bool manager;                   /* fabric manager runs on this host */
         MigLayout *layouts; size_t n_layouts;   /* given away to its step */
         char *mig;                      /* the same for a reader, or NULL */

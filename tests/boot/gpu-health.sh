@@ -85,6 +85,10 @@ power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 2 .*the node must be rebooted' "a GPU that its driver calls unusable"
 power_on p5-48xlarge; policy require; echo 'links 4 0,5' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)' "require: a GPU with links that are down"
+power_on p5-48xlarge; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
+try "join-tainted: the node comes up" node_starts
+try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
+try "and kubelet with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"
 power_on p5-48xlarge; policy 'off'; printf '%s\n' 'links 4 0,5' 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "off: the node comes up" node_starts
 try "nobody has looked" no grep -q 'health' /run/nodestrap/metrics.prom

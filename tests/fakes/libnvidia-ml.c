@@ -720,7 +720,7 @@ FUNCTION(nvmlDeviceGetGpuFabricInfoV, Device d, FabricInfoV *ret) {
         ret->state = (unsigned char)s.state;
         ret->health = g->health;
         if (third)
-                ret->summary = (unsigned char)(s.state == 3 ? g->summary : 0);
+                ret->summary = (unsigned char)(s.state == 3 || g->summary != 1 ? g->summary : 0);
         END(OK);
 }
 

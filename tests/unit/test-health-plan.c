@@ -50,7 +50,6 @@ static void looks_at(const char *type, const char *with, unsigned nvlinks) {
         ASSERT_EQ(a->phase, PHASE_DEVICES);
         ASSERT_TRUE(a->lenient);
         ASSERT_TRUE(waits(b.s.plan, HEALTH, "check-driver:nvidia"));
-        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", HEALTH));
         ASSERT_TRUE(waits(b.s.plan, "start-unit:kubelet.service", HEALTH));
 }
 
@@ -95,17 +94,21 @@ TEST(policies) {
         b.s.config.nvidia.health = HEALTH_OFF;
         sample_plan(&b.s);
         ASSERT_TRUE(!plan_find(b.s.plan, HEALTH));
-        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", "await-fabric:fabric"));
 }
 
 TEST(behind_a_fabric_that_may_have_failed) {
         BOX(b, "p5.48xlarge");
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "await-fabric:fabric"));
         ASSERT_TRUE(strv_contains(health(&b)->after_any, "start-unit:nvidia-fabricmanager.service"));
+        ASSERT_TRUE(strv_contains(health(&b)->after_any, "check-efa:efa"));    /* nor is EFA's what it waits in vain for */
         ASSERT_TRUE(!strv_contains(health(&b)->after, "await-fabric:fabric"));
-        ASSERT_TRUE(waits(b.s.plan, "list-gpus:nvidia-smi", "await-fabric:fabric"));
-        const Action *list = plan_find(b.s.plan, "list-gpus:nvidia-smi");      /* which the fabric's failure keeps from beginning */
-        ASSERT_TRUE(strv_contains(list->after, "await-fabric:fabric") && strv_contains(list->after, HEALTH));
+        Variable profile = { (char *)"1g.10gb", (char *)"7" };
+        MigRequest mig = { .profiles = &profile, .n_profiles = 1 };
+        b.s.config.nvidia.mig = &mig;
+        b.s.config.nvidia.n_mig = 1;
+        sample_plan(&b.s);
+        const Action *divide = plan_find(b.s.plan, "partition-gpus:mig");      /* which either's failure keeps from beginning */
+        ASSERT_TRUE(strv_contains(divide->after, "await-fabric:fabric") && strv_contains(divide->after, HEALTH));
 }
 
 TEST(a_fabric_that_is_somebody_elses) { /* fabric manager in a pod: its links are trained when kubelet runs */
