@@ -26,6 +26,24 @@ static bool looks_at(const Check *c, HealthLook look) {
         return c->looks >> look & 1;
 }
 
+/* -1: it is no GPU of this machine */
+static int gpu_index(const Check *c, const char *address) {
+        char **seen = c->w->action->device.seen;
+        for (int i = 0; seen && seen[i]; i++)
+                if (streq(seen[i], address))
+                        return i;
+        return -1;
+}
+
+/* "GPU 3 (0000:86:00.0): 2 of 18 NVLinks are down …" */
+static char *finding_line(const Check *c, const Finding *f) {
+        int gpu = gpu_index(c, f->address);
+        if (gpu >= 0)
+                return xasprintf("GPU %d (%s): %s", gpu, f->address, f->text);
+        bool named = !*f->address || strstr(f->text, f->address);
+        return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
+}
+
 /* ---- looking ---- */
 
 /* Without NVIDIA's library, which may hang or fail for the same reason. */
@@ -47,7 +65,7 @@ static void machine_look(Check *c) {
 
 static void tell_at(void *userdata, const char *gpu, const char *what) {
         const Check *c = userdata;
-        const char *also = c->found.n > 0 ? c->found.items[0].text : NULL;
+        _cleanup_(freep) char *also = c->found.n > 0 ? finding_line(c, &c->found.items[0]) : NULL;
         work_at(c->w, "NVML was asked for %s of %s, and did not answer%s%s", what, gpu,
                 also ? "; also: " : "", also ?: "");
 }
@@ -74,24 +92,6 @@ static int gpus_look_at(Check *c) {
 }
 
 /* ---- what was found ---- */
-
-/* -1: it is no GPU of this machine */
-static int gpu_index(const Check *c, const char *address) {
-        char **seen = c->w->action->device.seen;
-        for (int i = 0; seen && seen[i]; i++)
-                if (streq(seen[i], address))
-                        return i;
-        return -1;
-}
-
-/* "GPU 3 (0000:86:00.0): 2 of 18 NVLinks are down …" */
-static char *finding_line(const Check *c, const Finding *f) {
-        int gpu = gpu_index(c, f->address);
-        if (gpu >= 0)
-                return xasprintf("GPU %d (%s): %s", gpu, f->address, f->text);
-        bool named = !*f->address || strstr(f->text, f->address);
-        return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
-}
 
 static json_t *finding_json(const Check *c, const Finding *f) {
         int gpu = gpu_index(c, f->address);

@@ -172,7 +172,7 @@ static int look_at_clocks(Look *l) {
                   "it is warmer than it may be at work, and the driver lowers its clocks" },
                 { NVML_CLOCKS_HW_SLOWDOWN, "hw-slowdown", "its hardware halves its clocks or worse" },
         };
-        static const struct timespec between = { .tv_nsec = 50 * 1000 * 1000 };
+        static const struct timespec between = { .tv_nsec = 50000000 };
         uint64_t all = UINT64_MAX, now = 0, known = 0;
         int code = NVML_OK;
         for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
