@@ -36,7 +36,7 @@ static unsigned parse_width(const char *text) {
 static unsigned parse_speed(const char *text) {
         unsigned n = 0;
         size_t i = 0;
-        for (; is_digit(text[i]) && i < 4; i++)
+        for (; i < 4 && is_digit(text[i]); i++)
                 n = n * 10 + (unsigned)(text[i] - '0');
         n *= 10;
         if (text[i] == '.' && is_digit(text[i + 1])) {
