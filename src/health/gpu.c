@@ -108,8 +108,8 @@ static int look_at_rows(Look *l) {
         }
         if (pending)
                 FOUND(l, "row-remap-pending", false,
-                      "rows of its memory are to be remapped at its next reset: reboot before it is used for "
-                      "long");
+                      "rows of its memory are to be remapped at its next reset, which a reboot is; work is "
+                      "not affected until then, for they are not used");
         if (failed)
                 FOUND(l, "row-remap-failed", false,
                       "a row of its memory could not be remapped, since no spare one is left: replace the "
