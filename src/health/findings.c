@@ -29,3 +29,15 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
         f->items = xrealloc(f->items, f->n + 1, sizeof *f->items);
         f->items[f->n++] = (Finding){ word, xstrdup(address), text ?: xstrdup(word), unusable };
 }
+
+void findings_excuse(Findings *f, const char *address) {
+        for (size_t i = 0; i < f->n; i++) {
+                Finding *one = &f->items[i];
+                if (!one->unusable || !streq(one->address, address))
+                        continue;
+                char *text = xasprintf("%s. Its driver wants nothing done with it now", one->text);
+                free(one->text);
+                one->text = text;
+                one->unusable = false;
+        }
+}

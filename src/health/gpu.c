@@ -82,6 +82,9 @@ static int look_at_recovery(Look *l) {
         };
         unsigned action = NVML_RECOVERY_NONE;
         int code = nvml_recovery(l->gpu->device, &action);
+        /* The kernel's log tells of what was before a reset, and a reset does not stand in it. */
+        if (code == NVML_OK && action == NVML_RECOVERY_NONE)
+                findings_excuse(l->f, l->gpu->address);
         if (action >= ARRAY_SIZE(actions))
                 FOUND(l, "recovery-unknown", false,
                       "the driver wants something done with it that nodestrap does not know (recovery action "

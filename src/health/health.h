@@ -35,6 +35,9 @@ void findings_done(Findings *f);
 void finding_add(Findings *f, const char *word, const char *address, bool unusable, const char *format, ...)
         _nonnull_ _printf_(5, 6);
 
+/* What was found of that device so far does not make it unusable: its driver has been asked since. */
+_nonnull_ void findings_excuse(Findings *f, const char *address);
+
 /* Each GPU by NVML, for those of the looks (bits of HealthLook) that gpu.c has. nvlinks: how many each has by
  * its model, 0: not known; fabric: it belongs to a fabric whose state counts. at: told which GPU is asked
  * what, for the message of one that never answers; may be NULL. */

@@ -2,8 +2,9 @@
  * What NVIDIA's driver has said in the kernel's log since the kernel started, by the forms of messages in
  * NVIDIA/open-gpu-kernel-modules (OGKM below). Each number counts once for each device.
  *
- * A message does not go away when what it tells of does: a GPU may have been reset since, and on A100
- * bring-up resets GPUs itself for MIG. So
+ * A message does not go away when what it tells of does: a GPU may have been reset since, of which the log
+ * says nothing, and on A100 bring-up resets GPUs itself for MIG. So
+ * - where the driver still knows what must be done with a GPU, its answer counts and not the log (gpu.c);
  * - "GPU recovery action changed … to 0x0 (None)" (Xid 154) ends what was said of that GPU before;
  * - what a driver said that was unloaded since is told, but is no failure, for the next one has initialised
  *   the GPUs anew; and where it could not start a GPU is not told at all: images try several drivers;
@@ -108,7 +109,8 @@ static Event *add_event(Log *l, const char *word, const char *address, unsigned 
 }
 
 /* OGKM src/nvidia/src/kernel/gpu/gpu.c: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset
- * Required)". 1, 2 and 4 are a reset, a reboot of the node, and a reset when nothing runs. */
+ * Required)". All but 0 keep new work from the GPU (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error
+ * Recovery and Response Flags"). */
 static void recovery_changed(Log *l, const char *address, const char *text) {
         const char *to = strstr(text, ") to 0x"), *name = NULL;
         unsigned action = 0;
@@ -127,7 +129,7 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
         Event *e = add_event(l, "xid", address, RECOVERY_XID, "");
         if (!e)
                 return;
-        e->reset = action == 1 || action == 2 || action == 4;
+        e->reset = true;
         Text shown = {};
         text_add_shown(&shown, name + 1, strcspn(name + 1, ")"), 40, 0);
         snprintf(e->what, sizeof e->what, "what the GPU needs: %s", shown.data ?: "");

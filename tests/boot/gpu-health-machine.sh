@@ -66,13 +66,17 @@ try "ports and the kernel's log: the node runs" node_starts
 found efa-port 0000:50:00.0; found efa-port 0000:51:00.0; found xid 0000:86:00.0; found sxid 0000:c4:00.0; found gpu-init 0000:97:00.0
 try "five findings" shown '^Health: 5 findings$'
 
-power_on p5-48xlarge 'kmsg=NVRM: Xid (PCI:0000:a8:00): 79, GPU has fallen off the bus.
+lost='kmsg=NVRM: Xid (PCI:0000:a8:00): 79, GPU has fallen off the bus.
 NVRM: GPU 0000:a8:00.0: GPU has fallen off the bus.
 NVRM: Xid (PCI:0000:b9:00): 119, pid=7, Timeout after 6s of waiting for RPC response from GPU6 GSP! Expected function 76'
-fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus .*\(and 1 more\)$' "what its driver calls unusable"
+power_on p5-48xlarge 'nvml=recovery none' "$lost"
+fails 33 EHEALTH 'GPU 5 \(0000:a8:00.0\): .*fallen off the bus .*\(and 1 more\)$' "what NVIDIA calls unusable, by a driver that knows no more of it"
+found off-the-bus 0000:a8:00.0; found gsp-timeout 0000:b9:00.0
+power_on p5-48xlarge "$lost"
+try "the same with a driver that wants nothing done now: the node comes up" node_starts
 found off-the-bus 0000:a8:00.0; found gsp-timeout 0000:b9:00.0
 
-power_on p5-48xlarge 'kmsg=NVRM: Xid (PCI:0000:a8:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No
+power_on p5-48xlarge 'nvml=recovery none' 'kmsg=NVRM: Xid (PCI:0000:a8:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No
 NVRM: Xid (PCI:0000:a8:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
 NVRM: Xid (PCI:0000:a8:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)'
 try "one that it has called well since: the node comes up" node_starts

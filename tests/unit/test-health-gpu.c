@@ -78,6 +78,32 @@ TEST(a_fabric_that_does_not_count) {
         ASSERT_EQ(f.n, 0);
 }
 
+/* As the kernel's log would have it. */
+static Findings look_after(const char *script) {
+        MACHINE(m, script);
+        NvmlGpus gpus = {};
+        NvmlTrouble trouble = {};
+        Findings f = {};
+        finding_add(&f, "xid", "0000:10:00.0", true, "it was not well");
+        finding_add(&f, "sxid", "", true, "nor was this");
+        ASSERT_OK(nvml_open(&gpus, &trouble));
+        health_gpus(&gpus, ALL_LOOKS, 0, false, NULL, &f, NULL);
+        nvml_close(&gpus);
+        return f;
+}
+#define AFTER_LOG(script, wanted) ({                                                                            \
+        _cleanup_(findings_done) Findings _f = look_after("gpus 1\n" script);                                   \
+        _cleanup_(freep) char *_words = words_of(&_f);                                                          \
+        ASSERT_STREQ(_words, wanted); })
+
+TEST(what_the_driver_wants_now_outweighs_the_log) {
+        AFTER_LOG("", "0000:10:00.0 xid;  sxid!");
+        AFTER_LOG("recovery none\n", "0000:10:00.0 xid!;  sxid!");     /* a driver that does not tell */
+        AFTER_LOG("recovery 0 1\n", "0000:10:00.0 xid!;  sxid!; 0000:10:00.0 gpu-reset!");
+        _cleanup_(findings_done) Findings f = look_after("gpus 1\n");
+        ASSERT_STREQ(f.items[0].text, "it was not well. Its driver wants nothing done with it now");
+}
+
 TEST(recovery_actions) {
         FINDS("recovery 1 1\n", SECOND "gpu-reset!");
         FINDS("recovery 1 2\n", SECOND "node-reboot!");

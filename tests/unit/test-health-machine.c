@@ -385,7 +385,7 @@ TEST(what_the_driver_says_must_be_done) {
         ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
         ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "95, x") XID("1", "0000:75:00", "95, x") RESET WELL, "xid 0000:64:00.0\nxid 0000:75:00.0!");
         ASSERT_LOG(&m, LOADED RESET WELL RESET, "xid 0000:64:00.0!");
-        ASSERT_LOG(&m, LOADED XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("2", "0000:64:00", "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"), "xid 0000:64:00.0!");
 }
 
 TEST(only_what_the_kernel_wrote) {
