@@ -31,6 +31,12 @@ static void check_port(const Root *root, const char *device, const char *address
                 device, state);
 }
 
+/* Where it has none, a check of its own has said so. */
+static bool has_driver(const Root *root, const char *address) {
+        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", address), *name = NULL;
+        return root_link_name(root, path, &name) >= 0;
+}
+
 void health_efa_ports(const Root *root, char *const *addresses, Findings *f) {
         _cleanup_(strv_freep) char **devices = NULL;
         if (root_list(root, RDMA_DEVICES, &devices) < 0)
@@ -39,7 +45,7 @@ void health_efa_ports(const Root *root, char *const *addresses, Findings *f) {
                 const char *device = rdma_device_of(root, devices, *a);
                 if (device)
                         check_port(root, device, *a, f);
-                else
+                else if (has_driver(root, *a))
                         finding_add(f, "efa-port", *a, false,
                                     "this EFA function has no RDMA device in " RDMA_DEVICES
                                     ": its driver could not start it, and programs have one EFA device less; "

@@ -140,6 +140,8 @@ char *health_gpudirect(const Root *root, bool efa, Findings *f) {
         check_gdrcopy(root, f);
         if (!efa)
                 return xstrdup("no, there is no EFA device");
+        if (!there(root, "/sys/bus/pci/drivers/efa"))
+                return xstrdup("no, EFA's driver is not loaded");
         /* NVIDIA/open-gpu-kernel-modules: "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64 …" */
         bool open = strstr(version, "Open Kernel Module") != NULL;
         how = ways(root, open);

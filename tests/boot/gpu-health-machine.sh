@@ -99,6 +99,9 @@ for f in p4d-24xlarge p5en-48xlarge p6-b200 g4dn g6e; do
         try "$f: and is well" shown '^Health: well'
 done
 try "g6e: EFA reaches the GPUs" shown '^GPUDirect: yes'
+power_on g6e efa-takes=180; policy require
+try "EFA that is slower than the driver: the node comes up" node_starts
+try "and is well" shown '^Health: well'
 power_on g4dn
 try "g4dn comes up" node_starts
 try "g4dn: EFA does not, and that is no fault" shown "^GPUDirect: no, NVIDIA's proprietary"

@@ -188,9 +188,15 @@ TEST(ports_of_efa) {
 
 TEST(efa_without_an_rdma_device) {
         MACHINE(m);
+        static char unbound[] = "0000:a8:00.0";
+        char *functions[] = { g0, g1, g2, unbound, NULL };
+        for (size_t i = 0; i < 3; i++) {
+                _cleanup_(freep) char *link = xasprintf(DEVICES "%s/driver", functions[i]);
+                box_link(&m.box, link, "../../../../bus/pci/drivers/efa");
+        }
         rdma_device(&m, "rdmap83s0", g0, "4: ACTIVE\n");
         rdma_device(&m, "rdmap117s0", g2, "4: ACTIVE\n");
-        health_efa_ports(m.box.root, efas, &m.findings);
+        health_efa_ports(m.box.root, functions, &m.findings);
         ASSERT_CONTAINS(says(&m, 0), "this EFA function has no RDMA device");
         ASSERT_STREQ(found(&m), "efa-port 0000:64:00.0");
 }
@@ -203,6 +209,7 @@ TEST(efa_without_an_rdma_device) {
 static void node(Machine *m, const char *driver, const char *kernel, const char *id) {
         put(&m->box, "/proc/driver/nvidia/version", driver);
         put(&m->box, "/proc/sys/kernel/osrelease", kernel);
+        put(&m->box, "/sys/bus/pci/drivers/efa/bind", "");
         device(m, DEVICES "0000:53:00.0", id, NULL, NULL, NULL, NULL);
         rdma_device(m, "rdmap83s0", "0000:50:00.0", "4: ACTIVE\n");
         rdma_device(m, "ibp83s0", "0000:aa:00.0", "4: ACTIVE\n");
@@ -220,6 +227,9 @@ TEST(gpudirect_by_dma_buf) {
         node(&m, OPEN, "6.12.40-63.114.amzn2023.x86_64\n", "10DE:2330");
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
         assert_gpudirect(&m, false, "no, there is no EFA device", "");
+        MACHINE(without);
+        put(&without.box, "/proc/driver/nvidia/version", OPEN);
+        assert_gpudirect(&without, true, "no, EFA's driver is not loaded", "");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "\n");     /* the attribute without a provider */
         assert_gpudirect(&m, true, "yes, by dma-buf", "");
         put(&m.box, "/sys/bus/pci/devices/0000:50:00.0/p2p", "NVIDIA peermem\n");
