@@ -671,6 +671,29 @@ TEST(pages_larger_ones_first) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, and the machine has 5120 MiB");
 }
 
+/* Memory of GPUs is no place for them, nor is it the machine's to give. */
+TEST(pages_on_nodes_that_have_cpus) {
+        BOX(b, "p6e-gb200.36xlarge");
+        NumaNode nodes[] = { { 0, 72, 1ULL << 30 }, { 1, 72, 1ULL << 30 }, { 2, 0, 100ULL << 30 }, { 3, 0, 0 } };
+        PageRequest pages[] = { { 2ULL << 20, 8, 1 } };
+        b.s.host.nodes = nodes;
+        b.s.host.n_nodes = ARRAY_SIZE(nodes);
+        b.s.host.modelled = false;
+        b.s.host.memory_bytes = 102ULL << 30;
+        b.s.config.instance.hugepages = (HugePages){ HUGEPAGES_EXPLICIT, pages, 1, POLICY_FAIL };
+        sample_plan(&b.s);
+        ASSERT_EQ(action(&b, "reserve-pages:2Mi on node 1")->pages.node, 1);
+        for (int node = 2; node <= 3; node++) {
+                pages[0].numa_node = node;
+                refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "which has no CPUs: its memory is a GPU's");
+        }
+        pages[0] = (PageRequest){ 2ULL << 20, 1024, -1 };
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 2048 MiB, and the machine has 2048 MiB of memory");
+        pages[0].count = 1023;
+        sample_plan(&b.s);
+        ASSERT_CONTAINS(action(&b, "reserve-pages:2Mi")->why, "over all NUMA nodes with CPUs");
+}
+
 TEST(pages_none_at_all) {
         BOX(b, "m5.large");
         PagePool pools[] = { { 1ULL << 30, 0, 0 }, { 1ULL << 30, 1, 2 }, { 2ULL << 20, 0, 5 }, { 2ULL << 20, 1, 5 } };
