@@ -25,7 +25,8 @@
 #define CLIQUE_FLAG      "--node-labels=" CLIQUE_KEY "="
 #define UNHEALTHY_FLAG   "--node-labels=" TAINT_KEY "="
 
-/* What the file is to say; "": not that. clique "?": what it says now, since nobody has looked in this run. */
+/* What the file is to say; "": not that. A clique of "?": what it says now, since nobody has looked in this
+ * run. */
 enum { SAY_CODE, SAY_STEP, SAY_CLIQUE };
 
 /* By time: the root cause, as the report names it. */
@@ -110,7 +111,8 @@ static int arguments_remove(Work *w) {
 /* The label that the file says now; "" for none. */
 static char *clique_of(const char *file) {
         const char *p = strstr(file, CLIQUE_FLAG);
-        return p ? xstrndup(p + strlen(CLIQUE_FLAG), strcspn(p + strlen(CLIQUE_FLAG), " \"'\n")) : xstrdup("");
+        p = p ? p + strlen(CLIQUE_FLAG) : "";
+        return xstrndup(p, strcspn(p, " \"'\n"));
 }
 
 static void tell(Work *w, bool was_tainted, const char *code) {
