@@ -30,8 +30,8 @@ _must_check_ _nonnull_ int turn_work(Work *w);
 
 _must_check_ _nonnull_ int taint_check(Task *t);
 _must_check_ _nonnull_ int taint_start(Task *t);
-/* What the node is to say, as the task's thread is told: the word of the cause and the action that failed first
- * of all that the task comes after, and the clique of the GPUs; "" for what is not so, NULL for nothing. The
- * caller frees it. */
+/* What the node is to say, as the task's thread is told: word of the cause and id of the action that failed
+ * first of all that the task comes after, and the clique of the GPUs; "" for what is not so, NULL for
+ * nothing. The caller frees it. */
 _must_check_ _nonnull_ char **taint_reason(const Task *t);
 _must_check_ _nonnull_ int taint_work(Work *w);
