@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# gpu: p5-48xlarge gen1 fabric-takes=300 list-takes=6 cdi-takes=6
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge whose fabric takes its time: what needs none of it goes on beside it, and only kubelet waits. What it all took so long by is marked.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+# beside ID… : these ended before the fabric was there; kubelet began afterwards.
+beside() { python3 - "$@" <<'END'
+import json, sys
+runs = json.load(open("/run/nodestrap/status.json"))["runs"]
+first = {}
+for run in sorted(runs.values(), key=lambda r: r["beginUsec"]):
+    for a in run["actions"]: first.setdefault(a["id"], a)
+there = first["await-fabric:fabric"]["endUsec"]
+late = [i for i in sys.argv[1:] if not 0 < first[i]["endUsec"] < there]
+if late or first["start-unit:kubelet.service"]["beginUsec"] < there: sys.exit(f"{late} after {there}: {[first[i] for i in late]}")
+END
+}
+critical() { python3 -c 'import json, sys
+path = [s["id"] for s in json.load(open("/run/nodestrap/status.json"))["criticalPath"]]
+at = [path.index(i) for i in sys.argv[1:]]
+sys.exit(f"{path}" if at != sorted(at) or path[-1] != sys.argv[-1] else 0)' "$@"; }
+marked() { nodestrap status | grep -F -- "|> $1" && ! nodestrap status | grep -F -- "|> $2"; }
+
+systemctl start nodestrap-run           # until it is over
+try "the node is up" is "$(value verdict)" ok
+try "containerd does not wait for GPUs, nor do EFA, the list, clocks and CDI for the fabric" beside start-unit:containerd.service check-efa:efa list-gpus:nvidia-smi set-clocks:clocks \
+        generate-cdi:/var/run/cdi/nvidia.yaml
+try "kubelet does" happened 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "the critical path leads over the fabric" critical load-module:nvidia start-unit:nvidia-fabricmanager.service await-fabric:fabric start-unit:kubelet.service
+try "status marks it, and nothing beside it" marked await-fabric:fabric check-efa:efa
+try "and says what took longest" sh -c "nodestrap status | grep -E '^critical path \(>\): kubelet started .*; [0-9.]+ s of await-fabric:fabric'"
+try "so does the picture" sh -c "nodestrap status --output svg | grep -c '<g class=\"critical ' | grep -x '[0-9]*[1-9]'"
+
+finish
