@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module nvidia$' gridd-started licensed containerd 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
+check_gpu_node 'module nvidia$' gridd-started licensed 'kubelet gpus=1 fabric=not-supported instances=0 cdi=yes licensed'
 try "the daemon runs" active nvidia-gridd
 try "fabric manager never ran" never 'fm-|nvlsm'
 try "nobody complains of clocks that the host of the GPU sets" no grep -qE '"code": "(clocks|no-license)' out/status.json

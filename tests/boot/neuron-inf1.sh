@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node neuron-removed neuron-2.21-installed 'module neuron$' containerd 'kubelet gpus=0 neuron=4'
+check_gpu_node neuron-removed neuron-2.21-installed 'module neuron$' 'kubelet gpus=0 neuron=4'
 try "the driver was loaded once, when it was the right one" once 'module neuron'
 
 finish

@@ -11,7 +11,7 @@
 . /vmtest/guest.sh
 . /vmtest/gpu.sh
 
-check_gpu_node 'module neuron$' containerd 'kubelet gpus=0 neuron=16'
+check_gpu_node 'module neuron$' 'kubelet gpus=0 neuron=16'
 try "EFA came before kubelet" in_order 'module efa' kubelet
 try "the driver was loaded once" once 'module neuron'
 try "nothing of NVIDIA's was touched" never 'module nvidia|nvidia-smi|cdi-'
