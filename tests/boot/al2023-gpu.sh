@@ -11,7 +11,7 @@
 . /vmtest/gpu.sh
 . /vmtest/al2023.sh
 
-check_swapped_gpu_node 'module nvidia$' persistenced-started fm-active 'nvidia-smi -L' 'cdi-generated devices=8' containerd 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+check_swapped_gpu_node 'module nvidia$' fm-active 'cdi-generated devices=8' 'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
 try "fabric manager was started once" once fm-
 
 finish

@@ -31,7 +31,7 @@ try "and both plans" has plan-config.txt 'write-file +/etc/containerd/config.tom
 try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
 try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
 try "the journal of the first phase" has journal/nodestrap.txt 'nodestrap\[[0-9]+\]: nodestrap: ok'
-try "of both phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 2
+try "of all three phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 3
 try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
 try "containerd's journal" has journal/containerd.txt 'containerd\['
 try "kubelet's journal" has journal/kubelet.txt 'kubelet'

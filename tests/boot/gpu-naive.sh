@@ -15,7 +15,7 @@
 ours() {
         local name=$1 fixture=$2; shift 2
         power_on "$fixture" "$@"; spec "${SPEC:-{\}}"
-        systemctl start --no-block nodestrap-run; ami_starts    # at a boot all of them are queued at once
+        systemctl start --no-block nodestrap-devices nodestrap-run; ami_starts    # at a boot all of them are queued at once
         try "$name" node_starts
 }
 

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 180
+# imds: imds-m5
+# gpu: p5-48xlarge gen2 fabric-takes=100000
+# spec: {accelerator: {nvidia: {fabric: {timeout: 40s}}}}
+# tree: enabled gpu
+# console: NODESTRAP verdict=failed code=EFABRIC step=await-fabric:fabric
+# A fabric that never comes costs its time once: the devices phase waits for all of it, the run phase looks again and tells the whole wait.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+# waited RUN : how long, in whole seconds
+waited() { python3 -c 'import json, sys
+a = next(a for a in json.load(open("/run/nodestrap/status.json"))["runs"][sys.argv[1]]["actions"] if a["id"] == "await-fabric:fabric")
+print((a["endUsec"] - a["beginUsec"]) // 1000000)' "$1"; }
+told() { value text | sed -nE 's/.* after ([0-9]+) s.*/\1/p'; }
+
+try "both phases exit with 33" is "$(property nodestrap-devices ExecMainStatus) $(property nodestrap-run ExecMainStatus)" "33 33"
+try "the verdict is the fabric's" is "$(value verdict) $(value code) $(value runs devices,run phase)" "failed EFABRIC devices"
+try "the devices phase has waited for all of its time" test "$(waited devices)" -ge 35
+try "the run phase for less" test "$(waited devices,run)" -lt 35
+try "and told both" test "$(told)" -gt "$(waited devices)"
+try "containerd is there" active containerd
+try "kubelet was not started" never_started
+try "the units tell of it" is "$(property nodestrap-devices ActiveState) $(property nodestrap-run ActiveState)" "failed failed"
+
+# Whoever tries again later has mended something, and waits for all of it.
+rm /etc/fakes/fabric-takes; nvml_changed
+try "mended, the devices phase is well" systemctl restart nodestrap-devices
+try "then the run phase" systemctl restart nodestrap-run
+try "the boot is" is "$(value verdict)" ok
+try "kubelet is there" active kubelet
+
+finish
