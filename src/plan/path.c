@@ -9,26 +9,26 @@
 
 /* From public reports of machines with eight GPUs, rounded; where there are none, from what the fakes of
  * tests/bench/boot.py take. Target NULL: any. */
-static const struct { ActionType type; const char *target; unsigned msec; } usual[] = {
+static const struct { const char *target; ActionType type; unsigned msec; } usual[] = {
         /* open-gpu-kernel-modules at 8 GPUs, with the firmware of each */
-        { ACTION_LOAD_MODULE, "nvidia", 12000 },
+        { "nvidia", ACTION_LOAD_MODULE, 12000 },
         /* NVLSM and the 5 s behind it included; GPUs join for up to a minute after it
          * (pytorch/ci-infra:osdc/docs/h100-fabric-handles-imex-channels.md) */
-        { ACTION_START_UNIT, "nvidia-fabricmanager.service", 15000 },
-        { ACTION_AWAIT_FABRIC, NULL, 30000 },
-        { ACTION_START_UNIT, "nvidia-persistenced.service", 2000 },
-        { ACTION_SET_MIG_MODE, NULL, 10000 },
-        { ACTION_PARTITION_GPUS, NULL, 10000 },
-        { ACTION_LIST_GPUS, NULL, 1000 },
-        { ACTION_SET_CLOCKS, NULL, 1000 },
-        { ACTION_CHECK_HEALTH, NULL, 1000 },
-        { ACTION_GENERATE_CDI, NULL, 2000 },
-        { ACTION_AWAIT_IMEX, NULL, 5000 },
-        { ACTION_RESERVE_PAGES, NULL, 1000 },
-        { ACTION_START_UNIT, "containerd.service", 8000 },
-        { ACTION_IMPORT_IMAGE, NULL, 2000 },
-        { ACTION_CREATE_RAID, NULL, 1000 },
-        { ACTION_MAKE_FILESYSTEM, NULL, 3000 },
+        { "nvidia-fabricmanager.service", ACTION_START_UNIT, 15000 },
+        { NULL, ACTION_AWAIT_FABRIC, 30000 },
+        { "nvidia-persistenced.service", ACTION_START_UNIT, 2000 },
+        { NULL, ACTION_SET_MIG_MODE, 10000 },
+        { NULL, ACTION_PARTITION_GPUS, 10000 },
+        { NULL, ACTION_LIST_GPUS, 1000 },
+        { NULL, ACTION_SET_CLOCKS, 1000 },
+        { NULL, ACTION_CHECK_HEALTH, 1000 },
+        { NULL, ACTION_GENERATE_CDI, 2000 },
+        { NULL, ACTION_AWAIT_IMEX, 5000 },
+        { NULL, ACTION_RESERVE_PAGES, 1000 },
+        { "containerd.service", ACTION_START_UNIT, 8000 },
+        { NULL, ACTION_IMPORT_IMAGE, 2000 },
+        { NULL, ACTION_CREATE_RAID, 1000 },
+        { NULL, ACTION_MAKE_FILESYSTEM, 3000 },
 };
 
 static uint64_t usual_usec(const Action *a) {

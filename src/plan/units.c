@@ -175,8 +175,8 @@ static void plan_turn(Plan *plan, bool tainted) {
         after_files_of_devices(plan, turn);
 }
 
-/* SOCI and containerd wait for disks and files, not for devices: the file of CDI is read when a container asks
- * for a device, by a cache that also finds a directory that was not there when it began
+/* SOCI and containerd wait for disks and files, not for devices: the file of CDI is read when a container
+ * asks for a device, by a cache that also finds a directory that was not there when it began
  * (cncf-tags/container-device-interface:pkg/cdi/cache.go), and NVIDIA's runtime starts with the container. */
 static void plan_daemons(Plan *plan, const Config *config, const Host *host, bool soci) {
         if (soci)
