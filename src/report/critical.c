@@ -89,7 +89,8 @@ static Place step_back(json_t *path, json_t *runs, const Place *at) {
                                   usec_of(at->action, "endUsec"));
         if (before.run)
                 return before;
-        before = (Place) { .name = at->name, .run = at->run, .action = last_before(at->run, at->action, DEPTH) };
+        before = (Place) { .name = at->name, .run = at->run };
+        before.action = last_before(at->run, at->action, DEPTH);
         if (before.action)
                 return before;
         before = run_find(runs, at, "config", 0, begin);
