@@ -8,7 +8,7 @@
 #define ANY_STEP_USEC (10 * USEC_PER_MSEC)      /* so that of two chains the one with more steps is longer */
 
 /* For a machine with eight GPUs, rounded. What is documented is that fabric manager waits up to 30 s for GPUs
- * (pytorch/ci-infra#552), and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
+ * (pytorch/ci-infra#552) and sleeps 5 s behind NVLSM; the rest is what the fakes of tests/bench/boot.py take.
  * Only what is much longer than the others matters here. Target NULL: any. */
 static const struct { const char *target; ActionType type; unsigned msec; } usual[] = {
         { "nvidia", ACTION_LOAD_MODULE, 12000 },
