@@ -46,6 +46,7 @@ check_gpu_node() {
         try "containerd before kubelet" in_order containerd kubelet
         try "also by the journal's clock" journal_order
         try "kubelet was started once, when all was ready" once kubelet
+        try "the hardware is well" well
         try "no unit failed" is "$(systemctl list-units --failed --plain --no-legend | cut -d' ' -f1 | grep -vxF "$excused")" ""
         try "no ordering cycle was broken" no_cycle
         try "nothing was asked for that the machine has not" never 'module-refused (nvidia|ib_|mlx|efa)'
@@ -60,6 +61,7 @@ check_gpu_node() {
         try "it asks no program that takes seconds" is "$(programs_asked)" "$asked"
 }
 programs_asked() { grep -cE '^(nvidia-smi -L|cdi-generated)' $E; }
+well() { nodestrap status | grep '^Health: well' || { nodestrap status | sed -n '/^Health/,/^plan/p'; return 1; }; }
 pids() { for u in kubelet containerd nvidia-fabricmanager nvidia-persistenced nvidia-imex; do printf '%s ' "$(property $u MainPID)"; done; }
 unchanged() { python3 -c 'import json, sys
 runs = json.load(open("/run/nodestrap/status.json"))["runs"]
