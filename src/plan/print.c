@@ -13,14 +13,24 @@ static void add_count(Text *t, size_t n, const char *what) {
                 text_add(t, ", %zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
+/* Those without CPUs are places for GPUs' memory. */
+static void describe_nodes(Text *t, const Host *host) {
+        size_t with_cpus = 0;
+        for (size_t i = 0; i < host->n_nodes; i++)
+                with_cpus += host->nodes[i].cpus > 0;
+        if (host->n_nodes > 1)
+                text_add(t, " on %zu NUMA node%s", with_cpus, with_cpus == 1 ? "" : "s");
+        if (host->n_nodes > with_cpus)
+                text_add(t, " with CPUs and %zu without", host->n_nodes - with_cpus);
+}
+
 static void describe_machine(Text *t, const Host *host) {
         unsigned gpus = host->gpus.count;
         text_add(t, "machine    %s%s: %u CPUs", host->instance.type ?: "unknown type",
                  host->modelled ? ", as modelled" : "", host->cpus);
         if (host->memory_bytes > 0)     /* the table of types does not have it for all */
                 text_add(t, ", %.4g GiB", (double)host->memory_bytes / (double)(1ULL << 30));
-        if (host->n_nodes > 1)
-                text_add(t, " on %zu NUMA nodes", host->n_nodes);
+        describe_nodes(t, host);
         add_count(t, gpus, "GPU");
         if (gpus > 0)
                 text_add(t, " (%s%sclass %s)",
