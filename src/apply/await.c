@@ -25,13 +25,33 @@ static void follow(Unit *u) {
         unit_look_for_deadlock(u, u->job);
 }
 
+/* By what systemd answers; false: it is at work, and there is more to wait for. */
+static bool is_over(Unit *u) {
+        if (is_busy(&u->state))
+                return false;
+        if (streq(u->state.active, "failed"))
+                unit_fail(u);
+        else
+                task_end(u->task, OUTCOME_UNCHANGED);
+        return true;
+}
+
+static int on_asked_again(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Unit *u = userdata;
+        if (unit_read_all(u, m) >= 0 && !is_over(u))
+                follow(u);
+        return 0;
+}
+
+/* A unit that is restarted has failed for an instant, in which its job ends and its properties are sent
+ * (systemd: service_enter_dead() in service.c): an answer never falls into that. */
 static void await_look(Unit *u) {
         if (is_busy(&u->state))
                 follow(u);
         else if (streq(u->state.active, "failed"))
-                unit_fail(u);
+                (void)!unit_get_all(u, on_asked_again);         /* a failure has ended the task */
         else
-                task_end(u->task, OUTCOME_UNCHANGED);
+                (void)is_over(u);
 }
 
 static void await_ended(Unit *u) {
@@ -43,10 +63,8 @@ static int on_checked(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         Unit *u = userdata;
         if (unit_read_all(u, m) < 0)
                 return 0;
-        if (is_busy(&u->state))
+        if (!is_over(u))
                 task_checked(u->task, true);
-        else
-                await_look(u);
         return 0;
 }
 

@@ -4,6 +4,10 @@
 # generation it also brings their units, into /etc/systemd/system (awslabs/amazon-eks-ami#2795), and the modules, whose list the
 # toolkit's path unit looks at.
 . /usr/lib/fakes/lib.sh
+# Its unit is started again when it has failed (Restart=on-failure): script setup-fails-times. systemctl(1) enable fails where a unit is masked,
+# and so does all of it. Other installers reload systemd at any moment: script reloads, so often.
+tries=$(cat $FAKES/setup-tries 2>/dev/null || echo 0); echo $((tries + 1)) >$FAKES/setup-tries
+[ "$tries" -ge "$(script setup-fails-times 0)" ] || { event "setup-failed"; die "no tree yet"; }
 scripted setup-fails && { event "driver-failed"; die "$(script setup-fails)"; }
 current=/opt/nvidia/current
 pause "$(script driver-takes 10)"
@@ -15,4 +19,8 @@ if [ -d $current/units ]; then
         cp $current/units/* /etc/systemd/system/ && systemctl daemon-reload && : >$current/.daemons-installed || exit
 fi
 # shellcheck disable=SC2086 # units are words
-systemctl enable $units && systemctl start --no-block $units
+systemctl enable $units || { event "enable-refused"; exit 1; }
+# shellcheck disable=SC2086
+systemctl start --no-block $units && event "daemons-installed"
+reload() { local i; for ((i = 0; i < $1; i++)); do systemctl daemon-reload; done; event "reloaded $1 times"; }
+! scripted reloads || reload "$(script reloads)"

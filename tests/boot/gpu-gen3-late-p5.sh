@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0 -t 120
+# imds: imds-m5
+# gpu: p5-48xlarge gen3 setup-fails-times=2 modules-take=180 reloads=40
+# tree: enabled gpu
+# console: NODESTRAP verdict=ok
+# A p5.48xlarge with an image of autumn 2026 whose set-up is late: it fails twice and is started again, and brings its daemons' units,
+# enables and starts them when our devices phase has long been waiting for it, while somebody reloads systemd again and again.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node setup-failed setup-failed depmod 'module nvidia$' 'daemons-installed' persistenced-started fm-active 'cdi-generated devices=8' \
+        'kubelet gpus=8 fabric=completed instances=0 cdi=yes'
+try "the image's set-up ended well, at the third attempt" is "$(property nvidia-setup Result) $(property nvidia-setup NRestarts)" "success 2"
+try "what it enabled was not masked yet" never enable-refused
+try "systemd was reloaded meanwhile" happened 'reloaded 40 times'
+try "fabric manager was started once" once fm-active
+try "nobody said that a unit was not there" no grep -q 'unit-missing: nvidia' out/status.json
+try "nor that the set-up failed, which had not come to its end" no grep -q 'await-unit:nvidia-setup.service: unit-failed' out/status.json
+
+finish

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0 -t 120
+# imds: imds-m5
+# gpu: g5 gen3 setup-fails-times=2 modules-take=180 reloads=40
+# tree: enabled gpu containerd_version
+# console: NODESTRAP verdict=ok
+# A g5.12xlarge with an image of autumn 2026 whose set-up is late: it fails twice and is started again, and brings its daemons' units,
+# enables and starts them when our devices phase has long been waiting for it, while somebody reloads systemd again and again. It would fail
+# for good if fabric manager, which must not run here, were masked before it enables that.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+. /vmtest/gpu.sh
+
+check_gpu_node setup-failed setup-failed depmod 'module nvidia$' 'daemons-installed' persistenced-started 'nvidia-smi -L' 'cdi-generated devices=4' \
+        'kubelet gpus=4 fabric=not-supported instances=0 cdi=yes'
+try "the image's set-up ended well, at the third attempt" is "$(property nvidia-setup Result) $(property nvidia-setup NRestarts)" "success 2"
+try "what it enabled was not masked yet" never enable-refused
+try "fabric manager never ran" never 'fm-|nvlsm'
+try "it is masked until the next boot" is "$(property nvidia-fabricmanager LoadState) $(property nvidia-fabricmanager UnitFileState)" "masked masked-runtime"
+try "systemd was reloaded meanwhile" happened 'reloaded 40 times'
+try "nobody said that a unit was not there" no grep -q 'unit-missing: nvidia' out/status.json
+try "nor that the set-up failed, which had not come to its end" no grep -q 'await-unit:nvidia-setup.service: unit-failed' out/status.json
+
+finish
