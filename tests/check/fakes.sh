@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The table of what the fakes do (tests/fakes/README.md) against the fakes: each word that a test may give them is in it, each in it is one that
+# they know, and each row says where that is known from and how well.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154  # tmp and here are its
+. "$(dirname "$0")/../mock/lib.sh"
+fakes=$here/../fakes table=$fakes/README.md
+
+# Words of programs, where they are asked for and not where a comment speaks of them; a variable in one is NAME.
+of_programs() {
+        grep -rhIvE '^ *#' "$fakes" --exclude='*.c' --exclude='*.md' --exclude='*.py' | sed -E 's/[ \t]# .*//' |
+                grep -oE '\b(script|scripted) "?[a-z][a-zA-Z0-9$-]*' | sed -E 's/.* "?//; s/\$[a-zA-Z0-9]+/NAME/'
+}
+files() { grep -rhIoE '/etc/fakes/[a-z][a-z-]*' "$fakes" --exclude='*.md' | sed 's,.*/,,'; }
+of_library() { grep -E 'strcmp\(key, |keys\[\] = ' "$fakes/libnvidia-ml.c" | grep -oE '"[a-z-]+"' | tr -d '"'; }
+{ of_programs; files; of_library; } | sort -u >"$tmp/known"
+awk -F'|' '/^\| / && !/^\| what the original does/ { print $3 }' "$table" | grep -oE '`[^`]+`' | tr -d '`' | sort -u >"$tmp/told"
+
+many() { [ "$(wc -l <"$tmp/known")" -gt 60 ]; }
+ok "the fakes know some words" many
+missing() { comm -23 "$tmp/known" "$tmp/told" | grep . && return 1; return 0; }
+ok "each of them is in the table" missing
+gone() { comm -13 "$tmp/known" "$tmp/told" | grep . && return 1; return 0; }
+ok "the table has no others" gone
+sourced() { awk -F'|' '/^\| / && !/^\| (\*\*|what the original does)/ && ($4 ~ /^ *$/ && $5 !~ /ours/ || $5 !~ /verified|report|inferred|ours|as each says/) { print; bad = 1 } END { exit bad }' "$table"; }
+ok "each row has its source and its certainty" sourced
+done_testing
