@@ -376,7 +376,7 @@ TEST(imex) {
         sample_plan(&b.s);
         ASSERT_STREQ(sample_file(&b.s, "/etc/nvidia-imex/nodes_config.cfg")->file.content, "10.0.0.1\n10.0.0.2\n");
         ASSERT_CONTAINS(sample_file(&b.s, "/etc/nvidia-imex/config.cfg")->file.content, "IMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n");
-        static const char *const before[] = { "unmask-unit:" IMEX, "check-versions:nvidia", "await-fabric:fabric",
+        static const char *const before[] = { ("unmask-unit:" IMEX), "check-versions:nvidia", "await-fabric:fabric",
                                               "make-channel:/dev/nvidia-caps-imex-channels/channel0", PLAN_RELOAD_ID };
         for (size_t i = 0; i < ARRAY_SIZE(before); i++)
                 ASSERT_ORDER(b, before[i], "start-unit:" IMEX, "await-imex:imex", "start-unit:kubelet.service");
@@ -476,7 +476,7 @@ TEST(ampere_has_its_mig_mode_first) {
         sample_plan(&b.s);
         for (int i = 0; i < 3; i++) {
                 static const char *const before[] = { "check-driver:nvidia", "await-unit:set-nvidia-clocks.service", "await-unit:nvidia-cdi-refresh.service" },
-                                  *const behind[] = { "start-unit:nvidia-persistenced.service", "start-unit:" FM, "partition-gpus:mig" };
+                                  *const behind[] = { "start-unit:nvidia-persistenced.service", ("start-unit:" FM), "partition-gpus:mig" };
                 ASSERT_TRUE(waits(&b, "set-mig-mode:mig", before[i]) && waits(&b, behind[i], "set-mig-mode:mig"));
         }
         const Action *mode = action(&b, "set-mig-mode:mig"), *mig = action(&b, "partition-gpus:mig");
