@@ -13,6 +13,7 @@
 #   no-drop-ins    ours are missing, as where somebody puts the program alone in nodeadm's place
 #   imex           the IMEX unit is enabled, as some packages ship it
 #   dcgm           DCGM's daemon is installed and enabled, as where hosts are monitored
+#   monitor        the same daemon in a unit of the user's own, whose name nobody knows
 #   umad           /etc/modules-load.d/ib-umad.conf, as EKS's AMI has it
 #   many           for tests that power on many machines in one guest (tests/boot/lib/gpu.sh): all fixtures, a containerd that starts in
 #                  no time, the first generation's units, none of them enabled
@@ -68,6 +69,7 @@ for word; do case $word in
         imex)   if [ -e "$S/nvidia-imex.service" ]; then enable_etc nvidia-imex.service nvidia-imex.service; else enable nvidia-imex.service multi-user.target; fi;;
         dcgm)   enable nvidia-dcgm.service multi-user.target;;
         no-vpd) rm "$tree"/vmtest/machine/sys/bus/pci/devices/*/vpd;;
+        monitor) cp "$here/units/nvidia-dcgm.service" "$U/monitor.service"; enable monitor.service multi-user.target;;
         umad)   echo ib_umad >"$tree/etc/modules-load.d/ib-umad.conf";;
         *=*)    printf '%s\n' "${word#*=}" >"$tree/etc/fakes/${word%%=*}";;
         many)   mkdir -p "$tree/vmtest/fixtures"; cp "$here"/../fixtures/{expand.sh,*.txt} "$here/imds.sh" "$tree/vmtest/fixtures/"
