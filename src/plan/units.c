@@ -113,6 +113,7 @@ static void plan_watch(Plan *plan) {
         Action *a = plan_add(plan, ACTION_CHECK_UNIT, PHASE_DEVICES, "accelerator", FABRIC_MANAGER,
                              "it is still there, whatever its type");
         const char *const others[] = { "start-unit:containerd.service", "import-image:" SANDBOX_ARCHIVE };
+        action_after(a, "start-unit:" FABRIC_MANAGER);  /* one that never was up has said so */
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
                 if (plan_find(plan, others[i]))
                         action_after_any(a, others[i]);
