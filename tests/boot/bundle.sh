@@ -30,6 +30,7 @@ try "the verdict is" has status.json '"verdict": *"ok"'
 try "and both plans" has plan-config.txt 'write-file +/etc/containerd/config.toml'
 try "that of the second phase, too" has plan-run.txt 'start-unit +kubelet.service'
 try "the plans' id is that of the report" has plan-run.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
+try "so is that of the devices phase" has plan-devices.txt "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/status.json"))["planId"])')"
 try "the journal of the first phase" has journal/nodestrap.txt 'nodestrap\[[0-9]+\]: nodestrap: ok'
 try "of all three phases" is "$(grep -cE 'Applying plan sha256' $B/journal/nodestrap.txt)" 3
 try "the verdict's fields" has journal/verdicts.txt 'NODESTRAP_VERDICT=ok'
