@@ -14,7 +14,7 @@
 
 try "the driver came with the image's options, and then with the script's" in_order 'module nvidia$' fm-active 'nvidia-smi -L' 'unload nvidia$' 'module nvidia$' fm-active 'nvidia-smi -L' kubelet
 try "it was loaded anew once" is "$(grep -c '^unload nvidia$' $E)" 1
-try "it has the script's" grep -x 'EnableGpuFirmware: 0' /proc/driver/nvidia/params
+try "it has the script's" grep -x 'ImexChannelCount: 512' /proc/driver/nvidia/params
 check_gpu_node 'unload nvidia$' 'module nvidia$' persistenced-started fm-active 'cdi-generated devices=14' 'kubelet gpus=8 fabric=completed instances=7 cdi=yes'
 try "all that stood on it is loaded again" ls -d /sys/module/nvidia_drm /sys/module/nvidia_uvm
 try "DCGM runs again" active nvidia-dcgm

@@ -235,7 +235,7 @@ tree_joined() {                         # the unit, that cluster on loopback, an
 }
 
 tree_modprobe_edited() {                # a user script has options of its own for the driver, which is loaded already
-        printf '[Unit]\nAfter=nodestrap-devices.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c "echo options nvidia NVreg_EnableGpuFirmware=0 >/etc/modprobe.d/zzz-mine.conf"\n' \
+        printf '[Unit]\nAfter=nodestrap-devices.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c "echo options nvidia NVreg_ImexChannelCount=512 >/etc/modprobe.d/zzz-mine.conf"\n' \
                 >"$tree/etc/systemd/system/modprobe-edited.service"
         mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"; ln -sf ../modprobe-edited.service "$tree/etc/systemd/system/multi-user.target.wants/"
 }
