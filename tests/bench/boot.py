@@ -7,8 +7,9 @@ usage: boot.py --nodestrap FILE [--runs N] [--speed N] [--keep DIR]
 A container with the real systemd, our three units and tests/fakes boots alternately with nodestrap and with the same steps one after
 the other, as a script behind nodeadm's configuration phase does them; all seconds of the fakes are divided by --speed. Beside the two
 stands the longest chain of steps of which each needs the one before it (configuration, driver, fabric manager, fabric, kubelet), done by
-such a script, too, with nothing but containerd beside it: no order of the steps is sooner. It judges nothing: what is not scaled,
-programs and systemd's own time, weighs --speed times as much as on such a node. Needs root, as all containers of the tests.
+such a script, too, with all the others beside it that nothing waits for: no order of the steps is sooner. It judges nothing: what is not
+scaled, programs and systemd's own time, weighs --speed times as much as on such a node, which has a hundred times the processors, too.
+Needs root, as all containers of the tests.
 """
 import argparse
 import json
@@ -68,6 +69,11 @@ def told(path, begin):
     return sorted(rows, reverse=True)[:6]
 
 
+def gaps(path):
+    """Seconds in which no step on the path was at work, but for the start of processes: waits that are nobody's."""
+    return sum(max(b["beginUsec"] - a["endUsec"], 0) for a, b in zip(path, path[1:]) if a["run"] == b["run"]) / 1e6
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodestrap", required=True)
@@ -90,6 +96,7 @@ def main():
     rows = [(f"boot of a p5-like node, {options.speed} times as fast", "power-on to kubelet", "of the longest chain"),
             ("longest chain alone", f"{chain:.2f} s", "1.00"),
             ("nodestrap", f"{us:.2f} s", f"{us / chain:.2f}"), ("the same steps one after the other", f"{them:.2f} s", f"{them / chain:.2f}")]
+    rows.append(("  of it between the steps of its critical path", f"{gaps(status.get('criticalPath', [])):.2f} s", ""))
     rows += [(f"  {what}", f"{took:.2f} s", "") for took, what in told(status.get("criticalPath", []), begin)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     for row in rows:

@@ -165,19 +165,24 @@ tree_paced() {                          # a boot whose parts take their time: us
         echo 2.1.5 >"$tree/etc/eks/containerd-version.txt"; printf '#!/bin/sh\n' | install -D /dev/stdin "$tree/usr/bin/ctr"
 }
 tree_serial() { bench_script cloud-final.service serial; }     # the same, one after the other, as a script behind nodeadm's configuration would
-tree_chain() { bench_script nodestrap-config.service chain; }   # of that only what is the longest chain; containerd beside it
+tree_chain() { bench_script nodestrap-config.service chain; }   # kubelet waits for its longest chain alone; all else goes on beside that
 bench_script() {                        # AFTER HOW: nothing of ours but the first phase
         local s=$tree/etc/systemd/system; rm -f "$s"/multi-user.target.wants/nodestrap-{run,devices}.service
         install -m 755 /dev/stdin "$tree/usr/lib/fakes/serial" <<'END'
 #!/bin/bash
 . /usr/lib/fakes/lib.sh
 touch /run/nodestrap/{fabric-may-start,cdi-may-refresh,mounts-ready,kubelet-may-start}
-if [ "$1" = chain ]; then systemctl start --no-block containerd; else modprobe efa; fi
+aside() { if [ "$how" = chain ]; then "$@" >/dev/null 2>&1 & else "$@" >/dev/null; fi; }
+cdi() { nvidia-smi -L && nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml; }
+how=$1
+[ "$how" = serial ] || systemctl start --no-block containerd
+aside modprobe efa
 pause "$(script driver-takes 10)"; modprobe -a nvidia nvidia-uvm nvidia-modeset
-[ "$1" = chain ] || systemctl start nvidia-persistenced
+aside systemctl start nvidia-persistenced
 systemctl start nvidia-fabricmanager
+aside cdi
 until gpu_states | awk '$2 != "completed" { exit 1 }'; do sleep 0.1; done
-[ "$1" = chain ] || { nvidia-smi -L >/dev/null; nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml; systemctl start containerd; }
+[ "$how" = chain ] || systemctl start containerd
 systemctl start kubelet
 END
         printf '[Unit]\nDefaultDependencies=no\nAfter=%s\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/fakes/serial %s\n' "$1" "$2" >"$s/serial.service"
