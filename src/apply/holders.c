@@ -115,6 +115,8 @@ static void modules_remove(Work *w, Holders *h) {
 }
 
 void holders_stop(Work *w, Holders *h, bool all) {
+        if (!holders_may_stop(w))
+                return;
         units_stop(w, others, &h->others);
         if (all) {
                 units_stop(w, imex, &h->others);

@@ -14,7 +14,7 @@ void holders_done(Holders *h);
 
 /* Stops those that run, and takes out nvidia_drm and nvidia_modeset where nobody uses them; they are added to
  * h. all: also persistenced, fabric manager and IMEX. One that does not go is no failure: what is done then
- * shows it. Not where kubelet may run: holders_may_stop(). */
+ * shows it. Nothing where kubelet may run: holders_may_stop(). */
 _nonnull_ void holders_stop(Work *w, Holders *h, bool all);
 /* Starts and loads them again, without waiting for any of them; all: also those that the plan starts. Empties
  * h. */

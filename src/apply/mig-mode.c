@@ -125,7 +125,7 @@ static int reset_again(Division *d) {
         int r = reset_all(d);
         for (int asks = 1; r < 0 && asks < RESET_ASKS && strstr(d->w->text, IN_USE_WORDS); asks++) {
                 holders_stop(d->w, &d->holders, true);
-                if (!work_pause(d->w, USEC_PER_SEC))
+                if (!work_pause(d->w, USEC_PER_SEC) || !holders_may_stop(d->w))
                         break;
                 r = reset_all(d);
         }
@@ -181,6 +181,16 @@ static char *waiting_parts(const Division *d) {
         return xasprintf("all %zu GPUs", n);
 }
 
+/* Its pods would be left without their GPUs; but the mode is set, and the next reboot is enough. */
+static int fail_to_stop(Division *d) {
+        (void)!modes_read(d);
+        _cleanup_(freep) char *gpus = waiting_parts(d);
+        return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
+                         "MIG mode of %s is set and takes effect after a reboot, which is not made, since "
+                         "kubelet may run already; drain the node and reboot it",
+                         gpus);
+}
+
 /* Why none is made here and now, if so. */
 static int refuse_reboot(Division *d, const char *boot, const char *gpus, const char *wanted) {
         _cleanup_(freep) char *earlier = NULL;
@@ -197,6 +207,8 @@ static int refuse_reboot(Division *d, const char *boot, const char *gpus, const 
                                  "(now: %s); no second one is made: nvidia-smi -q shows the modes, and "
                                  "removing " MIG_LEDGER " allows another",
                                  gpus, why);
+        if (!holders_may_stop(d->w))
+                return fail_to_stop(d);
         /* a step that is told as late must not take the machine with it later on */
         if (!work_pause(d->w, 0))
                 return work_fail(d->w, -ECANCELED, CAUSE_MIG_REBOOT,
@@ -261,16 +273,6 @@ static int holders_return(Division *d, bool well) {
         return well && !own ? fabric_manager_return(d, manager) : 0;
 }
 
-/* Its pods would be left without their GPUs; but the mode is set, and the next reboot is enough. */
-static int fail_to_stop(Division *d) {
-        (void)!modes_read(d);
-        _cleanup_(freep) char *gpus = waiting_parts(d);
-        return work_fail(d->w, -EBUSY, CAUSE_MIG_REBOOT,
-                         "MIG mode of %s is set and takes effect after a reboot, which is not made, since "
-                         "kubelet may run already; drain the node and reboot it",
-                         gpus);
-}
-
 /* Does a reset help, and if not a reboot? Else the mode was only kept from changing by somebody. */
 static bool wants_reset(const Division *d) {
         bool wants = d->w->action->type == ACTION_SET_MIG_MODE;
@@ -289,7 +291,7 @@ static int fail_waiting(Division *d) {
 
 /* A reset that fails is no failure yet. */
 static int modes_reset(Division *d) {
-        int r = reset_again(d);
+        int r = holders_may_stop(d->w) ? reset_again(d) : fail_to_stop(d);
         if (r < 0 && !d->reset_why)
                 return r;
         r = division_open(d);
@@ -299,14 +301,12 @@ static int modes_reset(Division *d) {
 }
 
 int modes_change(Division *d) {
-        bool may_stop = holders_may_stop(d->w);
         int r = modes_set(d, false);
         if (r <= 0)
                 return r;
-        if (!may_stop && d->accepted)
+        if (!holders_may_stop(d->w) && d->accepted)
                 return fail_to_stop(d);
-        if (may_stop)
-                holders_stop(d->w, &d->holders, wants_reset(d));
+        holders_stop(d->w, &d->holders, wants_reset(d));
         r = modes_set(d, true);
         if (r > 0)
                 r = wants_reset(d) ? modes_reset(d) : fail_waiting(d);

@@ -32,7 +32,8 @@
  *   hang CALL [GPU]                it does not return
  *   mig activates | reset | stuck  what setting the mode does: at once (default from Hopper on), after a
  *                                  reset (default on Ampere), or not even then: see fakeNvmlReset()
- *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often
+ *   mig in-use [3x]                activation fails with NVML_ERROR_IN_USE, always or so often, and the mode
+ *                                  is not pending: of a CUDA program, on any model
  *   held-by PATH                   so it does while somebody else holds flock(2) on this file
  *   attached PATH                  so it does on Ampere while somebody else holds flock(2) on this file, or
  *                                  this directory is there: persistenced, fabric manager, nvidia_drm; may
@@ -52,9 +53,10 @@
  *   instance GPU ID PROFILE START SIZE COMPUTE     COMPUTE: 0, or 1 where a compute instance takes all of it
  *   persistence GPU ON, auto-boost GPU NOW DEFAULT, clocks GPU MEMORY GRAPHICS
  *
- * Where activation is IN_USE on Ampere the mode is pending all the same (NVIDIA/gpu-operator#118, #1845;
- * NVIDIA/mig-parted:pkg/mig/mode/nvml.go does not look at that status, only at what is pending). A reset is
- * refused as long as anybody holds a GPU, also by its persistence mode (NVIDIA/NVSentinel#1690).
+ * Where activation is IN_USE on Ampere by others the mode is pending all the same (MIGUG, of monitoring
+ * agents; NVIDIA/gpu-operator#118, #1845; NVIDIA/mig-parted:pkg/mig/mode/nvml.go does not look at that
+ * status, only at what is pending). A reset is refused as long as anybody holds a GPU, also by its persistence
+ * mode (NVIDIA/NVSentinel#1690).
  *
  * Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html for the fabric,
  * https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (MIGUG) for MIG, awslabs/amazon-eks-ami at 861b140
@@ -745,9 +747,9 @@ FUNCTION(nvmlDeviceSetMigMode, Device d, unsigned mode, unsigned *activation) {
         if (!f.model->profiles)
                 END(NOT_SUPPORTED);
         *activation = OK;
-        bool waits = g->current != mode && needs_reset(&f), busy = g->n_instances > 0 && !mode;
-        if (busy || f.in_use < 0 || n <= (unsigned)f.in_use || is_locked(f.held) ||
-            (waits && is_attached(&f))) {
+        bool waits = g->current != mode && needs_reset(&f);
+        bool busy = (g->n_instances > 0 && !mode) || f.in_use < 0 || n <= (unsigned)f.in_use;
+        if (busy || is_locked(f.held) || (waits && is_attached(&f))) {
                 g->pending = waits && !busy ? mode : g->pending;
                 *activation = IN_USE;
                 END(OK);

@@ -414,6 +414,32 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         ASSERT_EQ(set_mode(&m), 0);
 }
 
+/* Refused at the first ask, pending at the second: that is no leave to reset a node with pods, either. */
+TEST(kubelet_may_run_and_the_mode_comes_late) {
+        MIG(m, 1, "model a100-40\ngpus 1\nmig in-use 1x\n");
+        want(&m, 0, "1g.5gb");
+        boot(&m, "first\n");
+        runs(&m, "nvidia-persistenced nvidia-fabricmanager", ":");
+        program(&m, "nvidia-smi", "exit 3");
+        ASSERT_OK(root_replace(m.root, "/run/nodestrap/kubelet-may-start", "", 0, 0644));
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "MIG mode of GPU 0 (0000:10:00.0) is set and takes effect after a reboot, which is not made, since kubelet may run already");
+        ran(&m, "");
+        ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+}
+
+/* It may come at any time, by hand say. */
+TEST(kubelet_comes_under_a_reset) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "1g.5gb");
+        boot(&m, "first\n");
+        runs(&m, "nvidia-persistenced", ":");
+        program(&m, "nvidia-smi", "mkdir -p ${0%/bin/*}/run/nodestrap; : >${0%/bin/*}/run/nodestrap/kubelet-may-start; echo 'In use by another client'; exit 255");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ran(&m, "systemctl stop nvidia-persistenced.service\nnvidia-smi --gpu-reset\nsystemctl --no-block start nvidia-persistenced.service\n");
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
+}
+
 /* Nothing of it waits for a reset there, and fabric manager stays. */
 TEST(hopper_is_held_by_dcgm) {
         MIG(m, 1, "");
