@@ -67,6 +67,9 @@ static int look_at_fabric(Look *l) {
 
 /* ---- what the driver wants ---- */
 
+/* Each wish says that the GPU cannot be used, save that for the IMEX domain: all GPUs of all its trays have
+ * that one, each can be used, and nodes that stay out would not let the domain form anew
+ * (kubernetes-sigs/dra-driver-nvidia-gpu#1441). */
 static int look_at_recovery(Look *l) {
         static const struct { const char *word, *text; } actions[] = {
                 [NVML_RECOVERY_RESET] = { "gpu-reset", "that it must be reset (nvidia-smi --gpu-reset, or a "
@@ -91,8 +94,11 @@ static int look_at_recovery(Look *l) {
                       "%u): nvidia-smi -q names it",
                       action);
         else if (actions[action].word)
-                FOUND(l, actions[action].word, true,
-                      "the driver says %s before it can be used; " REPLACE, actions[action].text);
+                FOUND(l, actions[action].word, action != NVML_RECOVERY_DOMAIN, "the driver says %s before %s",
+                      actions[action].text,
+                      action == NVML_RECOVERY_DOMAIN ? "work across trays goes on; IMEX on each tells more "
+                                                       "(nvidia-imex-ctl -N)"
+                                                     : "it can be used; " REPLACE);
         return code;
 }
 

@@ -74,9 +74,11 @@ try "what the driver wants: the node does not run" no again 'reasons 0 0x8' 'rec
 found 0 hw-slowdown; found 1 gpu-reset; found 2 node-reboot; found 3 drain-p2p
 found 4 drain-and-reset; found 5 recover-domain; found 6 bus-reset; found 7 system-reboot
 try "with a code and the first of them" is "$(value verdict) $(value code)" "failed EHEALTH"
-try "and how many there are" says 'GPU 1 .*it must be reset .*\(and 6 more\)$'
+try "and how many there are" says 'GPU 1 .*it must be reset .*\(and 5 more\)$'
 try "a wish that nobody here knows is only told" again 'recovery 0 9'
 found 0 recovery-unknown
+try "nor does what the trays of a rack must do together keep the node out" again 'recovery all 5'
+found 5 recover-domain
 try "a moment of slowness is none" again 'reasons all 0x8 1x'
 try "they are well again" shown '^Health: well'
 

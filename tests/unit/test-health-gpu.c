@@ -109,7 +109,8 @@ TEST(recovery_actions) {
         FINDS("recovery 1 2\n", SECOND "node-reboot!");
         FINDS("recovery 1 3\n", SECOND "drain-p2p!");
         FINDS("recovery 1 4\n", SECOND "drain-and-reset!");
-        FINDS("recovery 1 5\n", SECOND "recover-domain!");
+        FINDS("recovery 1 5\n", SECOND "recover-domain");
+        SAYS("recovery 1 5\n", "the IMEX domain, which the trays of the rack make together, must be recovered before work across trays goes on; IMEX");
         FINDS("recovery 1 6\n", SECOND "bus-reset!");
         FINDS("recovery 1 7\n", SECOND "system-reboot!");
         FINDS("recovery 1 8\n", SECOND "recovery-unknown");
