@@ -15,6 +15,7 @@
 
 #define DRAFT     RUN_DIR "/nvidia-cdi.yaml"
 #define DRAFT_MAX (16U << 20)
+#define NODES_MAX 200000U       /* 56 MIG devices by three names, each with nodes, hooks and groups: 12 000 */
 #define STAMP     RUN_DIR "/cdi-published"
 #define MODESET   "/dev/nvidia-modeset"
 #define NAMED_MAX 4             /* things missing that a sentence names */
@@ -31,7 +32,10 @@ static int draft_unusable(Work *w, int r, const char *why) {
 static int parse(Work *w, const char *text, size_t size, json_t **ret) {
         _cleanup_(documents_done) Documents documents = {};
         _cleanup_(diag_done) Diag diag = {};
-        Blob blob = { .at = { .source = DRAFT, .line = 1 }, .data = (char *)text, .size = size };
+        Blob blob = { .at = { .source = DRAFT, .line = 1 },
+                      .data = (char *)text,
+                      .size = size,
+                      .max_nodes = NODES_MAX };
         int r = yaml_parse(&blob, &documents, &diag);
         if (r >= 0 && documents.n != 1)
                 return draft_unusable(w, -EBADMSG, "it is not one document");

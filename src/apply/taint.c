@@ -115,7 +115,7 @@ static char *clique_of(const char *file) {
         return xstrndup(p, strcspn(p, " \"'\n"));
 }
 
-static void tell(Work *w, bool was_tainted, const char *code) {
+static void tell(Work *w, bool was_tainted, const char *code, const char *clique) {
         if (*code)
                 diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
                              "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
@@ -126,6 +126,11 @@ static void tell(Work *w, bool was_tainted, const char *code) {
                              "what was wrong is well now, but the Node keeps what it has registered with: "
                              "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
                              "-");
+        if (*clique)
+                diag_warn_at(&w->warnings, "node-clique", NULL, w->action->id,
+                             "kubelet registers this node with a label; where its Node exists already: "
+                             "kubectl label --overwrite node NAME " CLIQUE_KEY "=%s",
+                             clique);
 }
 
 int taint_work(Work *w) {

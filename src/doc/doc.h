@@ -11,7 +11,7 @@
 /* Limits on every input, so that no user data can take all memory or minutes (L1, L2). */
 #define DOC_MAX_BYTES  (1u << 20)       /* unpacked, of the whole or of a part */
 #define DOC_MAX_DEPTH  100u             /* maps and lists in each other */
-#define DOC_MAX_NODES  10000u           /* of one document, after its aliases are expanded */
+#define DOC_MAX_NODES  10000u           /* of one document of a user's, after its aliases are expanded */
 #define DOC_MAX_MIME   8u               /* multiparts in each other, the message itself counted */
 
 /* ---- bytes ---- */
@@ -20,6 +20,7 @@ typedef struct Blob {
                                  * source on which data begins (1 at the start) */
         char *data;             /* owned, a NUL behind it */
         size_t size;
+        unsigned max_nodes;     /* of one of its documents; 0: DOC_MAX_NODES */
 } Blob;
 typedef struct Blobs { Blob *items; size_t n; } Blobs;
 void blobs_add(Blobs *b, Position at, char *data, size_t size);        /* takes data */

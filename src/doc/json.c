@@ -212,7 +212,9 @@ static int read_value(Reader *r) {
 
 int json_text_parse(const Blob *blob, size_t start, Document *ret, Diag *diag) {
         Diag found = {};
-        _cleanup_(builder_done) Builder builder = { .at = blob->at, .diag = &found };
+        _cleanup_(builder_done) Builder builder = { .at = blob->at,
+                                                    .diag = &found,
+                                                    .max_nodes = blob->max_nodes };
         Reader reader = { .next = blob->data + start,
                           .end = blob->data + blob->size,
                           .line = MAX(blob->at.line, 1u),

@@ -125,19 +125,20 @@ static char *builder_path(const Builder *b, const char *key) {
 
 static int nodes_add(Builder *b, unsigned line, size_t n, bool by_alias) {
         Position at = builder_position(b, line);
+        unsigned max = b->max_nodes ?: DOC_MAX_NODES;
 
         b->nodes += n;
         b->alias_nodes += by_alias ? n : 0;
-        if (b->nodes <= DOC_MAX_NODES)
+        if (b->nodes <= max)
                 return 0;
         if (b->alias_nodes > 0)
                 return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
                                      "with its aliases expanded this document passes the "
                                      "limit of %u nodes here; use fewer aliases (*name)",
-                                     DOC_MAX_NODES);
+                                     max);
         return diag_error_at(b->diag, -E2BIG, CAUSE_LIMIT, &at, NULL,
                              "this document passes the limit of %u nodes (keys, values, lists and maps) here",
-                             DOC_MAX_NODES);
+                             max);
 }
 
 static int check_depth(Builder *b, unsigned line, size_t height) {

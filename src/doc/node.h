@@ -26,6 +26,7 @@ typedef struct Builder {
         Anchor *anchors; size_t n_anchors, anchors_room;
         Index anchor_index, member_index;
         size_t nodes, alias_nodes;      /* so far, and how many of them came by aliases */
+        unsigned max_nodes;             /* 0: DOC_MAX_NODES */
         unsigned duplicates;
 } Builder;
 void builder_done(Builder *b);

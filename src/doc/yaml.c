@@ -216,7 +216,7 @@ static int handle_event(Builder *b, const Blob *blob, const yaml_event_t *e, Doc
 
 static int parse_events(yaml_parser_t *parser, const Blob *blob, size_t start, Documents *documents,
                         Diag *diag) {
-        _cleanup_(builder_done) Builder b = { .at = blob->at, .diag = diag };
+        _cleanup_(builder_done) Builder b = { .at = blob->at, .diag = diag, .max_nodes = blob->max_nodes };
 
         for (;;) {
                 yaml_event_t e;

@@ -195,6 +195,28 @@ TEST(what_it_lacks_is_a_failure) {
         assert_there(&m, "old");
 }
 
+/* 8 GPUs with 7 MIG devices each, by three names, with all that a toolkit can say of a node: more than a user's document may have. */
+TEST(a_file_of_many_devices) {
+        GPUS(m, "gpus 2\n");
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, HEAD COMMON(CONTROL) "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")));
+        for (unsigned i = 0; i < 8 * 7 * 3; i++) {
+                text_add(&t, "- {name: more%u, containerEdits: {deviceNodes: [", i);
+                for (unsigned k = 0; k < 9; k++)
+                        text_add(&t, "{path: /dev/dri/card%u, hostPath: /run/nvidia/driver/dev/dri/card%u, fileMode: 438, permissions: rw}, ", k, k);
+                text_add(&t, "]}}\n");
+        }
+        writes(&m, t.data);
+        works(&m, 1);
+        ASSERT_OK(root_remove(m.root, CDI));
+        text_add(&t, "annotations: [");
+        for (unsigned i = 0; i < 200000; i++)
+                text_add(&t, "0,");
+        text_add(&t, "]\n");
+        writes(&m, t.data);
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "passes the limit of 200000 nodes");
+}
+
 TEST(mig_devices_as_the_library_lists_them) {
         GPUS(m, "gpus 2\n");
         write_file(m.state, "mig 0 1 1\ninstance 0 3 19 2 1 1\ninstance 0 5 19 3 1 0\nmig 1 0 0\n");
