@@ -8,6 +8,7 @@
  * repeated in ours. A node may give itself such labels: kubernetes/kubernetes, plugin/pkg/admission/
  * noderestriction, forbids none of nvidia.com/. */
 #include "apply/device.h"
+#include "apply/gpu-names.h"
 
 #include "base/json.h"
 #include "base/str.h"
@@ -23,6 +24,7 @@
 #define ARGUMENTS        "NODEADM_KUBELET_ARGS"
 #define TAINTS_FLAG      "--register-with-taints"
 #define CLIQUE_FLAG      "--node-labels=" CLIQUE_KEY "="
+#define CLIQUE_STAMP     "/var/lib/nodestrap/clique"    /* with which kubelet was to register last */
 #define UNHEALTHY_FLAG   "--node-labels=" TAINT_KEY "="
 
 /* What the file is to say; "": not that. A clique of "?": what it says now, since nobody has looked in this
@@ -115,7 +117,7 @@ static char *clique_of(const char *file) {
         return xstrndup(p, strcspn(p, " \"'\n"));
 }
 
-static void tell(Work *w, bool was_tainted, const char *code, const char *clique) {
+static void tell(Work *w, bool was_tainted, const char *code) {
         if (*code)
                 diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
                              "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
@@ -126,18 +128,30 @@ static void tell(Work *w, bool was_tainted, const char *code, const char *clique
                              "what was wrong is well now, but the Node keeps what it has registered with: "
                              "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
                              "-");
-        if (*clique)
+}
+
+/* kubelet gives its own labels only to a Node that it makes (kubernetes/kubernetes: pkg/kubelet/
+ * kubelet_node_status.go, tryRegisterWithAPIServer), and a tray keeps its Node over reboots and new
+ * partitions of its rack. */
+static void clique_tell(Work *w, const char *clique) {
+        _cleanup_(freep) char *last = NULL;
+        bool known = root_read_line(w->root, CLIQUE_STAMP, &last) >= 0;
+        if (streq(last ?: "", clique))
+                return;
+        stamp_write(w, CLIQUE_STAMP, clique);
+        if (known || root_exists(w->root, KUBELET_DIR "/pki") == 1)
                 diag_warn_at(&w->warnings, "node-clique", NULL, w->action->id,
-                             "kubelet registers this node with a label; where its Node exists already: "
-                             "kubectl label --overwrite node NAME " CLIQUE_KEY "=%s",
-                             clique);
+                             "kubelet labels a new Node alone; where this one's exists already: kubectl "
+                             "label --overwrite node NAME " CLIQUE_KEY "%s%s",
+                             *clique ? "=" : "-", clique);
 }
 
 int taint_work(Work *w) {
         const char *code = w->given ? w->given[SAY_CODE] : "", *step = w->given ? w->given[SAY_STEP] : "";
         _cleanup_(freep) char *clique = xstrdup(w->given ? w->given[SAY_CLIQUE] : ""), *before = NULL;
+        bool looked = !streq(clique, "?");
         (void)!root_read(w->root, TAINT_FILE, ENVIRONMENT_MAX, &before, NULL);
-        if (streq(clique, "?")) {
+        if (!looked) {
                 free(clique);
                 clique = clique_of(before ?: "");
         }
@@ -154,6 +168,8 @@ int taint_work(Work *w) {
                 json_object_set_new(w->found, "clique", json_string(clique));
         if (r > 0)
                 tell(w, before && strstr(before, UNHEALTHY_FLAG), code);
+        if (looked)
+                clique_tell(w, clique);
         return r;
 }
 

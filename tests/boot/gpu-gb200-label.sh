@@ -30,14 +30,18 @@ kubelet=$(property kubelet MainPID)
 try "a run of kubelet alone, which sees no fabric" nodestrap init --skip config --daemon kubelet $(sources) --config-cache /run/eks/nodeadm/config.json
 try "leaves it alone" is "$(property kubelet MainPID)" "$kubelet"
 
+said() { nodestrap status | grep -F -- "$1" || { nodestrap status; return 1; }; }
+try "a Node that nobody knew needs no word" no said node-clique
 clique "7b968a6dc8aa45e19e07e1e51be99c31 32766"
 try "the rack was divided anew" again
+try "how to tell the Node is said" said "kubectl label --overwrite node NAME ${label#--node-labels=}.32766"
 try "kubelet has the new label" has $label.32766
 try "and was restarted for it" starts 2
 
 spec false
 try "nobody asks for it any more" again
 try "then there is none" no sh -c "tr '\\0' '\\n' </run/recording-kubelet/argv | grep gpu.clique"
+try "the Node has to be told of that, too" said "kubectl label --overwrite node NAME nvidia.com/gpu.clique-"
 try "nor the file" no test -e /run/nodestrap/kubelet-environment
 
 finish

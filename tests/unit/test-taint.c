@@ -138,6 +138,45 @@ TEST(the_clique_is_a_label_where_that_is_asked_for) {
         assert_file(&n.box, TAINT_FILE, "NODEADM_KUBELET_ARGS=--v=2 " LABEL ".32766\n");
 }
 
+static void assert_tells_to(const Turn *n, const char *change) {
+        assert_warns(n, "node-clique");
+        ASSERT_CONTAINS(n->box.work.warnings.items[0].text, change);
+}
+
+/* A Node that exists keeps the labels that it has registered with. */
+TEST(a_node_of_another_clique_is_told) {
+        TURN(n);
+        n.box.action.node.clique = true;
+        fabric_finds(&n, UUID, 1);
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+        ASSERT_OK(root_remove(n.box.root, TAINT_FILE));         /* a reboot */
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+        ASSERT_OK(root_remove(n.box.root, TAINT_FILE));
+        fabric_finds(&n, UUID, 32766);
+        ASSERT_STREQ(run(&n), "done");
+        assert_tells_to(&n, "kubectl label --overwrite node NAME nvidia.com/gpu.clique=" UUID ".32766");
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+        fabric_finds(&n, NULL, 0);
+        ASSERT_STREQ(run(&n), "done");
+        assert_tells_to(&n, "kubectl label --overwrite node NAME nvidia.com/gpu.clique-");
+}
+
+TEST(a_node_that_had_no_label_is_told) {
+        TURN(n);
+        put(&n.box, "/var/lib/kubelet/pki/kubelet.crt", "");
+        n.box.action.node.clique = true;
+        fabric_finds(&n, UUID, 1);
+        ASSERT_STREQ(run(&n), "done");
+        assert_tells_to(&n, "nvidia.com/gpu.clique=" UUID ".1");
+        n.results[0].action = n.tasks[0].action = &n.steps[1];          /* nobody looks, after a reboot */
+        ASSERT_OK(root_remove(n.box.root, TAINT_FILE));
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+}
+
 TEST(gpus_of_no_clique_or_of_several_have_none) {
         TURN(n);
         n.box.action.node.clique = true;
@@ -148,7 +187,7 @@ TEST(gpus_of_no_clique_or_of_several_have_none) {
         fabric_finds(&n, NULL, 0);
         ASSERT_STREQ(run(&n), "done");
         ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.box.work.found);
-        ASSERT_EQ(n.box.work.warnings.n, 0);    /* nothing was wrong before */
+        assert_warns(&n, "node-clique");        /* and no other: nothing was wrong before */
 }
 
 /* --daemon kubelet: no step has looked at the fabric */
