@@ -98,7 +98,9 @@ nvml_script() {
         script nvml
 }
 nvml_changed() { nvml_script >/etc/fake-nvml.new; mv /etc/fake-nvml.new /etc/fake-nvml; }
-fabric_registers() { : >$FAKES/fabric; }
+fabric_registers_after() { local event; for event; do until grep -qE "^$event" $FAKES/events; do sleep 0.05; done; done; : >$FAKES/fabric; }
+# script fabric-waits: not before all of these events, with commas between them
+fabric_registers() { if scripted fabric-waits; then script fabric-waits | tr , '\n' | { mapfile -t events; fabric_registers_after "${events[@]}"; } & else : >$FAKES/fabric; fi; }
 gpu_states() { python3 /usr/lib/fakes/gpus.py; }        # ADDRESS FABRIC MIG INSTANCES, one line a GPU
 # What the driver shows of MIG, as one word that changes with it: nodes of capabilities are made for one state (NVIDIA/mig-parted#82).
 mig_state() { gpu_states | awk '{ print $1, $3, $4 }' | sha256sum | cut -c1-16; }
