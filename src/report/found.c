@@ -71,11 +71,15 @@ static void states_count(json_t *accelerator) {
         json_decref(states);
 }
 
-/* All but the words of each GPU, which stand at it. A later run has looked again. */
+/* All but the words of each GPU, which stand at it. A later run has looked again, or should have: what an
+ * earlier one has found holds no more, least of all that a GPU is well which does not answer now. */
 static void health_take(json_t *accelerator, const json_t *found) {
-        json_t *health = json_copy((json_t *)found);
+        json_t *health = json_copy((json_t *)found) ?: json_pack("{sb s[]}", "complete", 0, "findings"), *gpu;
+        size_t i;
         json_object_del(health, "gpus");
         json_object_set_new(accelerator, "health", health);
+        json_array_foreach(json_object_get(accelerator, "gpus"), i, gpu)
+                json_object_del(gpu, "health");
 }
 
 /* In the place of what an earlier phase found. */
@@ -95,6 +99,9 @@ static void pages_put(json_t *pages, json_t *found) {
 static void action_take(const json_t *action, json_t *accelerator, json_t *pages) {
         json_t *found = json_object_get(action, "found");
         int type = type_of(action);
+        if (type == ACTION_CHECK_HEALTH &&
+            outcome_from_string(json_get_text(action, "outcome")) != OUTCOME_PENDING)
+                health_take(accelerator, found);
         if (!json_is_object(found))
                 return;
         if (type == ACTION_RESERVE_PAGES)
@@ -102,8 +109,6 @@ static void action_take(const json_t *action, json_t *accelerator, json_t *pages
         for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
                 if ((int)taken[i].type == type)
                         json_object_set(accelerator, taken[i].to, json_object_get(found, taken[i].from));
-        if (type == ACTION_CHECK_HEALTH)
-                health_take(accelerator, found);
         if (type == ACTION_AWAIT_FABRIC || type == ACTION_PARTITION_GPUS || type == ACTION_SET_CLOCKS ||
             type == ACTION_CHECK_HEALTH)
                 gpus_merge(accelerator, found);

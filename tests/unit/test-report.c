@@ -510,9 +510,33 @@ TEST(health_of_gpus) {
         ASSERT_TRUE(!strstr(later, "nodestrap_gpu_health{"));
 }
 
+/* The devices phase has seen all well; since then one is lost, and NVML gives out none. */
+TEST(health_that_is_over) {
+        static char health[] = "check-health:gpus", silent[] = "it did not answer";
+        BOX(b);
+        health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpus\": [" WELL("0", "0000:53:00.0") "," WELL("1", "0000:86:00.0") "]}");
+        _cleanup_(freep) char *before = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(before, "nodestrap_gpu_healthy{gpu=\"1\",address=\"0000:86:00.0\"} 1\n");
+        health_is(&b, "run", "{" LOOKS "\"complete\": false, \"findings\": [{\"word\": \"off-the-bus\", \"address\": \"\", \"unusable\": true, \"text\": \"one is lost\"}], \"gpus\": []}");
+        _cleanup_(freep) char *lost = file_text(&b, REPORT_METRICS);
+        ASSERT_CONTAINS(lost, "nodestrap_gpu_health{gpu=\"\",address=\"\",word=\"off-the-bus\"} 1\n");
+        ASSERT_TRUE(!strstr(lost, "nodestrap_gpu_healthy{"));
+
+        health_is(&b, "devices", "{" LOOKS "\"complete\": true, \"findings\": [], \"gpus\": [" WELL("0", "0000:53:00.0") "]}");
+        b.report.phases = "run";
+        b.actions[0] = (Action){ .id = health, .type = ACTION_CHECK_HEALTH, .target = health };
+        b.items[0].outcome = OUTCOME_FAILED;            /* the library never answered */
+        b.items[0].cause = CAUSE_NVML;
+        b.items[0].text = silent;
+        free(captured(&b, STDERR_FILENO, do_write));
+        _cleanup_(freep) char *hung = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
+        ASSERT_TRUE(!strstr(hung, "nodestrap_gpu_healthy{"));
+        ASSERT_CONTAINS(shown, "\nHealth: not known, the GPUs did not answer\n");
+}
+
 TEST(health_that_nobody_knows) {
         BOX(b);
-        health_is(&b, "run", NULL);
+        free(captured(&b, STDERR_FILENO, do_write));
         _cleanup_(freep) char *metrics = file_text(&b, REPORT_METRICS), *shown = captured(&b, STDOUT_FILENO, do_show);
         ASSERT_TRUE(!strstr(metrics, "gpu_health") && !strstr(metrics, "gpudirect") && !strstr(shown, "Health") && !strstr(shown, "GPUDirect"));
         health_is(&b, "run", "{" LOOKS "\"complete\": false, \"findings\": [], \"gpus\": []}");
