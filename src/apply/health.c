@@ -103,6 +103,13 @@ static json_t *finding_json(const Check *c, const Finding *f) {
         return j;
 }
 
+static bool is_found(const Check *c, const char *address) {
+        for (size_t i = 0; i < c->found.n; i++)
+                if (streq(c->found.items[i].address, address))
+                        return true;
+        return false;
+}
+
 /* The words that were found for a GPU, each once. */
 static json_t *gpu_json(const Check *c, int index, const char *address) {
         _cleanup_(strv_freep) char **words = NULL;
@@ -114,14 +121,16 @@ static json_t *gpu_json(const Check *c, int index, const char *address) {
         return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
 }
 
-/* Of GPUs that did not answer it is not said that they are well. */
+/* Of GPUs that did not answer it is not said that they are well, only what the log and sysfs have against
+ * them. */
 static void check_report(const Check *c) {
         const Action *a = c->w->action;
         json_t *findings = json_array(), *gpus = json_array();
         for (size_t i = 0; i < c->found.n; i++)
                 json_array_append_new(findings, finding_json(c, &c->found.items[i]));
-        for (int i = 0; c->asked && a->device.seen && a->device.seen[i]; i++)
-                json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
+        for (int i = 0; a->device.seen && a->device.seen[i]; i++)
+                if (c->asked || is_found(c, a->device.seen[i]))
+                        json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
         c->w->found = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
                                 c->asked, "findings", findings, "gpus", gpus);
         json_set_text(c->w->found, "gpudirect", c->gpudirect);

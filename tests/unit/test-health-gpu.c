@@ -298,6 +298,18 @@ TEST(a_gpu_that_the_library_does_not_even_open) {
         CHECK(m, HEALTH_WARN, "error nvmlDeviceGetHandleByIndex 15 1\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "of GPU 1 of 2: GPU is lost (15)");
         ASSERT_STREQ(m.work.warnings.items[0].code, "off-the-bus");
+        ASSERT_EQ(json_array_size(json_object_get(m.work.found, "gpus")), 0);
+
+        static const char log[] = "4,900,7,-;NVRM: Xid (PCI:0000:20:00): 79, GPU has fallen off the bus.\n";
+        ASSERT_TRUE(root_replace(m.root, "/dev/kmsg", log, strlen(log), 0644) >= 0);
+        strv_add(&looks, "kernel-log");
+        m.action.device.parameters = looks;
+        machine_clear(&m);
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): NVIDIA's driver says: the GPU has fallen off the bus");
+        const json_t *gpus = json_object_get(m.work.found, "gpus"), *one = json_array_get(gpus, 0);
+        ASSERT_EQ(json_array_size(gpus), 1);            /* the one that is known not to be well */
+        ASSERT_EQ(json_integer_value(json_object_get(one, "index")), 1);
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(one, "health"), 0)), "off-the-bus");
 }
 
 TEST(no_answer_is_no_finding) {
