@@ -165,12 +165,15 @@ static void add_sxid(Log *l, const char *text) {
         const char *end = strstr(text, "): ");
         if (!end || !is_digit(end[3]) || !parse_address(l, text + strlen("SXid ("), address, sizeof address))
                 return;
+        unsigned number = (unsigned)strtoul(end + 3, NULL, 10);
         const char *what = end + 3 + strspn(end + 3, "0123456789");
         what += strspn(what, ", ");
-        if (startswith(what, "Severity ") || startswith(what, "Data {"))
+        bool fatal = startswith(what, "Fatal");
+        if (startswith(what, "Severity ") || startswith(what, "Data {") ||
+            (!fatal && sxid_is_harmless(number)))
                 return;
-        Event *e = add_event(l, "sxid", address, (unsigned)strtoul(end + 3, NULL, 10), "");
-        if (e && startswith(what, "Fatal"))
+        Event *e = add_event(l, "sxid", address, number, "");
+        if (e && fatal)
                 e->fatal = true;
 }
 

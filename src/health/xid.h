@@ -9,3 +9,5 @@ typedef struct Xid {
 } Xid;
 /* NULL: one that says nothing of the hardware, or a new one. */
 const Xid *xid_find(unsigned number);
+/* Has one of an NVSwitch's no impact, by NVIDIA, where the switch does not call it fatal? */
+bool sxid_is_harmless(unsigned number);

@@ -369,6 +369,16 @@ TEST(sxids) {
         ASSERT_STREQ(found(&m), "sxid 0000:c4:00.0");
 }
 
+#define SXID(rest) "3,900,5,-;nvidia-nvswitch2: SXid (PCI:0000:c1:00.0): " rest "\n"
+TEST(sxids_of_machines_that_are_well) {
+        MACHINE(m);
+        ASSERT_LOG(&m, LOADED SXID("22013, Non-fatal, Link 47 Minion Link DLREQ interrupt") SXID("22013, Severity 0 Engine instance 47 Sub-engine instance 00")
+                   SXID("22013, Data {0x0000002f, 0x0000002f, 0x00000000, 0x0000002f, 0x80000302}"), "");
+        ASSERT_LOG(&m, LOADED SXID("11012, Non-fatal, Link 03 Single bit ECC"), "");
+        ASSERT_LOG(&m, LOADED SXID("24003, Fatal, Link 03 x"), "sxid 0000:c1:00.0");
+        ASSERT_LOG(&m, LOADED SXID("20012, Non-fatal, Link 03 Broken connection"), "sxid 0000:c1:00.0");
+}
+
 TEST(what_the_driver_could_not_start) {
         MACHINE(m);
         ASSERT_LOG(&m, LOADED "4,900,5,-;nvidia: probe of 0000:53:00.0 failed with error -1\n", "gpu-init 0000:53:00.0");
