@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What has the GPUs open → stopped, and started again. nvidia-smi resets no GPU that somebody has open,
  * fabric manager among them (NVIDIA/gpu-operator#118, NVIDIA/mig-parted#181); on Ampere a change of MIG mode
- * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. */
+ * stays pending then (NVIDIA/gpu-operator#1845), and the driver cannot be unloaded. STOPPED names them in the
+ * order in which they went, from before the first one does: whoever is killed between leaves them to the next
+ * process. */
 #include "apply/holders.h"
 
+#include "base/paths.h"
+#include "base/run.h"
 #include "base/str.h"
+#include "base/time.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#define STOPPED     RUN_DIR "/stopped"
+#define STOPPED_MAX (4 << 10)
+#define RETURN_USEC (30 * USEC_PER_SEC)
 #define NAMES_MAX 8                     /* of processes, in a message */
 
 /* NVIDIA/mig-parted:deployments/systemd/hooks.sh stops nvsm and nvidia-dcgm; DCGM's unit was dcgm and
@@ -20,15 +27,34 @@ static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabri
 static const char *const imex[] = { "nvidia-imex.service", NULL };     /* often left to the image */
 static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
 
-void holders_done(Holders *h) {
-        strv_free(h->ours);
-        strv_free(h->others);
-        strv_free(h->modules);
-        *h = (Holders){};
-}
-
 bool holders_may_stop(const Work *w) {
         return root_exists(w->root, KUBELET_TURN) == 0;
+}
+
+/* ---- what was stopped ---- */
+
+static char **stopped_read(const Work *w) {
+        _cleanup_(freep) char *text = NULL;
+        char **names = NULL;
+        if (root_read(w->root, STOPPED, STOPPED_MAX, &text, NULL) < 0)
+                return NULL;
+        for (char *save = NULL, *name = strtok_r(text, "\n", &save); name; name = strtok_r(NULL, "\n", &save))
+                strv_add(&names, name);
+        return names;
+}
+
+bool holders_stopped(const Work *w, const char *name) {
+        _cleanup_(strv_freep) char **names = stopped_read(w);
+        return strv_contains(names, name);
+}
+
+bool holders_note(const Work *w, char *const *names) {
+        _cleanup_(strv_freep) char **all = stopped_read(w);
+        for (; names && *names; names++)
+                if (!strv_contains(all, *names))
+                        strv_add(&all, *names);
+        _cleanup_(freep) char *lines = strv_join(all, "\n"), *text = xasprintf("%s\n", lines);
+        return root_replace_volatile(w->root, STOPPED, text, strlen(text), 0644) >= 0;
 }
 
 /* One that fails is told of by what it is for, and takes the place of no failure before it. ret_output: or
@@ -41,6 +67,12 @@ static bool attempt(Work *w, char **argv, char **ret_output) {
         w->text = text;
         w->cause = cause;
         return r >= 0;
+}
+
+/* Also by a step whose time is up: who has taken something gives it back. */
+static void give_back(char *const *argv) {
+        _cleanup_(child_result_done) ChildResult result = {};
+        (void)!child_run(argv, RETURN_USEC, 0, &result);
 }
 
 static char **with_all(char **argv, char *const *words) {
@@ -77,23 +109,12 @@ static char **units_running(Work *w, const char *const *units) {
         return running;
 }
 
-static void units_stop(Work *w, const char *const *units, char ***stopped) {
+static void units_stop(Work *w, const char *const *units) {
         _cleanup_(strv_freep) char **running = units_running(w, units);
-        if (!running)
+        if (!running || !holders_note(w, running))
                 return;
         _cleanup_(strv_freep) char **argv = with_all(command("systemctl", "stop", NULL), running);
         (void)attempt(w, argv, NULL);
-        for (char **unit = running; *unit; unit++)
-                if (!strv_contains(*stopped, *unit))
-                        strv_add(stopped, *unit);
-}
-
-/* Nobody waits for them: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
-static void units_start(Work *w, char *const *units) {
-        _cleanup_(strv_freep) char **argv =
-                with_all(command("systemctl", "--no-block", "start", NULL), units);
-        if (units)
-                (void)attempt(w, argv, NULL);
 }
 
 /* ---- modules ---- */
@@ -104,36 +125,46 @@ static bool is_loaded(const Work *w, const char *module) {
 }
 
 /* rmmod(8), for `modprobe -r` would take nvidia with it where nobody has it open any more. */
-static void modules_remove(Work *w, Holders *h) {
+static void modules_remove(Work *w) {
         for (const char *const *module = modules; *module; module++) {
                 _cleanup_(freep) char *path = xasprintf("/sys/module/%s/refcnt", *module);
                 _cleanup_(strv_freep) char **argv = command("rmmod", *module, NULL);
                 uint64_t users = 0;
-                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && attempt(w, argv, NULL))
-                        strv_add(&h->modules, *module);
+                if (root_read_u64(w->root, path, &users) >= 0 && users == 0 && holders_note(w, argv + 1))
+                        (void)attempt(w, argv, NULL);
         }
 }
 
-void holders_stop(Work *w, Holders *h, bool all) {
+/* ---- both ---- */
+
+void holders_stop(Work *w, bool all) {
         if (!holders_may_stop(w))
                 return;
-        units_stop(w, others, &h->others);
+        units_stop(w, others);
         if (all) {
-                units_stop(w, imex, &h->others);
-                units_stop(w, ours, &h->ours);
+                units_stop(w, imex);
+                units_stop(w, ours);
         }
-        modules_remove(w, h);
+        modules_remove(w);
 }
 
-void holders_start(Work *w, Holders *h, bool all) {
-        for (size_t i = strv_length(h->modules); i > 0; i--) {
-                _cleanup_(strv_freep) char **argv = command("modprobe", h->modules[i - 1], NULL);
-                (void)attempt(w, argv, NULL);
+/* Nobody waits for units: one may be ordered behind this run (NVIDIA/mig-parted:CHANGELOG, 0.14.3). */
+void holders_start(Work *w, bool all) {
+        _cleanup_(strv_freep) char **names = stopped_read(w),
+                                   **units = command("systemctl", "--no-block", "start", NULL);
+        size_t words = strv_length(units);
+        for (size_t i = strv_length(names); i > 0; i--) {
+                const char *name = names[i - 1];
+                _cleanup_(strv_freep) char **argv = command("modprobe", name, NULL);
+                if (!strchr(name, '.') && !is_loaded(w, name))
+                        give_back(argv);
+                else if (strchr(name, '.') && (all || !strv_contains((char *const *)ours, name)))
+                        strv_add(&units, name);
         }
-        if (all)
-                units_start(w, h->ours);
-        units_start(w, h->others);
-        holders_done(h);
+        if (strv_length(units) > words)
+                give_back(units);
+        if (names)
+                (void)!root_remove(w->root, STOPPED);
 }
 
 /* ---- processes ---- */

@@ -4,21 +4,18 @@
  * modules that stand on the driver, and whatever other process has one of them open. */
 #include "apply/work.h"
 
-typedef struct Holders {
-        char **ours;                    /* units that ran and that the plan starts by itself: persistenced,
-                                         * fabric manager */
-        char **others;                  /* units that ran: DCGM and its like, IMEX */
-        char **modules;                 /* that were taken out, in this order */
-} Holders;
-void holders_done(Holders *h);
-
-/* Stops those that run, and takes out nvidia_drm and nvidia_modeset where nobody uses them; they are added to
- * h. all: also persistenced, fabric manager and IMEX. One that does not go is no failure: what is done then
- * shows it. Nothing where kubelet may run: holders_may_stop(). */
-_nonnull_ void holders_stop(Work *w, Holders *h, bool all);
-/* Starts and loads them again, without waiting for any of them; all: also those that the plan starts. Empties
- * h. */
-_nonnull_ void holders_start(Work *w, Holders *h, bool all);
+/* Stops those that run, and takes out nvidia_drm and nvidia_modeset where nobody uses them. all: also
+ * persistenced, fabric manager and IMEX. One that does not go is no failure: what is done then shows it.
+ * Nothing where kubelet may run: holders_may_stop(). */
+_nonnull_ void holders_stop(Work *w, bool all);
+/* Starts and loads again what this process or one before it has stopped, or nothing; without waiting for
+ * units, and also where the task was given up. all: also persistenced and fabric manager, which the plan
+ * starts by itself. */
+_nonnull_ void holders_start(Work *w, bool all);
+/* These modules go too, those that stand on others first. false: it cannot be noted, so leave them. */
+_must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
+/* Was it stopped, and not started again? */
+_must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
 /* Pods may use the GPUs, and jobs end with fabric manager. */
 _must_check_ _nonnull_ bool holders_may_stop(const Work *w);
 /* What keeps the GPUs from being reset now: "nv-hostengine (812), python3 (900) have one open; nvidia_drm is

@@ -124,7 +124,7 @@ static int reset_again(Division *d) {
         division_close(d);              /* else this process itself uses them */
         int r = reset_all(d);
         for (int asks = 1; r < 0 && asks < RESET_ASKS && strstr(d->w->text, IN_USE_WORDS); asks++) {
-                holders_stop(d->w, &d->holders, true);
+                holders_stop(d->w, true);
                 if (!work_pause(d->w, USEC_PER_SEC) || !holders_may_stop(d->w))
                         break;
                 r = reset_all(d);
@@ -257,20 +257,19 @@ static int reboot_once(Division *d) {
 /* ---- all of it ---- */
 
 /* The plan has waited for it already, so it must be up before what comes behind it. */
-static int fabric_manager_return(Division *d, bool ran) {
+static int fabric_manager_return(Division *d) {
         _cleanup_(strv_freep) char **argv =
                 command("systemctl", "start", "nvidia-fabricmanager.service", NULL);
-        return ran ? work_run(d->w, CAUSE_FABRIC_MANAGER,
-                              "fabric manager does not come back after the GPUs were reset", argv)
-                   : 0;
+        return work_run(d->w, CAUSE_FABRIC_MANAGER,
+                        "fabric manager does not come back after the GPUs were reset", argv);
 }
 
 /* Where the mode is a step of its own the plan starts persistenced and fabric manager behind it. */
 static int holders_return(Division *d, bool well) {
         bool own = d->w->action->type == ACTION_SET_MIG_MODE,
-             manager = strv_contains(d->holders.ours, "nvidia-fabricmanager.service");
-        holders_start(d->w, &d->holders, !own || !well);
-        return well && !own ? fabric_manager_return(d, manager) : 0;
+             manager = holders_stopped(d->w, "nvidia-fabricmanager.service");
+        holders_start(d->w, !own || !well);
+        return well && !own && manager ? fabric_manager_return(d) : 0;
 }
 
 /* Does a reset help, and if not a reboot? Else the mode was only kept from changing by somebody. */
@@ -306,7 +305,7 @@ int modes_change(Division *d) {
                 return r;
         if (!holders_may_stop(d->w) && d->accepted)
                 return fail_to_stop(d);
-        holders_stop(d->w, &d->holders, wants_reset(d));
+        holders_stop(d->w, wants_reset(d));
         r = modes_set(d, true);
         if (r > 0)
                 r = wants_reset(d) ? modes_reset(d) : fail_waiting(d);

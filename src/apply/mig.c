@@ -26,7 +26,6 @@ static void division_done(Division *d) {
                 nvml_instances_done(&d->parts[i].before);
         }
         free(d->parts);
-        holders_done(&d->holders);
         free(d->reset_why);
 }
 
@@ -195,6 +194,8 @@ static int division_make(Division *d) {
         for (; d->n < a->device.n_layouts; d->n++)
                 d->parts[d->n].layout = &a->device.layouts[d->n];
         int same = division_look(d), r = same != 0 ? same : division_change(d);
+        if (!d->rebooting)              /* also what a process before this one has left */
+                holders_start(d->w, a->type != ACTION_SET_MIG_MODE || r < 0);
         return r < 0 ? r : same == 0;
 }
 

@@ -24,7 +24,6 @@ typedef struct Division {
         NvmlGpus gpus;
         bool open;
         DividedGpu *parts; size_t n;
-        Holders holders;                /* that were stopped */
         bool accepted;                  /* a mode is pending now, and stays so whatever fails */
         bool rebooting;
         char *reset_why;                /* why resetting did not help */

@@ -93,8 +93,13 @@ int module_work(Work *w) {
         bool driver = streq(name, "nvidia");
         Cause cause = cause_of(name);
         int r = is_loaded(w, cause, name);
-        if (r != 0)
-                return r > 0 && driver ? driver_renew(w) : MIN(r, 0);
-        r = driver ? driver_note_options(w) : 0;
-        return r < 0 ? r : load(w, name, cause);
+        if (r > 0)
+                r = driver ? driver_renew(w) : 0;
+        else if (r == 0) {
+                r = driver ? driver_note_options(w) : 0;
+                r = r < 0 ? r : load(w, name, cause);
+        }
+        if (driver && r >= 0)
+                driver_return(w);
+        return r;
 }

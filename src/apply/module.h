@@ -19,3 +19,5 @@ _must_check_ _nonnull_ int driver_note_options(Work *w);
 /* It is loaded: takes it out and loads it anew where its options are others than those noted: 1; 0: they are
  * the same, or are seen for the first time in this boot, or it cannot be, of which it warns. */
 _must_check_ _nonnull_ int driver_renew(Work *w);
+/* Loads and starts again what a process before this one has left stopped in the middle of that. */
+_nonnull_ void driver_return(Work *w);

@@ -53,16 +53,12 @@ static int unload(Work *w, char *const *modules) {
         return work_run(w, CAUSE_DRIVER_SETTING, "NVIDIA's driver cannot be unloaded", argv);
 }
 
-/* The driver itself must come back; what else was there, as far as it can. */
-static int load(Work *w, char *const *modules) {
-        for (size_t i = strv_length(modules); i > 0; i--) {
-                _cleanup_(strv_freep) char **argv = command("modprobe", modules[i - 1], NULL);
-                int r = work_run(w, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again", argv);
-                if (r < 0 && streq(modules[i - 1], DRIVER))
-                        return r;
-        }
-        free(TAKE_PTR(w->text));
-        return 0;
+/* Of the driver itself, should it not be there again. */
+static int load(Work *w) {
+        _cleanup_(strv_freep) char **argv = command("modprobe", DRIVER, NULL);
+        return root_exists(w->root, "/sys/module/" DRIVER) > 0
+                       ? 0
+                       : work_run(w, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again", argv);
 }
 
 static void warn(Work *w, const char *file, const char *why) {
@@ -73,26 +69,27 @@ static void warn(Work *w, const char *file, const char *why) {
 }
 
 static int reload(Work *w, const char *file, const char *now) {
-        _cleanup_(holders_done) Holders holders = {};
         _cleanup_(strv_freep) char **modules = NULL;
         work_progress(w, "%s has other options than the driver was loaded with: it is loaded anew", file);
-        holders_stop(w, &holders, true);
         add_users(w, DRIVER, &modules);
+        bool noted = holders_note(w, modules);
+        if (noted)
+                holders_stop(w, true);
         /* the toolkit would look at GPUs that are not ready yet when it sees the driver come */
-        int r = root_remove(w->root, CDI_TURN) < 0 ? -EIO : unload(w, modules);
+        int r = noted && root_remove(w->root, CDI_TURN) >= 0 ? unload(w, modules) : -EIO;
         if (r < 0) {
-                _cleanup_(freep) char *users = holders_found(w),
-                                      *why = xasprintf("%.*s%s%s", (int)strcspn(w->text ?: "", "\n"),
-                                                       w->text ?: "", *users ? "; " : "", users);
-                (void)!load(w, modules);        /* some of them may be out */
-                holders_start(w, &holders, true);
+                _cleanup_(freep) char *users = holders_found(w), *text = TAKE_PTR(w->text);
+                text = text ?: xstrdup(RUN_DIR " cannot be written");
+                _cleanup_(freep) char *why = xasprintf("%.*s%s%s", (int)strcspn(text, "\n"), text,
+                                                       *users ? "; " : "", users);
+                holders_start(w, true); /* some modules may be out */
                 warn(w, file, why);
                 return 0;
         }
-        r = load(w, modules);
+        holders_start(w, false);
+        r = load(w);
         if (r >= 0)
                 r = record_write(w, now);
-        holders_start(w, &holders, r < 0);
         return r < 0 ? r : 1;
 }
 
@@ -109,4 +106,9 @@ int driver_renew(Work *w) {
                 return reload(w, file, now);
         warn(w, file, "kubelet may run already");
         return 0;
+}
+
+void driver_return(Work *w) {
+        if (holders_stopped(w, DRIVER))
+                holders_start(w, false);
 }

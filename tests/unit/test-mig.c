@@ -356,7 +356,43 @@ TEST(a_reset_behind_the_fabric_waits_for_fabric_manager) {
         program(&m, "nvidia-smi", RESET);
         ASSERT_EQ(partition_work(&m.work), 1);
         ran(&m, "systemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\nnvidia-smi --gpu-reset\n"
-                "systemctl --no-block start nvidia-persistenced.service nvidia-fabricmanager.service\nsystemctl start nvidia-fabricmanager.service\n");
+                "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service\nsystemctl start nvidia-fabricmanager.service\n");
+}
+
+/* The loop tells of it as late meanwhile. */
+TEST(who_is_given_up_gives_back_what_he_took) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        boot(&m, "first\n");
+        _cleanup_(freep) char *pipe = xasprintf("%s/cancel", m.path);
+        ASSERT_OK(mkfifo(pipe, 0600));
+        m.work.cancel_fd = ASSERT_OK(open(pipe, O_RDWR | O_CLOEXEC));
+        ASSERT_OK(root_replace(m.root, "/sys/module/nvidia_drm/refcnt", "0\n", 2, 0644));
+        runs(&m, "nvidia-dcgm nvidia-persistenced", ":");
+        program(&m, "rmmod", "rm -r ${0%/bin/*}/sys/module/$1");
+        program(&m, "modprobe", "");
+        program(&m, "nvidia-smi", "cat ${0%/bin/*}/run/nodestrap/stopped >>${0%/bin/*}/ran; echo >${0%/bin/*}/cancel; exec sleep 60");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "given up before MIG mode of GPU 0 (0000:10:00.0) took effect");
+        ran(&m, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-persistenced.service\nrmmod nvidia_drm\nnvidia-smi --gpu-reset\n"
+                "nvidia-dcgm.service\nnvidia-persistenced.service\nnvidia_drm\n"
+                "modprobe nvidia_drm\nsystemctl --no-block start nvidia-persistenced.service nvidia-dcgm.service\n");
+        ASSERT_EQ(root_exists(m.root, "/run/nodestrap/stopped"), 0);
+        close(m.work.cancel_fd);
+}
+
+TEST(who_was_killed_leaves_them_to_the_next) {
+        static const char stopped[] = "nvidia-dcgm.service\nnvidia-imex.service\nnvidia-persistenced.service\nnvidia_drm\nnvidia_modeset";
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "7g.40gb");
+        write_file(m.state, "mig 0 1 1\n");
+        program(&m, "systemctl", "");
+        program(&m, "modprobe", "");
+        ASSERT_OK(root_make_dirs(m.root, "/sys/module/nvidia_drm", 0755));
+        ASSERT_OK(root_replace(m.root, "/run/nodestrap/stopped", stopped, strlen(stopped), 0644));
+        ASSERT_EQ(set_mode(&m), 0);
+        ran(&m, "modprobe nvidia_modeset\nsystemctl --no-block start nvidia-imex.service nvidia-dcgm.service\n");
+        ASSERT_EQ(set_mode(&m), 0);
+        ran(&m, "");
 }
 
 TEST(modules_that_nobody_uses_are_taken_out) {

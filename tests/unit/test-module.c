@@ -96,7 +96,7 @@ TEST(a_driver_is_loaded_anew) {
         ran(&b, "systemctl stop nvidia-dcgm.service\nsystemctl stop nvidia-imex.service\nsystemctl stop nvidia-persistenced.service nvidia-fabricmanager.service\n"
                 "rmmod nvidia_drm\nmodprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia\n"
                 "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\n"
-                "modprobe nvidia_drm\nsystemctl --no-block start nvidia-dcgm.service nvidia-imex.service\n");
+                "systemctl --no-block start nvidia-imex.service nvidia-dcgm.service\n");
         ASSERT_EQ(root_exists(b.root, CDI_TURN), 0);
         ASSERT_EQ(b.work.warnings.n, 0);
         assert_works(&b, module_work, 0);       /* once */
@@ -115,7 +115,7 @@ TEST(a_driver_that_somebody_uses) {
         ASSERT_CONTAINS(b.work.warnings.items[0].text, "python3 (77) has one open; nvidia_modeset is loaded: reboot once for them to take effect");
         _cleanup_(freep) char *text = NULL;
         ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));     /* all that ran runs again */
-        ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-persistenced.service nvidia-fabricmanager.service\nsystemctl --no-block start nvidia-dcgm.service nvidia-imex.service\n");
+        ASSERT_CONTAINS(text, "systemctl --no-block start nvidia-fabricmanager.service nvidia-persistenced.service nvidia-imex.service nvidia-dcgm.service\n");
 }
 
 TEST(a_driver_that_pods_use) {
@@ -132,6 +132,33 @@ TEST(a_driver_that_does_not_come_back) {
         SCRIPT(b);
         note(&b, "modprobe", "[ $1 != -r ] || { shift; rm -rf $*; exit 0; }\nexit 1");
         assert_fails(&b, module_work, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again: modprobe exited with status 1");
+}
+
+TEST(a_step_that_is_given_up_loads_it_again) {
+        DRIVER(b);
+        SCRIPT(b);
+        _cleanup_(freep) char *pipe = box_path(&b, "/cancel"), *script = xasprintf("[ $1 = -r ] || { mkdir -p $1; exit; }; rm -rf nvidia*; echo >%s; exec sleep 60", pipe);
+        ASSERT_OK(mkfifo(pipe, 0600));
+        b.work.cancel_fd = ASSERT_OK(open(pipe, O_RDWR | O_CLOEXEC));
+        note(&b, "modprobe", script);
+        assert_works(&b, module_work, 0);       /* the loop has failed it */
+        _cleanup_(freep) char *text = NULL;
+        ASSERT_OK(root_read(b.root, "/ran", 1 << 20, &text, NULL));
+        ASSERT_CONTAINS(text, "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_modeset\nmodprobe nvidia_drm\nsystemctl --no-block start nvidia-f");
+        ASSERT_EQ(root_exists(b.root, RUN_DIR "/stopped"), 0);
+        close(b.work.cancel_fd);
+}
+
+TEST(what_was_left_out_comes_back) {     /* by a process that was killed under it */
+        DRIVER(b);
+        put(&b, RUN_DIR "/stopped", "nvidia_drm\nnvidia_uvm\nnvidia\nnvidia-dcgm.service\nnvidia-persistenced.service");
+        _cleanup_(freep) char *all = xasprintf("rm -rf %s/sys/module/nvidia*", b.path);
+        ASSERT_EQ(system(all), 0);
+        assert_works(&b, module_work, 1);
+        ran(&b, "modprobe nvidia\nmodprobe nvidia_uvm\nmodprobe nvidia_drm\nsystemctl --no-block start nvidia-dcgm.service\n");
+        put(&b, RUN_DIR "/stopped", "nvidia-dcgm.service");    /* for a reset: not this step's */
+        assert_works(&b, module_work, 0);
+        ran(&b, "");
 }
 
 TEST(options_are_those_of_the_load) {   /* whatever stood there when another one was loaded */
