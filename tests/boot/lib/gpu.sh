@@ -61,7 +61,10 @@ check_gpu_node() {
         try "it asks no program that takes seconds" is "$(programs_asked)" "$asked"
 }
 programs_asked() { grep -cE '^(nvidia-smi -L|cdi-generated)' $E; }
-well() { nodestrap status | grep '^Health: well' || { nodestrap status | sed -n '/^Health/,/^plan/p'; return 1; }; }
+well() {                                # nothing is looked at where kubelet finds no GPU
+        grep -qE '^kubelet gpus=[1-9]' "$E" || { ! nodestrap status | grep '^Health'; return; }
+        nodestrap status | grep '^Health: well' || { nodestrap status | sed -n '/^Health/,/^plan/p'; return 1; }
+}
 pids() { for u in kubelet containerd nvidia-fabricmanager nvidia-persistenced nvidia-imex; do printf '%s ' "$(property $u MainPID)"; done; }
 unchanged() { python3 -c 'import json, sys
 runs = json.load(open("/run/nodestrap/status.json"))["runs"]
