@@ -124,7 +124,16 @@ static int work_begin(Task *t) {
         return work_start(t, task_executor(t)->work);
 }
 
+static Task *task_find(Apply *a, const char *id, size_t before) {
+        for (size_t i = before; i-- > 0;)
+                if (streq(a->tasks[i].action->id, id))
+                        return &a->tasks[i];
+        return NULL;
+}
+
 /* ---- how a task ends ---- */
+
+static int task_arm(Task *t);
 
 static bool task_in_flight(const Task *t) {
         return t->state == TASK_RUNNING || t->state == TASK_WATCHED;
@@ -138,6 +147,12 @@ static void task_close(Task *t) {
         if (task_executor(t)->release)
                 task_executor(t)->release(t);
         t->data = NULL;
+        for (size_t i = 0; i < t->apply->n; i++) {
+                Task *other = &t->apply->tasks[i];
+                if (other->state == TASK_RUNNING && !other->deadline && other->action->timed_from &&
+                    streq(other->action->timed_from, t->action->id))
+                        (void)!task_arm(other);         /* a failure has ended it */
+        }
 }
 
 void task_end(Task *t, Outcome outcome) {
@@ -266,12 +281,14 @@ static int on_deadline(_unused_ sd_event_source *s, _unused_ uint64_t usec, void
         return 0;
 }
 
+/* Not before its time counts. */
 static int task_arm(Task *t) {
+        const char *id = t->action->timed_from;
+        const Task *from = id ? task_find(t->apply, id, t->apply->n) : NULL;
         sd_event *event = NULL;
         int r = apply_event(t->apply, &event);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC,
-                                               task_limit(t),
+        if (r >= 0 && (!from || from->state == TASK_ENDED))
+                r = sd_event_add_time_relative(event, &t->deadline, CLOCK_MONOTONIC, task_limit(t),
                                                USEC_PER_MSEC, on_deadline, t);
         return r < 0 ? task_fail(t, r, CAUSE_INTERNAL, "no timer for its deadline: %s", strerror(-r)) : 0;
 }
@@ -390,13 +407,6 @@ static int apply_run(Apply *a) {
                                           strerror(-r));
         }
         return 0;
-}
-
-static Task *task_find(Apply *a, const char *id, size_t before) {
-        for (size_t i = before; i-- > 0;)
-                if (streq(a->tasks[i].action->id, id))
-                        return &a->tasks[i];
-        return NULL;
 }
 
 static int tasks_find(Apply *a, size_t i, char *const *ids, Task **to, size_t *n) {

@@ -36,6 +36,7 @@ static void put_flag(json_t *into, const char *key, bool flag) {
 static void put_common(json_t *into, const Action *a) {
         json_set_text(into, "with", a->with);
         json_set_list(into, "afterAny", a->after_any);
+        json_set_text(into, "timedFrom", a->timed_from);
         put_flag(into, "optional", a->optional);
         put_flag(into, "retry", a->retry);
         put_flag(into, "lenient", a->lenient);
@@ -426,6 +427,7 @@ void action_done(Action *a) {
         free(a->why);
         strv_free(a->after);
         strv_free(a->after_any);
+        free(a->timed_from);
         if (family->done)
                 family->done(a);
 }

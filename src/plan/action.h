@@ -128,6 +128,8 @@ typedef struct Action {
         char **after;           /* ids that must have ended well before */
         char **after_any;       /* ids that must have ended before, well or not */
         uint64_t deadline_usec; /* for this action alone */
+        char *timed_from;       /* id of another one: the deadline counts from the end of that one where it
+                                 * is still to come; or NULL */
         bool optional;          /* start-unit: an image without this unit is warned of, not failed;
                                  * await-unit: one that is ordered behind this run is not waited for */
         bool retry;             /* start-unit: a start that fails is tried

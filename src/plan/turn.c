@@ -35,7 +35,8 @@ static bool paths_grow(const Plan *plan, uint64_t *until) {
                         continue;
                 uint64_t after = longest_before(plan, until, a->after),
                          after_any = longest_before(plan, until, a->after_any),
-                         usec = MAX(after, after_any) + a->deadline_usec;
+                         from = longest_before(plan, until, (char *[]){ a->timed_from, NULL }),
+                         usec = MAX(MAX(after, after_any), from) + a->deadline_usec;
                 grown = grown || usec != until[i];
                 until[i] = usec;
         }
@@ -58,11 +59,14 @@ static uint64_t longest_path(const Plan *plan) {
 }
 
 /* Units of the image wait for sysinit.target, which waits for cloud-init's network stage and for disks: that
- * is none of the time in which they must start. */
+ * is none of the time in which they must start, or end what they are at. Some have no default dependencies
+ * and may be over long before, so what waits for the end of one begins at once. */
 static void plan_await_system(Plan *plan) {
         _cleanup_(freep) char *id = NULL;
-        for (size_t i = 0; i < plan->n; i++) {
-                if (plan->actions[i].phase != PHASE_DEVICES || plan->actions[i].type != ACTION_START_UNIT)
+        for (size_t i = 0, n = plan->n; i < n; i++) {
+                ActionType type = plan->actions[i].type;
+                if (plan->actions[i].phase != PHASE_DEVICES ||
+                    (type != ACTION_START_UNIT && type != ACTION_AWAIT_UNIT))
                         continue;
                 if (!id) {
                         Action *system = plan_add(plan, ACTION_AWAIT_UNIT, PHASE_DEVICES, "system",
@@ -71,7 +75,10 @@ static void plan_await_system(Plan *plan) {
                         system->lenient = true;
                         id = xstrdup(system->id);
                 }
-                action_after(&plan->actions[i], id);
+                if (type == ACTION_START_UNIT)
+                        action_after(&plan->actions[i], id);
+                else
+                        plan->actions[i].timed_from = xstrdup(id);
         }
 }
 

@@ -286,6 +286,15 @@ guest() {
         ours $K Type=oneshot 'ExecStart=/bin/sh -c "echo no such module; exit 1"'; systemctl daemon-reload; systemctl start $K 2>/dev/null
         try "of one that failed before" 33 "^failed await-unit:$K.service: $K.service failed: .*status 1; last said \"no such module\"" 'failed \(33 EDRIVER\)' <<<"$(await $K)"
         try "a lenient one is a warning" 0 "^unchanged await-unit:$K.service" "^warning unit-failed: $K.service failed" <<<"$(await $K) lenient=yes"
+        # gate is let go by a step behind a wait of which nodestrap knows that it is longer than all the time that the unit behind the gate has
+        ours $K Type=oneshot ExecStart=/bin/true; printf '[Unit]\nAfter=gate.service\n' >>$L/$K.service
+        unit gate Type=oneshot RemainAfterExit=yes 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go"'
+        unit longer Type=oneshot 'ExecStart=/bin/sleep inf'; unit lets-go Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/go"'; systemctl daemon-reload
+        systemctl start --no-block gate longer $K; read -r _ </run/loading
+        try "the time of one that waits for what everything waits for counts from there" 0 "^unchanged await-unit:$K.service" '^done start-unit:lets-go.service' \
+                <<<"$(await gate 60s)"$'\n'"$(await $K 3s) lenient=yes timed-from=await-unit:gate.service"$'\n'"$(await longer 3500ms) lenient=yes"$'\n'"start-unit lets-go.service deadline=10s after=await-unit:longer.service"
+        holds "and it was not given up" bash -c "! grep 'warning.*$K' <<<\"\$1\"" _ "$out"
+        systemctl stop gate longer $K
         await behind 20s >/run/plan; systemctl stop behind inside; systemctl start both.target
         holds "of one that waits for us ends at once" grep -q 'behind.service is ordered after inside.service' /run/out
         echo "$(await behind 20s) optional=yes" >/run/plan; systemctl stop behind inside; systemctl start both.target

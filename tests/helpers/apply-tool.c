@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
- *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [optional=yes]
- *         [retry=yes] [lenient=yes] [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for
+ *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [timed-from=ID]
+ *         [optional=yes] [retry=yes] [lenient=yes] [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for
  *         newlines]
  * and for storage
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127]
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void option_set(Action *a, char *word) {
                 { "level", &a->storage.level },
                 { "filesystem", &a->storage.filesystem }, { "uuid", &a->storage.uuid },
                 { "source", &a->storage.source }, { "with", &a->with },
-                { "snapshotter", &a->image.snapshotter },
+                { "snapshotter", &a->image.snapshotter }, { "timed-from", &a->timed_from },
         };
         const struct { const char *name; char ***list; } lists[] = {
                 { "after", &a->after }, { "after-any", &a->after_any }, { "reads", &a->unit.reads },

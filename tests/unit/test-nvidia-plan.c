@@ -6,6 +6,7 @@
 #define FM   "nvidia-fabricmanager.service"
 #define IMEX "nvidia-imex.service"
 #define PERSISTENCED "nvidia-persistenced.service"
+#define SYSTEM "await-unit:sysinit.target"
 #define CDI  "generate-cdi:/var/run/cdi/nvidia.yaml"
 
 /* ---- a machine as the table of types has it ---- */
@@ -172,6 +173,14 @@ static void check_nvidia(const Box *b, const InstanceType *t) {
         ASSERT_ORDER(*b, "unmask-unit:" FM, "write-file:" FABRIC_TURN);
         ASSERT_BESIDE(*b, "start-unit:" FM, "start-unit:" PERSISTENCED, "list-gpus:nvidia-smi", "set-clocks:clocks");
         ASSERT_BESIDE(*b, "unmask-unit:" FM, "await-unit:nvidia-setup.service");
+        /* sysinit.target: what is started waits for it; what the image has begun does not, and has all of its time from there on */
+        ASSERT_ORDER(*b, SYSTEM, "start-unit:" FM);
+        for (size_t i = 0; i < b->s.plan->n; i++) {
+                const Action *a = &b->s.plan->actions[i];
+                bool timed = a->type == ACTION_AWAIT_UNIT && !streq(a->id, SYSTEM);
+                ASSERT_TRUE(timed ? a->timed_from && streq(a->timed_from, SYSTEM) : !a->timed_from);
+        }
+        ASSERT_BESIDE(*b, SYSTEM, "await-unit:nvidia-setup.service", "load-module:nvidia");
         if (has(b, "await-fabric:fabric")) {
                 ASSERT_ORDER(*b, "start-unit:" FM, "await-fabric:fabric", "start-unit:kubelet.service");
                 ASSERT_ORDER(*b, "start-unit:" PERSISTENCED, "await-fabric:fabric");
