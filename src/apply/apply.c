@@ -24,9 +24,9 @@ static int work_check(_unused_ Task *t) {
 static int work_begin(Task *t);
 
 /* What the event loop does with a unit of systemd. */
-#define UNIT(c, s) {                                                                                       \
+#define UNIT(c, s, ...) {                                                                                  \
         .host_only = true, .missed = "unit-failed", .check = c, .start = s, .waiting = unit_waiting,       \
-        .late = unit_late, .cancel = unit_cancel, .release = unit_release }
+        .late = unit_late, .cancel = unit_cancel, .release = unit_release, ##__VA_ARGS__ }
 /* A function on a thread, begun where check() says that it is needed. */
 #define THREAD(c, s, w, ...) {                                                                             \
         .host_only = true, .check = c, .start = s, .waiting = w, .cancel = work_cancel,                    \
@@ -46,7 +46,7 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_STOP_UNIT]       = UNIT(unit_check, unit_start),
         [ACTION_MASK_UNIT]       = UNIT(mask_check, mask_start),
         [ACTION_UNMASK_UNIT]     = UNIT(mask_check, mask_start),
-        [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start),
+        [ACTION_AWAIT_UNIT]      = UNIT(await_check, await_start, .waits = true),
         [ACTION_CHECK_UNIT]      = { .host_only = true, .missed = "unit-failed", .check = alive_check,
                                      .start = alive_start, .waiting = alive_waiting, .late = unit_late,
                                      .release = unit_release },
@@ -59,24 +59,24 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_BIND]            = THREAD(storage_check, bind_start, storage_waiting),
         [ACTION_IMPORT_IMAGE]    = THREAD(image_check, image_start, work_waiting),
         [ACTION_SET_SYSCTL]      = WORK(sysctl_work, CAUSE_SYSCTL, NULL, .in_turn = true),
-        [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short"),
+        [ACTION_RESERVE_PAGES]   = WORK(pages_work, CAUSE_HUGEPAGES, "hugepages-short", .waits = true),
         [ACTION_LOAD_MODULE]     = WORK(module_work, CAUSE_MODULE, NULL),
         [ACTION_CHECK_MACHINE]   = WORK(machine_work, CAUSE_NONE, NULL),
-        [ACTION_CHECK_EFA]       = WORK(efa_work, CAUSE_EFA, "efa-missing"),
-        [ACTION_CHECK_DRIVER]    = WORK(driver_work, CAUSE_DRIVER, NULL),
+        [ACTION_CHECK_EFA]       = WORK(efa_work, CAUSE_EFA, "efa-missing", .waits = true),
+        [ACTION_CHECK_DRIVER]    = WORK(driver_work, CAUSE_DRIVER, NULL, .waits = true),
         [ACTION_CHECK_VERSIONS]  = WORK(versions_work, CAUSE_VERSION, NULL),
-        [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing"),
-        [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric"),
-        [ACTION_AWAIT_LICENSE]   = WORK(license_work, CAUSE_LICENSE, "no-license"),
-        [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health"),
+        [ACTION_AWAIT_DEVICES]   = WORK(devices_work, CAUSE_NVSWITCH, "devices-missing", .waits = true),
+        [ACTION_AWAIT_FABRIC]    = WORK(fabric_work, CAUSE_NVML, "fabric", .waits = true),
+        [ACTION_AWAIT_LICENSE]   = WORK(license_work, CAUSE_LICENSE, "no-license", .waits = true),
+        [ACTION_CHECK_HEALTH]    = WORK(health_work, CAUSE_NVML, "health", .waits = true),
         [ACTION_SET_MIG_MODE]    = WORK(mig_mode_work, CAUSE_MIG, NULL),
         [ACTION_PARTITION_GPUS]  = WORK(partition_work, CAUSE_MIG, NULL),
-        [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL),
+        [ACTION_LIST_GPUS]       = WORK(list_work, CAUSE_NVIDIA_SMI, NULL, .waits = true),
         [ACTION_SET_CLOCKS]      = WORK(clocks_work, CAUSE_NVML, "clocks"),
         [ACTION_GENERATE_CDI]    = WORK(cdi_work, CAUSE_CDI, NULL),
         [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
-        [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL),
+        [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL, .waits = true),
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },

@@ -67,6 +67,8 @@ typedef struct Executor {
                                                          * not the running system's */
         bool in_turn;                                   /* one at a time, in the plan's order: one
                                                          * setting changes what another shows */
+        bool waits;                                     /* or looks, or asks the kernel for the same
+                                                         * again: the phases of a boot share its time */
         Cause overdue;                                  /* of a deadline that has passed;
                                                          * none: CAUSE_DEADLINE */
         const char *missed;                             /* the code of a warning in place of a

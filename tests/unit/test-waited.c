@@ -107,6 +107,17 @@ TEST(where_something_changed_before_it_has_all_of_its_time) {
         ASSERT_EQ(b.apply.tasks[1].waited_usec, 0);
 }
 
+TEST(what_works_has_all_of_its_time) {
+        static const ActionType types[] = { ACTION_START_UNIT, ACTION_LOAD_MODULE, ACTION_SET_MIG_MODE, ACTION_PARTITION_GPUS,
+                                            ACTION_GENERATE_CDI };
+        BOX(b);
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+                b.actions[1].type = types[i];
+                devices_phase(&b, OUTCOME_FAILED, false, 300);
+                ASSERT_EQ(run_phase(&b, OUTCOME_UNCHANGED), 300);
+        }
+}
+
 TEST(nothing_is_left_of_what_went_well) {
         BOX(b);
         devices_phase(&b, OUTCOME_FAILED, false, 300);
