@@ -137,7 +137,9 @@ static void recovery_changed(Log *l, const char *address, const char *text) {
 }
 
 /* "NVRM: Xid (PCI:0000:86:00): 79, pid=…", with MIG "Xid (PCI:0000:86:00 GPU-I:05): 94, …" (OGKM
- * kern_gpu_error_cont_ga100.c) */
+ * kern_gpu_error_cont_ga100.c). NVLink of Blackwell says itself how bad it is: "149, NETIR_LINK_EVT Fatal
+ * XC0 i0 Link 09 (0x…)" wants a reset, of "Nonfatal" NVIDIA's catalogue makes nothing, or what Xid 154 then
+ * says (leptonai/gpud#1160). */
 static void add_xid(Log *l, const char *text) {
         char address[24];
         const char *end = strstr(text, "): ");
@@ -145,17 +147,18 @@ static void add_xid(Log *l, const char *text) {
                 return;
         unsigned number = (unsigned)strtoul(end + 3, NULL, 10);
         const Xid *xid = xid_find(number);
+        bool graded = number >= 144 && number <= 150;
         if (number == RECOVERY_XID)
                 recovery_changed(l, address, end);
-        if (!xid)
+        if (!xid || (graded && strstr(end, " Nonfatal ")))
                 return;
         Event *e = add_event(l,
                              number == 79                     ? "off-the-bus"
                              : number == 119 || number == 120 ? "gsp-timeout"
                                                               : "xid",
                              address, number, xid->what);
-        if (e)
-                e->reset = xid->reset;
+        if (e && (xid->reset || (graded && strstr(end, " Fatal "))))
+                e->reset = true;
 }
 
 /* OGKM src/common/nvswitch/kernel/inc/common_nvswitch.h: "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034,

@@ -323,6 +323,19 @@ TEST(xids_that_count_and_those_that_do_not) {
         ASSERT_LOG(&m, LOADED XID("1", "0008:01:00", "48, DBE"), "xid 0008:01:00.0");
 }
 
+TEST(xids_that_say_how_bad_they_are) {
+        MACHINE(m);
+#define SAW  "144, SAW_MVB Nonfatal XC0 i0 Link 0 (0x00000001 0x00000008)"
+#define DOWN "149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000)"
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", SAW), "");
+        ASSERT_CONTAINS(log_says(&m, LOADED XID("1", "0000:64:00", DOWN)), "an NVLink error (NETIR) (Xid 149), at 0.000001 in dmesg. It is not to be used before a reset");
+        ASSERT_STREQ(found(&m), "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", DOWN) XID("2", "0000:64:00", "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 09 (0x0)"), "xid 0000:64:00.0!");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "149, x"), "xid 0000:64:00.0");           /* a driver that says none */
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "48, pid=1, name=a Fatal b, DBE"), "xid 0000:64:00.0");
+        ASSERT_LOG(&m, LOADED XID("1", "0000:64:00", "48, pid=1, name=a Nonfatal b, DBE"), "xid 0000:64:00.0");
+}
+
 TEST(each_number_once_for_each_device) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("1500000", "0000:64:00", "48, x") XID("2000000", "0000:64:00", "48, y") XID("2500000", "0000:64:00", "48, z")),
