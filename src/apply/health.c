@@ -5,9 +5,13 @@
 #include "apply/gpus.h"
 
 #include "base/str.h"
+#include "base/time.h"
 #include "health/health.h"
 
 #include <errno.h>
+
+#define TRAINING_USEC (15 * USEC_PER_SEC)
+#define PAUSE_USEC    (USEC_PER_SEC / 4)
 
 typedef struct Check {
         Work *w;
@@ -70,6 +74,25 @@ static void tell_at(void *userdata, const char *gpu, const char *what) {
                 also ? "; also: " : "", also ?: "");
 }
 
+static bool links_are_down(Check *c, const NvmlGpus *gpus) {
+        _cleanup_(findings_done) Findings found = {};
+        bool down = false;
+        health_gpus(gpus, 1U << HEALTH_LOOK_NVLINK, c->w->action->device.nvlinks, false, tell_at, &found, c);
+        for (size_t i = 0; i < found.n; i++)
+                down |= streq(found.items[i].word, "nvlink-down");
+        return down;
+}
+
+/* On A100 nothing tells when its fabric is complete, and of a fabric manager that stays in the foreground
+ * systemd says that it is there before it has trained a link. */
+static void links_await(Check *c, const NvmlGpus *gpus) {
+        uint64_t end = MIN(now_usec() + TRAINING_USEC, work_patience(c->w));
+        if (!looks_at(c, HEALTH_LOOK_NVLINK) || looks_at(c, HEALTH_LOOK_FABRIC))
+                return;
+        while (links_are_down(c, gpus) && now_usec() < end && work_pause(c->w, PAUSE_USEC))
+                work_progress(c->w, "waiting for NVLinks that are down");
+}
+
 /* A GPU that is lost is all that is known of the hardware then, and no fault of the library. */
 static int gpus_look_at(Check *c) {
         _cleanup_(nvml_trouble_done) NvmlTrouble trouble = {};
@@ -84,6 +107,7 @@ static int gpus_look_at(Check *c) {
                             trouble.text);
                 return 0;
         }
+        links_await(c, &gpus);
         health_gpus(&gpus, c->looks, c->w->action->device.nvlinks, looks_at(c, HEALTH_LOOK_FABRIC), tell_at,
                     &c->found, c);
         nvml_close(&gpus);

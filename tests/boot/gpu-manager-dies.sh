@@ -39,6 +39,9 @@ power_on p5-48xlarge $LATE fm-foreground=yes; unit_is "$FOREGROUND"
 fails 33 EFABRICMANAGER "has died since its start: its process exited with status 0; $said" "one in the foreground that stays active when it ends"
 try "it is" is "$(state)" "active exited"
 
+power_on p4d-24xlarge fm-foreground=yes; unit_is "$FOREGROUND"; spec '{accelerator: {nvidia: {health: require}}}'
+try "A100, of which nothing tells when its links are trained: the node comes up" node_starts
+
 power_on p5-48xlarge; unit_is '[Service]\nType=oneshot\nPIDFile=\nRemainAfterExit=yes\n'
 try "the child of a oneshot: the node comes up while it lives" node_starts
 try "it is" is "$(state)" "active exited"

@@ -23,7 +23,7 @@
  *   rows GPU pending | failed      row remapping (not on models before Ampere, nor in MIG mode)
  *   pages GPU pending              retirement of pages (only there)
  *   ecc GPU N                      uncorrected errors since the driver was loaded
- *   links GPU 4,5 | all            NVLinks that are down
+ *   links GPU 4,5 | all [20x]      NVLinks that are down, always or in the first so many answers
  *   links-need PATH                all are, until it is there: A100's are trained by fabric manager; in MIG
  *                                  mode A100's are down in any case
  *   reasons GPU MASK [3x]          nvmlClocksEventReason*, always or in the first so many answers
@@ -168,7 +168,7 @@ typedef struct Gpu {
         char address[16];
         Step steps[STEPS_MAX]; unsigned n_steps;
         unsigned char uuid[16]; unsigned clique, health, summary;
-        unsigned recovery, pending_rows, failed_rows, pages, ecc, links_down, reasons, reasons_times;
+        unsigned recovery, pending_rows, failed_rows, pages, ecc, links_down, links_times, reasons, reasons_times;
         unsigned current, pending, persistence, boost, boost_default, memory, graphics;
         Instance instances[INSTANCES_MAX]; unsigned n_instances;
 } Gpu;
@@ -345,9 +345,10 @@ static void set_health(Fake *f, const char *key, int which, const char *value, c
                         g->pages = 1;
                 else if (strcmp(key, "ecc") == 0)
                         g->ecc = number;
-                else if (strcmp(key, "links") == 0)
+                else if (strcmp(key, "links") == 0) {
                         g->links_down = parse_bits(value);
-                else {
+                        g->links_times = more ? (unsigned)atoi(more) : 0;
+                } else {
                         g->reasons = number;
                         g->reasons_times = more ? (unsigned)atoi(more) : 0;
                 }
@@ -1133,15 +1134,17 @@ FUNCTION(nvmlDeviceGetTotalEccErrors, Device d, unsigned type, unsigned counter,
 }
 
 FUNCTION(nvmlDeviceGetNvLinkState, Device d, unsigned link, unsigned *ret) {
-        BEGIN("nvmlDeviceGetNvLinkState", gpu_of(d), NULL);
+        unsigned n = 0;
+        BEGIN("nvmlDeviceGetNvLinkState", gpu_of(d), &n);
         const Gpu *g = &f.gpus[gpu_of(d)];
+        bool down = (g->links_down >> link & 1) && (g->links_times == 0 || n <= g->links_times);
         struct stat st;
         bool trained = !*f.links_need || stat(f.links_need, &st) == 0;
         if (f.model->nvlinks == 0)
                 END(NOT_SUPPORTED);
         if (link >= f.model->nvlinks)
                 END(INVALID_ARGUMENT);
-        *ret = trained && !(g->links_down >> link & 1) && !(f.model->ampere && g->current);
+        *ret = trained && !down && !(f.model->ampere && g->current);
         END(OK);
 }
 

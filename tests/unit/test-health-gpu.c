@@ -276,6 +276,20 @@ TEST(required) {
         ASSERT_EQ(json_array_size(json_object_get(m.work.found, "findings")), 3);
 }
 
+/* A100 under a fabric manager that still trains: twelve links are asked for in a look. */
+TEST(links_that_are_being_trained) {
+        CHECK(m, HEALTH_REQUIRE, "model a100-40\nlinks 1 4 20x\n");
+        m.action.device.nvlinks = 12;
+        m.action.device.parameters = strv_copy((char *[]){ (char *)"nvlink", NULL });
+        ASSERT_EQ(health_work(&m.work), 0);
+        ASSERT_EQ(calls_of(&m, "nvmlDeviceGetNvLinkState", 1), 4 * 12);         /* the last one is that which counts */
+        machine_says(&m, "gpus 2\nmodel a100-40\nlinks 1 4\n");
+        m.work.deadline_usec = now_usec() + USEC_PER_SEC;
+        ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "1 of its 12 NVLinks is down (4)");
+        strv_freep(&m.action.device.parameters);
+        m.action.device.parameters = NULL;
+}
+
 TEST(unusable_is_a_failure_in_any_case) {
         CHECK(m, HEALTH_WARN, "links 0 4\nrecovery 1 2\n");
         ASSERT_FAILS(health_work(&m.work), CAUSE_HEALTH, "GPU 1 (0000:20:00.0): the driver says that the node must be rebooted");
