@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define CONSOLE_USEC (2 * USEC_PER_SEC)
+#define CONSOLE_AGAIN_USEC (10 * USEC_PER_MSEC)
 #define MESSAGE_ID "c2f6d3a1b7e84f0f9a5c61d90e7b4a52"   /* journalctl MESSAGE_ID=… */
 
 json_t *text_json(const char *text) {
@@ -78,26 +79,34 @@ static void journal_send(const Verdict *v, const char *phases, const char *plan_
 }
 
 /* The serial console is what GetConsoleOutput shows of a machine that nobody can log in to. */
+static int console_open(void) {
+        return open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console that
+ * nobody drains must not hold up the boot. Where systemd has hung it up for another user (vhangup(2)), since
+ * it was opened, it is opened again. */
 static void console_write(const char *line) {
-        int fd = open("/dev/console", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        int fd = console_open();
         size_t left = strlen(line);
-        if (fd < 0)
-                return;
-        /* A serial line is slow and its buffer small: what does not fit at once is waited for, but a console
-         * that nobody drains must not hold up the boot. */
         uint64_t end = now_usec() + CONSOLE_USEC;
-        while (left > 0) {
+        while (fd >= 0 && left > 0) {
                 uint64_t now = now_usec();
                 struct pollfd ready = { .fd = fd, .events = POLLOUT };
                 ssize_t n = write(fd, line, left);
-                if ((n < 0 && errno != EAGAIN && errno != EINTR) || now >= end)
+                bool hung_up = n < 0 && errno == EIO;
+                if ((n < 0 && errno != EAGAIN && errno != EINTR && !hung_up) || now >= end)
                         break;
                 line += MAX(n, 0);
                 left -= (size_t)MAX(n, 0);
-                if (left > 0)
+                if (hung_up) {
+                        close(fd);
+                        (void)usleep(CONSOLE_AGAIN_USEC);
+                        fd = console_open();
+                } else if (left > 0)
                         (void)poll(&ready, 1, (int)((end - now) / USEC_PER_MSEC) + 1);
         }
-        close(fd);
+        close_fd(&fd);
 }
 
 void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
