@@ -101,10 +101,11 @@ static void settle_in(void) {
 }
 
 /* A thread that the kernel keeps may come back at any time: what libraries do at exit() (curl, NVIDIA's) must
- * not happen beside it. */
-static void leave(const Results *results, ExitCode code) {
-        if (results->threads_left == 0)
+ * not happen beside it. Where it does not, the process stays too, and has its descriptors. */
+static void leave(Run *run, ExitCode code) {
+        if (run->results.threads_left == 0)
                 return;
+        run_release_locks(run);
         fflush(NULL);
         _exit((int)code);
 }
@@ -118,7 +119,7 @@ int main(int argc, char **argv) {
                 log_set_level(LOG_DEBUG);
         bool parsed = r >= 0;
         ExitCode code = conclude(&run, parsed, parsed ? walk(&run) : r);
-        leave(&run.results, code);
+        leave(&run, code);
         run_done(&run);
         return (int)code;
 }

@@ -481,7 +481,8 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         _cleanup_(apply_done) Apply a = { .root = root,
                                           .plan = plan,
                                           .diag = diag,
-                                          .threads_left = &ret->threads_left };
+                                          .threads_left = &ret->threads_left,
+                                          .turn_fd = &ret->turn_fd };
         sigset_t held, before;
         *ret = (Results){};
         int r = tasks_make(&a, ret);

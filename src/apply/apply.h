@@ -29,6 +29,8 @@ typedef struct Results {
         Result *items; size_t n;
         size_t threads_left;            /* that the kernel keeps; they run on beside whoever
                                          * called; each holds a reference to the plan */
+        int turn_fd;                    /* DEVICES_LOCK, of take-turn: the caller's, for lock_release(); or
+                                         * 0 */
 } Results;
 void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */

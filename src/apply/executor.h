@@ -52,6 +52,7 @@ struct Apply {
         bool files_lost;        /* a disk has kept them */
         Job *jobs;              /* work.c's: of tasks that were given up */
         size_t *threads_left;   /* Results.threads_left */
+        int *turn_fd;           /* Results.turn_fd */
         json_t *waited;         /* waited.c's; NULL: nobody has waited in vain */
         int *kept; size_t n_kept;       /* work.c's: descriptors that steps of storage have left open */
 };

@@ -42,5 +42,6 @@ int turn_work(Work *w) {
                 return r == -EWOULDBLOCK ? work_fail(w, -ECANCELED, CAUSE_DEADLINE, "given up")
                                          : turn_fail(w, r, "locked");
         }
-        return 0;       /* the descriptor stays open: nobody else's turn comes before the process has ended */
+        w->turn_fd = fd;                /* nobody else's turn comes before the process has ended */
+        return 0;
 }

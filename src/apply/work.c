@@ -107,6 +107,8 @@ static int on_ended(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint3
         job_join(j);
         t->result->found = TAKE_PTR(j->work.found);
         diag_move(t->apply->diag, &j->work.warnings);
+        if (j->work.turn_fd > 0)
+                *t->apply->turn_fd = j->work.turn_fd;
         if (j->result < 0)
                 (void)task_fail(t, j->result, j->work.cause ?: CAUSE_INTERNAL, "%s",
                                 j->work.text ?: strerror(-j->result));

@@ -18,6 +18,7 @@ struct Work {                           /* all of it the thread's own: a thread 
         struct Job *job;                /* work.c's; NULL where a function is called without a task */
         Cause cause;                    /* of a failure */
         char *text;                     /* its sentence */
+        int turn_fd;                    /* for Results.turn_fd, or 0 */
         json_t *found;                  /* for Result.found: taken when the
                                          * thread ends, well or not; or NULL */
         Diag warnings;                  /* added to the run's own when it ends */

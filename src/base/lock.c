@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #define PAUSE_USEC (50 * USEC_PER_MSEC)
 #define TELL_USEC  (1 * USEC_PER_SEC) /* a wait that is shorter is not worth a line */
@@ -56,4 +57,11 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
                 usleep(PAUSE_USEC);
         }
         return TAKE_FD(fd);
+}
+
+void lock_release(int *fd) {
+        if (*fd <= 0)
+                return;
+        flock(*fd, LOCK_UN);
+        close_fd(fd);
 }

@@ -9,3 +9,6 @@
  * for another process that holds it until the deadline (now_usec()): -ETIMEDOUT then, -EINTR after SIGTERM or
  * SIGINT, both and all else with a diagnostic. */
 _must_check_ _nonnull_ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *diag);
+/* Others can take it from here on, also where a child has a copy of the descriptor, or a thread that the
+ * kernel keeps will keep all of them after the process has ended. Closes it; <= 0: there is none. */
+_nonnull_ void lock_release(int *fd);

@@ -22,7 +22,14 @@
 /* For another init to end: longer than the longest, which may move files to the disks for four hours. */
 #define LOCK_USEC  (6 * 3600ULL * USEC_PER_SEC)
 
+void run_release_locks(Run *run) {
+        lock_release(&run->results.turn_fd);
+        lock_release(&run->devices_fd);
+        lock_release(&run->lock_fd);
+}
+
 void run_done(Run *run) {
+        run_release_locks(run);
         results_done(&run->results);
         plan_free(run->plan);
         host_free(run->host);
@@ -36,8 +43,6 @@ void run_done(Run *run) {
         root_free(run->root);
         options_done(&run->options);
         diag_done(&run->diag);
-        close_fd(&run->devices_fd);
-        close_fd(&run->lock_fd);
 }
 
 bool run_changes_machine(const Run *run) {

@@ -30,6 +30,8 @@ struct Run {
         Diag diag;
 };
 void run_done(Run *run);
+/* At its end, even where the process cannot end yet. */
+_nonnull_ void run_release_locks(Run *run);
 
 /* Will the machine be changed, and so a report be owed? */
 _nonnull_ bool run_changes_machine(const Run *run);

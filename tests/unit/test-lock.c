@@ -41,6 +41,17 @@ TEST(one_takes_it_and_the_next_waits_no_longer_than_its_deadline) {
         close(fd);
 }
 
+TEST(it_is_free_although_somebody_has_a_copy) {
+        BOX(b);
+        int fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag)), copy = ASSERT_OK(dup(fd));
+        lock_release(&fd);
+        ASSERT_EQ(fd, -1);
+        fd = ASSERT_OK(lock_take(b.root, RUN_DIR "/lock", now_usec(), &b.diag));
+        close(copy);
+        lock_release(&fd);
+        lock_release(&fd);
+}
+
 TEST(a_place_where_it_cannot_be) {
         BOX(b);
         ASSERT_OK(root_replace(b.root, "/run", "", 0, 0644));

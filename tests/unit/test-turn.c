@@ -3,6 +3,7 @@
 #include "apply/device.h"
 
 #include "base/paths.h"
+#include "commands/run.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "test.h"
@@ -73,6 +74,17 @@ TEST(it_is_kept_to_the_end_of_the_process) {
         ASSERT_EQ(status_of(child), 0);
         ASSERT_OK(taken(&b));
         close(told[0]), close(told[1]), close(end[0]);
+}
+
+/* A thread that the kernel keeps would keep it after the end, too. */
+TEST(the_run_lets_go_of_it) {
+        BOX(b);
+        Run run = { .lock_fd = -1, .devices_fd = -1 };
+        ASSERT_EQ(turn_work(&b.work), 0);
+        run.results.turn_fd = b.work.turn_fd;
+        ASSERT_ERROR(taken(&b), EWOULDBLOCK);
+        run_release_locks(&run);
+        ASSERT_OK(taken(&b));
 }
 
 TEST(another_that_holds_it_is_waited_for) {

@@ -387,6 +387,18 @@ TEST(a_signal_kills_the_program) {
         sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+static int takes_turn(Work *w) {
+        w->turn_fd = dup(STDERR_FILENO);
+        return 0;
+}
+
+TEST(the_turn_is_the_caller_s_to_end) {
+        BOX(b, takes_turn);
+        ASSERT_OK(apply(&b));
+        ASSERT_TRUE(b.results.turn_fd > STDERR_FILENO);
+        close(b.results.turn_fd);
+}
+
 /* ---- a thread that nothing ends ---- */
 
 static int stuck[2], woken[2];          /* what it waits for, what it says then */

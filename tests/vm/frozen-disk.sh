@@ -11,6 +11,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 status=/run/nodestrap/status.json before=/etc/eks/kubelet/environment
 # shellcheck disable=SC2046 # sources are words
 init() { nodestrap init --skip run $(sources); }
+free() { flock -w 60 /run/nodestrap/lock true && flock -w 60 /run/nodestrap/devices.lock true; }
 reported() { local i; for ((i = 0; i < 60; i++)); do [ ! -e $status ] || return 0; sleep 1; done; return 1; }
 said() { grep -qE -- "$1" said || { echo "no line with $1 in:"; cat said; return 1; }; }
 
@@ -25,6 +26,7 @@ look=$(($(uptime_usec /proc/uptime) - begin)) begin=$(uptime_usec /proc/uptime)
 init >said 2>&1 & pid=$!
 try "a report is written" reported
 try "at the deadline, and not much later" test $(($(uptime_usec /proc/uptime) - begin)) -lt $((25000000 + 3 * look))
+try "others can have its locks" free
 try "the process is there as long as the disk keeps its thread" kill -0 $pid
 try "the report says which file, and what was done with it" grep -q 'not done after 10 s; writing its new content beside it' $status
 try "one line says so" is "$(grep -c '/etc/kubernetes/.*not done after 10 s' said)" 1
