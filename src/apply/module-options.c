@@ -13,13 +13,14 @@
 static const char *const directories[] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
                                            "/usr/lib/modprobe.d", "/lib/modprobe.d" };
 
-/* modprobe takes "-" and "_" for the same. */
+/* The driver or a part of it: "nvidia", "nvidia_drm", but not "nvidiafb". modprobe takes "-" and "_" for the
+ * same. */
 static bool names_module(const char *word, size_t size, const char *prefix) {
         size_t n = strlen(prefix);
         for (size_t i = 0; i < n; i++)
                 if (i >= size || (word[i] == '-' ? '_' : word[i]) != prefix[i])
                         return false;
-        return true;
+        return size == n || word[n] == '_' || word[n] == '-';
 }
 
 static size_t word_size(const char *s) {
@@ -31,17 +32,14 @@ static const char *next_word(const char *s) {
         return s + strspn(s, BLANK);
 }
 
-/* "alias NAME MODULE" is the only one that names its module second. */
+/* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what: loading it
+ * anew would change nothing. */
 static bool concerns(const char *line, const char *prefix) {
-        static const char *const commands[] = { "options",   "install", "remove", "softdep",
-                                                "blacklist", "weakdep", "alias" };
-        const char *name = next_word(line), *second = next_word(name);
-        for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-                if (strlen(commands[i]) == word_size(line) && startswith(line, commands[i]))
-                        return names_module(name, word_size(name), prefix) ||
-                               (streq(commands[i], "alias") &&
-                                names_module(second, word_size(second), prefix));
-        return false;
+        const char *name = next_word(line);
+        size_t size = word_size(line);
+        bool counts = (size == strlen("options") && startswith(line, "options")) ||
+                      (size == strlen("install") && startswith(line, "install"));
+        return counts && names_module(name, word_size(name), prefix);
 }
 
 static void add_line(Text *to, const char *path, char *line, const char *prefix) {

@@ -5,9 +5,9 @@
 #include "apply/work.h"
 #include "base/str.h"
 
-/* All lines of modprobe.d(5) that name a module that begins with prefix ("nvidia"; "-" counts as "_"), in the
- * order in which modprobe reads them, each behind its file: "/etc/modprobe.d/a.conf: options nvidia X=1". "":
- * none. The caller frees it. */
+/* All lines of modprobe.d(5) that say how a module is loaded (options, install), of this name or one that
+ * continues it behind "_" ("nvidia", "nvidia_drm"; "-" counts as "_"), in the order in which modprobe reads
+ * them, each behind its file: "/etc/modprobe.d/a.conf: options nvidia X=1". "": none. The caller frees it. */
 _must_check_ _nonnull_ int module_options(const Root *root, const char *prefix, char **ret);
 /* The same of one file. */
 _nonnull_ void module_options_add(Text *to, const char *path, const char *text, const char *prefix);

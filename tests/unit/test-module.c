@@ -13,16 +13,15 @@ static void options_are(const Box *b, const char *wanted) {
 TEST(lines_of_a_module_in_the_order_of_modprobe) {
         BOX(b);
         options_are(&b, "");
-        put(&b, "/usr/lib/modprobe.d/50-a.conf", "options nvidia NVreg_A=1\noptions nvidiafb x=1\n");
+        put(&b, "/usr/lib/modprobe.d/50-a.conf", "options nvidia NVreg_A=1\noptions nvidiafb x=1\ninstall nvidiafb /bin/true\n");
         put(&b, "/run/modprobe.d/10-b.conf", "  install   nvidia-uvm \\\n\t/bin/true # and so on\n#options nvidia X=1\nblacklist nvidia_drm\nblacklist nouveau");
-        put(&b, "/etc/modprobe.d/90-c.conf", "alias char-major-195* nvidia\nsoftdep nvidia pre: ecdh\noption nvidia Y=1\noptions nv X=1\r\nalias a b\n");
+        put(&b, "/etc/modprobe.d/90-c.conf", "options nvidia-drm modeset=1\nalias char-major-195* nvidia\nsoftdep nvidia pre: ecdh\noption nvidia Y=1\noptions nv X=1\r\nalias a b\n");
         put(&b, "/etc/modprobe.d/50-a.conf.rpmnew", "options nvidia NVreg_A=9\n");
-        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n/run/modprobe.d/10-b.conf: blacklist nvidia_drm\n"
-                        "/usr/lib/modprobe.d/50-a.conf: options nvidia NVreg_A=1\n/usr/lib/modprobe.d/50-a.conf: options nvidiafb x=1\n"
-                        "/etc/modprobe.d/90-c.conf: alias char-major-195* nvidia\n/etc/modprobe.d/90-c.conf: softdep nvidia pre: ecdh\n");
+        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n"
+                        "/usr/lib/modprobe.d/50-a.conf: options nvidia NVreg_A=1\n/etc/modprobe.d/90-c.conf: options nvidia-drm modeset=1\n");
         put(&b, "/etc/modprobe.d/50-a.conf", "# nothing\n");    /* in the place of that in /usr */
         put(&b, "/etc/modprobe.d/90-c.conf", "");
-        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n/run/modprobe.d/10-b.conf: blacklist nvidia_drm\n");
+        options_are(&b, "/run/modprobe.d/10-b.conf: install nvidia-uvm /bin/true # and so on\n");
 }
 
 TEST(what_changed) {
@@ -79,7 +78,7 @@ static void driver_init(Box *b) {
 
 TEST(options_that_did_not_change) {
         DRIVER(b);
-        put(&b, "/etc/modprobe.d/other.conf", "options nouveau modeset=0\n# options nvidia NVreg_A=2\n");
+        put(&b, "/etc/modprobe.d/other.conf", "options nouveau modeset=0\n# options nvidia NVreg_A=2\nblacklist nvidiafb\nblacklist nvidia_drm\noptions nvidiafb x=1\n");
         assert_works(&b, module_work, 0);
         ran(&b, "");
         ASSERT_EQ(b.work.warnings.n, 0);
