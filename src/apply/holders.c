@@ -25,11 +25,8 @@ static const char *const others[] = { "nvidia-dcgm.service", "dcgm.service",    
                                       "nvsm.service",        "dcgm-exporter.service", NULL };
 static const char *const ours[] = { "nvidia-persistenced.service", "nvidia-fabricmanager.service", NULL };
 static const char *const imex[] = { "nvidia-imex.service", NULL };     /* often left to the image */
+static const char *const kubelet[] = { "kubelet.service", NULL };
 static const char *const modules[] = { "nvidia_drm", "nvidia_modeset", NULL };
-
-bool holders_may_stop(const Work *w) {
-        return root_exists(w->root, KUBELET_TURN) == 0;
-}
 
 /* ---- what was stopped ---- */
 
@@ -107,6 +104,14 @@ static char **units_running(Work *w, const char *const *units) {
                 runs = false;
         }
         return running;
+}
+
+/* The one is of this boot's run phase, the other of whoever else starts it: nodeadm, or a person. */
+bool holders_may_stop(Work *w) {
+        if (root_exists(w->root, KUBELET_TURN) != 0)
+                return false;
+        _cleanup_(strv_freep) char **running = units_running(w, kubelet);
+        return !running;
 }
 
 static void units_stop(Work *w, const char *const *units) {

@@ -17,7 +17,7 @@ _must_check_ _nonnull(1) bool holders_note(const Work *w, char *const *names);
 /* Was it stopped, and not started again? */
 _must_check_ _nonnull_ bool holders_stopped(const Work *w, const char *name);
 /* Pods may use the GPUs, and jobs end with fabric manager. */
-_must_check_ _nonnull_ bool holders_may_stop(const Work *w);
+_must_check_ _nonnull_ bool holders_may_stop(Work *w);
 /* What keeps the GPUs from being reset now: "nv-hostengine (812), python3 (900) have one open; nvidia_drm is
  * loaded"; "": nothing is seen. The caller frees it. */
 _must_check_ _nonnull_ char *holders_found(const Work *w);

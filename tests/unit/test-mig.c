@@ -464,6 +464,15 @@ TEST(kubelet_may_run_and_the_mode_comes_late) {
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
+TEST(kubelet_that_somebody_else_has_started) {
+        MIG(m, 1, "model a100-40\ngpus 1\n");
+        want(&m, 0, "1g.5gb");
+        runs(&m, "kubelet nvidia-persistenced", ":");
+        program(&m, "nvidia-smi", "");
+        ASSERT_FAILS(set_mode(&m), CAUSE_MIG_REBOOT, "which is not made, since kubelet may run already");
+        ran(&m, "");
+}
+
 /* It may come at any time, by hand say. */
 TEST(kubelet_comes_under_a_reset) {
         MIG(m, 1, "model a100-40\ngpus 1\n");

@@ -124,6 +124,10 @@ TEST(a_driver_that_pods_use) {
         assert_works(&b, module_work, 0);
         ran(&b, "");
         assert_warns(&b, "driver-options", "since kubelet may run already: reboot once");
+        ASSERT_OK(root_remove(b.root, KUBELET_TURN));
+        note(&b, "systemctl", "printf 'Id=kubelet.service\nActiveState=activating\n'");
+        assert_works(&b, module_work, 0);       /* of nodeadm, or by hand */
+        ran(&b, "");
 }
 
 TEST(a_driver_that_does_not_come_back) {
