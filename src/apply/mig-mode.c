@@ -136,8 +136,13 @@ static int reset_again(Division *d) {
 
 /* ---- the one reboot ---- */
 
+/* With the instance's id, which is there on all with such GPUs: an image may have been made of another. */
 static char *ledger_text(const Division *d) {
+        _cleanup_(freep) char *instance = NULL;
         Text t = {};
+        if (root_read_line(d->w->root, "/sys/devices/virtual/dmi/id/board_asset_tag", &instance) < 0)
+                instance = NULL;
+        text_add(&t, "%s\n", instance ?: "-");
         for (size_t i = 0; i < d->n; i++) {
                 _cleanup_(freep) char *list = strv_join(d->parts[i].layout->profiles, ",");
                 text_add(&t, "%u %s\n", d->parts[i].layout->gpu, list);
@@ -145,7 +150,7 @@ static char *ledger_text(const Division *d) {
         return text_take(&t);
 }
 
-/* The first line is the boot's id, the others are the layouts. */
+/* The first line is the boot's id, the others are what it was made for. */
 static bool ledger_says(const Division *d, const char *wanted, char **ret_boot) {
         _cleanup_(freep) char *text = NULL;
         if (root_read(d->w->root, MIG_LEDGER, LEDGER_MAX, &text, NULL) < 0)

@@ -199,9 +199,18 @@ static int division_make(Division *d) {
         return r < 0 ? r : same == 0;
 }
 
+/* A later change of mode may have a reboot of its own. */
+static int ledger_done(Work *w, int changed) {
+        int r = root_remove(w->root, MIG_LEDGER);
+        return r < 0 ? work_fail(w, r, CAUSE_MIG, "the MIG modes are as wanted, but %s cannot be removed: %s",
+                                 MIG_LEDGER, strerror(-r))
+                     : changed;
+}
+
 int mig_mode_work(Work *w) {
         _cleanup_(division_done) Division d = { .w = w };
-        return division_make(&d);
+        int changed = division_make(&d);
+        return changed < 0 ? changed : ledger_done(w, changed);
 }
 
 int partition_work(Work *w) {
@@ -210,9 +219,5 @@ int partition_work(Work *w) {
         if (changed < 0)
                 return changed;
         division_report(&d);
-        int r = root_remove(w->root, MIG_LEDGER);
-        if (r < 0)
-                return work_fail(w, r, CAUSE_MIG, "the GPUs are divided, but %s cannot be removed: %s",
-                                 MIG_LEDGER, strerror(-r));
-        return changed;
+        return ledger_done(w, changed);
 }

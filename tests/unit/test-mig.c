@@ -301,11 +301,26 @@ TEST(another_layout_has_a_reboot_of_its_own) {
         program(&m, "nvidia-smi", "");
         program(&m, "systemctl", "case $1 in --no-block) exit 1;; esac");
         boot(&m, "second\n");
-        ASSERT_OK(root_replace(m.root, LEDGER, "first\n0 1g.5gb\n", 15, 0644));
+        ASSERT_OK(root_replace(m.root, LEDGER, "first\n-\n0 1g.5gb\n", 17, 0644));
         ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "MIG mode takes effect after a reboot, which cannot be asked for: systemctl exited with status 1");
         ran(&m, "nvidia-smi --gpu-reset\nsystemctl --no-block reboot\n");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         ASSERT_EQ(root_exists(m.root, LEDGER), 0);      /* it was not made, so it may be made */
+}
+
+TEST(another_instance_of_the_same_image_has_one_too) {
+        static const char tag[] = "/sys/devices/virtual/dmi/id/board_asset_tag";
+        MIG(m, 1, "model a100-40\ngpus 1\nmig stuck\n");
+        want(&m, 0, "7g.40gb");
+        program(&m, "nvidia-smi", "");
+        program(&m, "systemctl", "");
+        boot(&m, "first\n");
+        ASSERT_OK(root_replace(m.root, tag, "i-0aaa\n", 7, 0644));
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
+        boot(&m, "second\n");
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "no second one is made");
+        ASSERT_OK(root_replace(m.root, tag, "i-0bbb\n", 7, 0644));
+        ASSERT_FAILS(partition_work(&m.work), CAUSE_MIG_REBOOT, "this machine reboots now, once");
 }
 
 /* ---- the mode as a step of its own ---- */
@@ -447,7 +462,9 @@ TEST(kubelet_may_run_and_the_mode_is_another) {
         ran(&m, "");
         ASSERT_EQ(instances(&m, "mig 0 0 1"), 1);
         write_file(m.state, "mig 0 1 1\nmig 1 1 1\n");         /* drained and rebooted */
+        ASSERT_OK(root_replace(m.root, LEDGER, "first\n", 6, 0644));
         ASSERT_EQ(set_mode(&m), 0);
+        ASSERT_EQ(root_exists(m.root, LEDGER), 0);
 }
 
 /* Refused at the first ask, pending at the second: that is no leave to reset a node with pods, either. */
