@@ -84,7 +84,7 @@ static int reload(Work *w, const char *file, const char *now) {
                                                        *users ? "; " : "", users);
                 holders_start(w, true); /* some modules may be out */
                 warn(w, file, why);
-                return 0;
+                return load(w);
         }
         holders_start(w, false);
         r = load(w);

@@ -164,6 +164,13 @@ TEST(what_was_left_out_comes_back) {     /* by a process that was killed under i
         ran(&b, "");
 }
 
+TEST(a_driver_that_is_half_out) {
+        DRIVER(b);
+        SCRIPT(b);
+        note(&b, "modprobe", "rm -rf nvidia\nexit 1");
+        assert_fails(&b, module_work, CAUSE_DRIVER, "NVIDIA's driver cannot be loaded again: modprobe exited with status 1");
+}
+
 TEST(options_are_those_of_the_load) {   /* whatever stood there when another one was loaded */
         DRIVER(b);
         SCRIPT(b);
