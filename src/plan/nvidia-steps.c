@@ -11,6 +11,8 @@
 #define CHANNEL  "/dev/nvidia-caps-imex-channels/channel0"
 #define MANAGER_TIMEOUT (180 * USEC_PER_SEC)    /* it gives up after 30 s where GPUs are
                                                  * not there yet, and is started again */
+#define LOAD_TIMEOUT    (300 * USEC_PER_SEC)    /* anew: behind three daemons that may
+                                                 * each take 90 s to stop */
 #define HELPER_TIMEOUT  (60 * USEC_PER_SEC)     /* nvidia-smi, a few times */
 
 /* ---- what the class decides ---- */
@@ -131,6 +133,10 @@ static void fill_manager(_unused_ Stack *s, Action *a) {
         a->retry = true;
         a->deadline_usec = MANAGER_TIMEOUT;
         action_after(a, PLAN_RELOAD_ID);
+}
+
+static void fill_load(_unused_ Stack *s, Action *a) {
+        a->deadline_usec = LOAD_TIMEOUT;
 }
 
 static void fill_turn(_unused_ Stack *s, Action *a) {
@@ -267,7 +273,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_LDCACHE] = { ACTION_AWAIT_UNIT, "nvidia-ldcache-update.service",
                 .after = AFTER(COPY_SHARE), .fill = fill_loader,
                 .why = "if the image makes its libraries known at boot, as nvidia-ctk finds them" },
-        [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(KMOD),
+        [STEP_LOAD] = { ACTION_LOAD_MODULE, "nvidia", .after = AFTER(KMOD), .fill = fill_load,
                 .why = "the driver, with the options of this plan" },
         /* never nvidia_drm (a reset would fail) or nvidia_peermem (EFA) */
         [STEP_UVM] = { ACTION_LOAD_MODULE, "nvidia_uvm", .after = AFTER(LOAD),

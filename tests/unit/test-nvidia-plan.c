@@ -307,6 +307,8 @@ TEST(the_gate) {
         ASSERT_TRUE(!gate->lenient && manager->retry && !*manager->unit.inputs);
         ASSERT_EQ(gate->deadline_usec, 300 * USEC_PER_SEC);
         ASSERT_EQ(manager->deadline_usec, 180 * USEC_PER_SEC);
+        ASSERT_EQ(action(&b, "load-module:nvidia")->deadline_usec, 300 * USEC_PER_SEC);
+        ASSERT_EQ(action(&b, "load-module:nvidia_uvm")->deadline_usec, 120 * USEC_PER_SEC);
         ASSERT_EQ(gate->device.count, 8);
         ASSERT_EQ(gate->class, GPU_CLASS_NVSWITCH);
         ASSERT_STREQ(action(&b, "check-versions:nvidia")->with, "nv-fabricmanager");
