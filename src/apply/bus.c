@@ -342,7 +342,7 @@ static int on_blockers(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
                 (void)task_fail(u->task, -EDEADLK, CAUSE_UNIT,
                                 "%s is ordered after %s, which would wait for it for ever; remove that "
                                 "After= (or the Before= in %s)",
-                                u->name, own, own);
+                                u->name, unit, unit);
                 return 0;
         }
         return 0;

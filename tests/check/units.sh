@@ -298,6 +298,12 @@ guest() {
         await behind 20s >/run/plan; systemctl stop behind inside; systemctl start both.target
         holds "of one that waits for us ends at once" grep -q 'behind.service is ordered after inside.service' /run/out
         echo "$(await behind 20s) optional=yes" >/run/plan; systemctl stop behind inside; systemctl start both.target
+        unit behind-run After=nodestrap-run.service "ExecStart=/bin/sleep inf"; cp $U/inside.service $U/nodestrap-devices.service
+        unit nodestrap-run Type=oneshot 'ExecStart=/bin/sh -c "echo >/run/loading; read x </run/go"'; systemctl daemon-reload
+        cp /run/out /run/out-before; echo "start-unit behind-run.service deadline=20s" >/run/plan
+        systemctl start --no-block nodestrap-run; read -r _ </run/loading; systemctl start nodestrap-devices; echo >/run/go
+        holds "in the devices phase one behind the run phase's is named with that" grep -q 'behind-run.service is ordered after nodestrap-run.service' /run/out
+        cp /run/out-before /run/out
         holds "one that may come behind us is left to come" bash -c '! grep -E "warning|^failed" /run/out && grep "^unchanged await-unit:behind" /run/out'
 
         # taint-node: what systemd makes of the file that people have patched, and of ours behind it
