@@ -80,8 +80,7 @@ static const NumaNode *node_find(const Host *host, int id) {
         return NULL;
 }
 
-/* That of nodes without CPUs is GPUs', or devices' that are not there. */
-static uint64_t memory_of_cpus(const Host *host) {
+uint64_t memory_of_cpus(const Host *host) {
         uint64_t bytes = 0, others = 0;
         for (size_t i = 0; i < host->n_nodes; i++)
                 *(host->nodes[i].cpus > 0 ? &bytes : &others) += host->nodes[i].memory_bytes;

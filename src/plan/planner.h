@@ -56,6 +56,8 @@ _must_check_ _nonnull_ int plan_placement(Plan *plan, const Host *host, unsigned
 /* The OCI runtime spec: containerd's own with user (or NULL) merged over it. memlock: containers may lock all
  * memory. */
 _nonnull(1) void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock);
+/* In bytes, without that of nodes that have no CPUs: it is GPUs', from when their driver is loaded. */
+_nonnull_ uint64_t memory_of_cpus(const Host *host);
 /* Does something here use EFA: are there devices, or must there be? */
 _nonnull_ bool plan_uses_efa(const Config *config, const Host *host);
 /* A step that kubelet waits for as failurePolicy says: kernel settings, huge pages, network, accelerators. */

@@ -52,7 +52,7 @@ static unsigned standard(const Host *host, const char **ret_source, Diag *warnin
 }
 
 static void apply_expression(MaxPods *pods, const Config *config, const Host *host, Diag *warnings) {
-        int64_t mib = (int64_t)(host->memory_bytes >> 20);
+        int64_t mib = (int64_t)(memory_of_cpus(host) >> 20);
         const ExprVariable variables[] = {
                 { "default_enis", host->max_enis },
                 { "ips_per_eni", host->addresses_per_eni },

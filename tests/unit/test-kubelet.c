@@ -155,6 +155,23 @@ TEST(expression) {
         }
 }
 
+/* It is the machine's from when the driver is loaded (memoryMode: numa): a later run has the same number. */
+TEST(memory_of_gpus_is_none_of_an_expression) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        NumaNode nodes[] = { { 0, 4, s.host.memory_bytes }, { 2, 0, 100ULL << 30 } };
+        _cleanup_(freep) char *text = xstrdup("memory_mib");
+        Diag w = {};
+        s.config.kubelet.max_pods_expression = text;
+        unsigned pods = max_pods_choose(&s.config, &s.host, &w).pods;
+        s.host.nodes = nodes;
+        s.host.n_nodes = ARRAY_SIZE(nodes);
+        s.host.memory_bytes += 100ULL << 30;
+        ASSERT_EQ(max_pods_choose(&s.config, &s.host, &w).pods, pods);
+        s.host.nodes = NULL;
+        s.host.n_nodes = 0;
+        diag_done(&w);
+}
+
 TEST(addresses_and_names) {
         _cleanup_(sample_done) Sample s = sample_new();
         s.config.cluster.cidr = (char[]){ "fd30:1c53:5f8a::/108" };
