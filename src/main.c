@@ -69,7 +69,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
         if (run->step && run_changes_machine(run)) {
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);
-                if (code == EXIT_DONE && failed_before)
+                if (code == EXIT_DONE && failed_before && !results_first_failure(&run->results))
                         init_forgive_devices();
                 return code;
         }

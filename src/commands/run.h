@@ -39,7 +39,7 @@ _nonnull_ bool run_changes_machine(const Run *run);
 _must_check_ _nonnull_ int run_enter(Run *run, const char *step);
 
 /* ---- after them (init.c) ---- */
-/* Did the devices phase fail before this run, which has done its steps again? */
+/* Did the devices phase before this run, which has done its steps again, fail or leave no word? */
 _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
 /* Where that ended well: its unit is none that has failed, and needs nobody's eye. */
 void init_forgive_devices(void);
