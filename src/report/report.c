@@ -70,8 +70,8 @@ static Verdict verdict_make(const Report *report) {
 /* ---- for people ---- */
 
 static char *console_line(const Verdict *v, const Report *report, double seconds) {
-        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s", v->word, v->code,
-                         v->step ?: "-", seconds, report->plan ? report->plan->id : "-");
+        return xasprintf("NODESTRAP verdict=%s code=%s step=%s t=%.1fs plan=%s phases=%s", v->word, v->code,
+                         v->step ?: "-", seconds, report->plan ? report->plan->id : "-", report->phases);
 }
 
 static char *last_line(const Verdict *v, const Report *report, double seconds) {

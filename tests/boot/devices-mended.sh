@@ -9,8 +9,8 @@
 # tree: enabled gpu watcher
 # watcher: { systemctl show -P ActiveState nodestrap-devices; ls /run/nodestrap/devices.json; nodestrap status | head -n 1; } >/run/watched 2>&1
 # watcher: echo >/run/go
-# console: NODESTRAP verdict=failed code=EVERSION step=check-versions:nvidia
-# console: NODESTRAP verdict=ok
+# console: NODESTRAP verdict=failed code=EVERSION step=check-versions:nvidia .* phases=devices$
+# console: NODESTRAP verdict=ok .* phases=devices,run$
 # Fabric manager is of another version than the driver until a user script has installed the right one: the boot is well, and no unit of it has failed in the end.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
