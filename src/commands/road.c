@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/status.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -235,6 +236,26 @@ static int take_locks(Run *run) {
         return r;
 }
 
+/* Said, not refused: somebody has asked for just that. */
+static void warn_of_gate(Run *run) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        const Options *o = &run->options;
+        if (!run_changes_machine(run) || !o->skip_devices || o->skip_run ||
+            !plan_has_phase(run->plan, PHASE_DEVICES))
+                return;
+        if (status_read(run->root, &status) >= 0) {
+                const char *key;
+                json_t *one;
+                json_object_foreach(json_object_get(status, "runs"), key, one) {
+                        if (strstr(key, "devices") && streq(json_get_text(one, "verdict"), "ok"))
+                                return;
+                }
+        }
+        diag_warn(&run->diag, "devices-skipped",
+                  "--skip devices: kubelet is started without a look at the devices, and no run has ended with "
+                  "all of them well; without that option it waits for them");
+}
+
 int run_make_plan(Run *run) {
         const Options *o = &run->options;
         int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
@@ -253,6 +274,7 @@ int run_make_plan(Run *run) {
         if (r < 0)
                 return r;
         const bool skip[_PHASE_MAX] = { o->skip_config, o->skip_devices, o->skip_run };
+        warn_of_gate(run);
         plan_filter(run->plan, skip, o->daemons);
         return 0;
 }

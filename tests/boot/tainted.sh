@@ -22,6 +22,7 @@ status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/
 
 try "the run phase ended well" exited nodestrap-run 0
 try "so nodestrap-run.service is active" active nodestrap-run
+try "the unit of the devices phase stays one that has failed" failed nodestrap-devices
 try "kubelet was started once" starts 1
 try "with a label" has --node-labels=nodestrap/unhealthy=ESYSCTL
 try "with a taint beside the user's own, last of all" last --register-with-taints=dedicated=training:NoExecute,nodestrap/unhealthy=ESYSCTL:NoSchedule
@@ -47,6 +48,13 @@ try "what the Node keeps is said" grep -q 'node-was-tainted: .*kubectl taint nod
 kubelet=$(property kubelet MainPID)
 try "a run after that" again
 try "changes nothing" is "$(property kubelet MainPID)" "$kubelet"
+# shellcheck disable=SC2046 # sources are words
+without_devices() { nodestrap init --skip config --skip devices $(sources) 2>out/without; }
+try "one without the devices, which were well" without_devices
+try "is nothing to tell" no grep devices-skipped out/without
+rm /run/nodestrap/status.json
+try "where nobody knows of them" without_devices
+try "kubelet's gate is said to be open" grep -q 'devices-skipped: --skip devices: kubelet is started without' out/without
 
 spec hold net.ipv4.no_such_setting
 try "failurePolicy: hold makes a failure of it" no again
