@@ -48,6 +48,89 @@ static char *finding_line(const Check *c, const Finding *f) {
         return xasprintf("%s%s%s", named ? "" : f->address, named ? "" : ": ", f->text);
 }
 
+/* ---- what was found ---- */
+
+static json_t *finding_json(const Check *c, const Finding *f) {
+        int gpu = gpu_index(c, f->address);
+        _cleanup_(freep) char *line = finding_line(c, f);
+        json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
+        json_set_text(j, "text", line);
+        if (gpu >= 0)
+                json_object_set_new(j, "gpu", json_integer(gpu));
+        return j;
+}
+
+static bool is_found(const Check *c, const char *address) {
+        for (size_t i = 0; i < c->found.n; i++)
+                if (streq(c->found.items[i].address, address))
+                        return true;
+        return false;
+}
+
+/* The words that were found for a GPU, each once. */
+static json_t *gpu_json(const Check *c, int index, const char *address) {
+        _cleanup_(strv_freep) char **words = NULL;
+        for (size_t i = 0; i < c->found.n; i++) {
+                const Finding *f = &c->found.items[i];
+                if (streq(f->address, address) && !strv_contains(words, f->word))
+                        strv_add(&words, f->word);
+        }
+        return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
+}
+
+/* Of GPUs that did not answer it is not said that they are well, only what the log and sysfs have against
+ * them. */
+static json_t *check_report(const Check *c) {
+        const Action *a = c->w->action;
+        json_t *findings = json_array(), *gpus = json_array();
+        for (size_t i = 0; i < c->found.n; i++)
+                json_array_append_new(findings, finding_json(c, &c->found.items[i]));
+        for (int i = 0; a->device.seen && a->device.seen[i]; i++)
+                if (c->asked || is_found(c, a->device.seen[i]))
+                        json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
+        json_t *report = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
+                                   c->asked, "findings", findings, "gpus", gpus);
+        json_set_text(report, "gpudirect", c->gpudirect);
+        return report;
+}
+
+/* ---- the verdict ---- */
+
+/* What the node fails for: the first, and how many more there are. */
+static const Finding *check_fatal(const Check *c, size_t *ret_more) {
+        const Finding *first = NULL;
+        *ret_more = 0;
+        for (size_t i = 0; i < c->found.n; i++) {
+                if (c->w->action->lenient && !c->found.items[i].unusable)
+                        continue;
+                *ret_more += first != NULL;
+                first = first ?: &c->found.items[i];
+        }
+        return first;
+}
+
+/* Sick GPUs are those that no longer answer: what was found before that holds. */
+static void check_draft(const Check *c) {
+        size_t more = 0;
+        const Finding *fatal = check_fatal(c, &more), *first = fatal ?: c->found.items;
+        work_draft(c->w, check_report(c), fatal ? CAUSE_HEALTH : CAUSE_NONE,
+                   c->found.n > 0 ? finding_line(c, first) : NULL);
+}
+
+static int check_judge(const Check *c) {
+        size_t more = 0;
+        const Finding *first = check_fatal(c, &more);
+        for (size_t i = 0; i < c->found.n; i++) {
+                _cleanup_(freep) char *line = finding_line(c, &c->found.items[i]);
+                diag_warn_at(&c->w->warnings, c->found.items[i].word, NULL, c->w->action->id, "%s", line);
+        }
+        if (!first)
+                return 0;
+        _cleanup_(freep) char *line = finding_line(c, first),
+                              *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
+        return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
+}
+
 /* ---- looking ---- */
 
 /* Without NVIDIA's library, which may hang or fail for the same reason. */
@@ -69,9 +152,8 @@ static void machine_look(Check *c) {
 
 static void tell_at(void *userdata, const char *gpu, const char *what) {
         const Check *c = userdata;
-        _cleanup_(freep) char *also = c->found.n > 0 ? finding_line(c, &c->found.items[0]) : NULL;
-        work_at(c->w, "NVML was asked for %s of %s, and did not answer%s%s", what, gpu,
-                also ? "; also: " : "", also ?: "");
+        check_draft(c);
+        work_at(c->w, "NVML was asked for %s of %s, and did not answer", what, gpu);
 }
 
 static bool links_are_down(Check *c, const NvmlGpus *gpus) {
@@ -115,72 +197,6 @@ static int gpus_look_at(Check *c) {
         return 0;
 }
 
-/* ---- what was found ---- */
-
-static json_t *finding_json(const Check *c, const Finding *f) {
-        int gpu = gpu_index(c, f->address);
-        _cleanup_(freep) char *line = finding_line(c, f);
-        json_t *j = json_pack("{ss ss sb}", "word", f->word, "address", f->address, "unusable", f->unusable);
-        json_set_text(j, "text", line);
-        if (gpu >= 0)
-                json_object_set_new(j, "gpu", json_integer(gpu));
-        return j;
-}
-
-static bool is_found(const Check *c, const char *address) {
-        for (size_t i = 0; i < c->found.n; i++)
-                if (streq(c->found.items[i].address, address))
-                        return true;
-        return false;
-}
-
-/* The words that were found for a GPU, each once. */
-static json_t *gpu_json(const Check *c, int index, const char *address) {
-        _cleanup_(strv_freep) char **words = NULL;
-        for (size_t i = 0; i < c->found.n; i++) {
-                const Finding *f = &c->found.items[i];
-                if (streq(f->address, address) && !strv_contains(words, f->word))
-                        strv_add(&words, f->word);
-        }
-        return json_pack("{si ss so}", "index", index, "address", address, "health", json_list(words));
-}
-
-/* Of GPUs that did not answer it is not said that they are well, only what the log and sysfs have against
- * them. */
-static void check_report(const Check *c) {
-        const Action *a = c->w->action;
-        json_t *findings = json_array(), *gpus = json_array();
-        for (size_t i = 0; i < c->found.n; i++)
-                json_array_append_new(findings, finding_json(c, &c->found.items[i]));
-        for (int i = 0; a->device.seen && a->device.seen[i]; i++)
-                if (c->asked || is_found(c, a->device.seen[i]))
-                        json_array_append_new(gpus, gpu_json(c, i, a->device.seen[i]));
-        c->w->found = json_pack("{so sb so so}", "looks", json_list(a->device.parameters), "complete",
-                                c->asked, "findings", findings, "gpus", gpus);
-        json_set_text(c->w->found, "gpudirect", c->gpudirect);
-}
-
-/* ---- the verdict ---- */
-
-static int check_judge(const Check *c) {
-        const Finding *first = NULL;    /* that the node fails for */
-        size_t more = 0;
-        for (size_t i = 0; i < c->found.n; i++) {
-                const Finding *f = &c->found.items[i];
-                _cleanup_(freep) char *line = finding_line(c, f);
-                diag_warn_at(&c->w->warnings, f->word, NULL, c->w->action->id, "%s", line);
-                if (c->w->action->lenient && !f->unusable)
-                        continue;
-                more += first != NULL;
-                first = first ?: f;
-        }
-        if (!first)
-                return 0;
-        _cleanup_(freep) char *line = finding_line(c, first),
-                              *rest = more > 0 ? xasprintf(" (and %zu more)", more) : NULL;
-        return work_fail(c->w, -EIO, CAUSE_HEALTH, "%s%s", line, rest ?: "");
-}
-
 int health_work(Work *w) {
         _cleanup_(check_done) Check c = { .w = w };
         for (char **word = w->action->device.parameters; word && *word; word++) {
@@ -188,7 +204,8 @@ int health_work(Work *w) {
                 c.looks |= look >= 0 ? 1U << look : 0;
         }
         machine_look(&c);
+        check_draft(&c);
         int r = gpus_look_at(&c), k = check_judge(&c);
-        check_report(&c);
+        w->found = check_report(&c);
         return r < 0 ? r : k;
 }

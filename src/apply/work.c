@@ -40,7 +40,9 @@ struct Job {
         int (*function)(Work *w);
         int result;                     /* the thread's, read after it was joined */
         pthread_mutex_t lock;
-        char *at;                       /* under the lock, */
+        char *at, *also;                /* under the lock, */
+        json_t *found;                  /* as these */
+        Cause cause;                    /* of work_draft(), */
         bool orphan;                    /* as this: the loop has left it to the thread */
         int ended_fd;
         int *kept; size_t n_kept;       /* the thread's until it has ended */
@@ -75,6 +77,8 @@ static void job_free(Job *j) {
         strv_free(j->work.given);
         json_decref(j->work.found);
         diag_done(&j->work.warnings);
+        json_decref(j->found);
+        free(j->also);
         free(j->at);
         free(j);
 }
@@ -167,9 +171,19 @@ char *work_waiting(Task *t) {
         if (!j)
                 return xstrdup(t->action->target);
         pthread_mutex_lock(&j->lock);
-        char *at = xstrdup(j->at ?: t->action->target);
+        char *at = xasprintf("%s%s%s", j->at ?: t->action->target, j->also ? "; also: " : "", j->also ?: "");
         pthread_mutex_unlock(&j->lock);
         return at;
+}
+
+Cause work_late(const Task *t) {
+        Job *j = t->data;
+        if (!j)
+                return task_executor(t)->overdue;
+        pthread_mutex_lock(&j->lock);
+        Cause cause = j->cause ?: task_executor(t)->overdue;
+        pthread_mutex_unlock(&j->lock);
+        return cause;
 }
 
 void work_cancel(Task *t) {
@@ -203,6 +217,9 @@ void work_release(Task *t) {
         Job *j = t->data;
         if (j && j->running) {
                 j->source = sd_event_source_disable_unref(j->source);
+                pthread_mutex_lock(&j->lock);
+                t->result->found = TAKE_PTR(j->found);
+                pthread_mutex_unlock(&j->lock);
                 j->next = a->jobs;
                 a->jobs = j;
         } else if (j) {
@@ -304,6 +321,22 @@ void work_at(Work *w, const char *format, ...) {
         pthread_mutex_lock(&j->lock);
         free(j->at);
         j->at = text;
+        pthread_mutex_unlock(&j->lock);
+}
+
+void work_draft(Work *w, json_t *found, Cause cause, char *also) {
+        Job *j = w->job;
+        if (!j) {
+                json_decref(found);
+                free(also);
+                return;
+        }
+        pthread_mutex_lock(&j->lock);
+        json_decref(j->found);
+        free(j->also);
+        j->found = found;
+        j->cause = cause;
+        j->also = also;
         pthread_mutex_unlock(&j->lock);
 }
 

@@ -33,6 +33,8 @@ _must_check_ _nonnull(1, 2) int work_start_given(Task *t, int (*function)(Work *
 /* For Executor.waiting, .cancel and .release of tasks that work_start() was called for, or would have
  * been. */
 _malloc_ _nonnull_ char *work_waiting(Task *t);
+/* For Executor.late: the cause of work_draft(), or the action's. */
+_nonnull_ Cause work_late(const Task *t);
 _nonnull_ void work_cancel(Task *t);
 _nonnull_ void work_release(Task *t);
 /* At the end of the run: waits for the threads of tasks that were given up, but not for one that the kernel
@@ -52,6 +54,10 @@ int work_miss(Work *w, int r, Cause cause, const char *code, const char *format,
 _must_check_ _nonnull_ uint64_t work_patience(const Work *w);
 /* What it is at, for the deadline's message: "waiting for udev to let go of nvme1n1". */
 void work_at(Work *w, const char *format, ...) _nonnull(1, 2) _printf_(2, 3);
+/* What holds if the task is given up from here on, in place of what was said before: found (taken) for the
+ * result, cause unless it is CAUSE_NONE for the deadline's own, and also (taken; NULL is nothing) for its
+ * message. */
+_nonnull(1) void work_draft(Work *w, json_t *found, Cause cause, char *also);
 /* Until the task is given up, at most this long: for what can only be asked again. false: given up, so return
  * at once. */
 _must_check_ _nonnull_ bool work_pause(Work *w, uint64_t usec);

@@ -337,6 +337,27 @@ TEST(one_that_never_answers) {
         CHECK(m, HEALTH_WARN, "ecc 0 1\nhang nvmlDeviceGetNvLinkState 1\n");
         assert_only_warns(&m, ACTION_CHECK_HEALTH, "health", "NVML was asked for the state of the NVLinks of GPU 1 (0000:20:00.0), and did not answer; "
                           "also: GPU 0 (0000:10:00.0): 1 uncorrectable memory error");
+        const json_t *findings = json_object_get(m.work.found, "findings");
+        ASSERT_TRUE(json_is_false(json_object_get(m.work.found, "complete")));
+        ASSERT_STREQ(json_get_text(json_array_get(findings, 0), "word"), "ecc-uncorrected");
+}
+
+/* Of what is sick, something hangs: what is known of it by then is no less so. */
+TEST(unusable_and_then_silent) {
+        CHECK(m, HEALTH_WARN, "ecc 0 1\nrecovery 0 2\nhang nvmlDeviceGetRemappedRows 1\n");
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(results_done) Results results = {};
+        _cleanup_(diag_done) Diag diag = {};
+        Plan plan = { .actions = &m.action, .n = 1 };
+        m.action.target = (char *)"gpus";
+        m.action.deadline_usec = 2 * USEC_PER_SEC;
+        ASSERT_OK(root_new("/", &host));
+        ASSERT_TRUE(apply_plan(host, &plan, &results, &diag) < 0);
+        ASSERT_STREQ(outcome_to_string(results.items[0].outcome), "failed");
+        ASSERT_STREQ(cause_word(results.items[0].cause), "EHEALTH");
+        ASSERT_CONTAINS(results.items[0].text, "the errors of the memory of GPU 1 (0000:20:00.0), and did not answer; also: GPU 0 (0000:10:00.0): the driver says that the node must be rebooted");
+        ASSERT_EQ(json_array_size(json_object_get(results.items[0].found, "findings")), 2);
+        ASSERT_EQ(json_array_size(json_object_get(results.items[0].found, "gpus")), 1);
 }
 
 TEST_MAIN
