@@ -27,7 +27,10 @@ void finding_add(Findings *f, const char *word, const char *address, bool unusab
                 text = NULL;
         va_end(ap);
         f->items = xrealloc(f->items, f->n + 1, sizeof *f->items);
-        f->items[f->n++] = (Finding){ word, xstrdup(address), text ?: xstrdup(word), unusable };
+        f->items[f->n++] = (Finding){ .word = word,
+                                     .address = xstrdup(address),
+                                     .text = text ?: xstrdup(word),
+                                     .unusable = unusable };
 }
 
 void findings_excuse(Findings *f, const char *address) {
@@ -35,7 +38,9 @@ void findings_excuse(Findings *f, const char *address) {
                 Finding *one = &f->items[i];
                 if (!one->unusable || !streq(one->address, address))
                         continue;
-                char *text = xasprintf("%s. Its driver wants nothing done with it now", one->text);
+                char *text = xasprintf("%.*s. Its driver wants nothing done with it now: replace the "
+                                       "instance where it comes again",
+                                       (int)(one->fact ?: strlen(one->text)), one->text);
                 free(one->text);
                 one->text = text;
                 one->unusable = false;

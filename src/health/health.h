@@ -26,6 +26,8 @@ typedef struct Finding {
         const char *word;               /* static, of the manual's table: "nvlink-down", "xid" */
         char *address;                  /* "0000:86:00.0"; "" for the machine as a whole */
         char *text;                     /* a sentence: what is so, what it means, what next */
+        size_t fact;                    /* 0, or bytes of text before what is advised for one that is
+                                         * unusable */
         bool unusable;                  /* its vendor says that it cannot be used like this: a failure
                                          * whatever the policy */
 } Finding;
@@ -35,7 +37,8 @@ void findings_done(Findings *f);
 void finding_add(Findings *f, const char *word, const char *address, bool unusable, const char *format, ...)
         _nonnull_ _printf_(5, 6);
 
-/* What was found of that device so far does not make it unusable: its driver has been asked since. */
+/* What was found of that device so far does not make it unusable, and its advice falls away: its driver has
+ * been asked since. */
 _nonnull_ void findings_excuse(Findings *f, const char *address);
 
 /* Each GPU by NVML, for those of the looks (bits of HealthLook) that gpu.c has. nvlinks: how many each has by

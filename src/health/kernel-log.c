@@ -271,11 +271,13 @@ static void add_xid_finding(const Event *e, const char *when, bool unusable, Fin
         char number[24] = "";
         if (e->number > 0)
                 snprintf(number, sizeof number, " (Xid %u)", e->number);
+        _cleanup_(freep) char *fact = xasprintf("NVIDIA's driver says: %s%s, %s", e->what, number, when);
         finding_add(
-                f, e->word, e->address, unusable, "NVIDIA's driver says: %s%s, %s. %s", e->what, number, when,
+                f, e->word, e->address, unusable, "%s. %s", fact,
                 unusable ? "It is not to be used before a reset: reboot, and replace the instance where it "
                            "comes again"
                          : "Replace the instance where it comes again");
+        f->items[f->n - 1].fact = strlen(fact);
 }
 
 static void add_finding(const Log *l, const Event *e, Findings *f) {

@@ -361,6 +361,16 @@ TEST(fallen_off_the_bus) {
         ASSERT_LOG(&m, LOADED "4,901,7,-;NVRM: GPU at PCI:0000:64:00: GPU-0b11d014\n4,902,8,-;NVRM: GPU at 0000:64:00.0 has fallen off the bus.\n", "off-the-bus 0000:64:00.0!");
 }
 
+/* Its driver is asked afterwards: reboot or not is said once. */
+TEST(what_the_log_advises_is_taken_back) {
+        MACHINE(m);
+        (void)log_says(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus."));
+        findings_excuse(&m.findings, "0000:53:00.0");
+        ASSERT_STREQ(m.findings.items[0].text, "NVIDIA's driver says: the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg. "
+                     "Its driver wants nothing done with it now: replace the instance where it comes again");
+        ASSERT_STREQ(found(&m), "off-the-bus 0000:53:00.0");
+}
+
 TEST(gsp_time_outs) {
         MACHINE(m);
         ASSERT_CONTAINS(log_says(&m, LOADED XID("9", "0000:64:00", "119, pid=1, name=x, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76")
