@@ -34,7 +34,8 @@ static int find_unlicensed(Work *w, const NvmlGpus *gpus, char **ret_text) {
                 else
                         *ret_text = xasprintf("%s is a part of a GPU and has no licence%s%s", name,
                                               *license.product ? " for " : "", license.product);
-                return code == NVML_OK && license.supported;
+                return code == NVML_OK ? license.supported
+                                       : code != NVML_NOT_SUPPORTED && !nvml_is_final(code);
         }
         return 0;
 }

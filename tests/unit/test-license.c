@@ -56,6 +56,15 @@ TEST(what_no_waiting_helps) {
         ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "the licence of GPU 1 (0000:32:00.0) cannot be asked for: Not Supported (3)");
 }
 
+TEST(an_error_that_passes) {
+        PARTS(m, true);
+        machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 999 1 2x\nlicense Workstation /dev/null\n");
+        ASSERT_TRUE(license_work(&m.work) > 0);
+        m.work.deadline_usec = now_usec();
+        machine_says(&m, SCRIPT "error nvmlDeviceGetGridLicensableFeatures 999 1\nlicense Workstation /dev/null\n");
+        ASSERT_FAILS(license_work(&m.work), CAUSE_LICENSE, "cannot be asked for: Unknown Error (999)");
+}
+
 TEST(a_driver_that_does_not_answer) {
         PARTS(m, true);
         machine_says(&m, SCRIPT "error nvmlInit 9\n");
