@@ -204,9 +204,16 @@ static int look_at_clocks(Look *l) {
 
 /* ---- all of them ---- */
 
+static bool is_found(const Look *l, const char *word) {
+        for (size_t i = 0; i < l->f->n; i++)
+                if (streq(l->f->items[i].word, word) && streq(l->f->items[i].address, l->gpu->address))
+                        return true;
+        return false;
+}
+
 /* One that is lost answers nothing more; one that must be reset may. */
 static bool is_gone(const Look *l, int code) {
-        if (code == NVML_RESET_REQUIRED)
+        if (code == NVML_RESET_REQUIRED && !is_found(l, "gpu-reset"))
                 FOUND(l, "gpu-reset", true,
                       "NVIDIA's library says that it must be reset before it can be used; " REPLACE);
         if (code == NVML_GPU_IS_LOST)

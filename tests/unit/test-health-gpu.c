@@ -179,6 +179,7 @@ TEST(lost) {
         FINDS("error nvmlDeviceGetRemappedRows 15 1\necc 1 2\nlinks 1 4\n", SECOND "off-the-bus!");
         FINDS("error nvmlDeviceGetNvLinkState 15 1\nreasons 1 0x40\n", SECOND "off-the-bus!");
         FINDS("error nvmlDeviceGetCurrentClocksEventReasons 16 1\n", SECOND "gpu-reset!");
+        FINDS("recovery 1 1\nerror nvmlDeviceGetCurrentClocksEventReasons 16 1\n", SECOND "gpu-reset!");
         FINDS("error nvmlDeviceGetTotalEccErrors 4 1\nerror nvmlDeviceGetRemappedRows 999 1\n", "");
 }
 
