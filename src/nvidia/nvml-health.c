@@ -7,8 +7,9 @@
 
 #include <pthread.h>
 
-/* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, NVML_VALUE_TYPE_UNSIGNED_INT */
-enum { FIELD_RECOVERY = 230, TYPE_UNSIGNED = 1 };
+/* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; NVML_VALUE_TYPE_UNSIGNED_INT, …_LONG, …_LONG_LONG: which of them a
+ * field has is the driver's to say */
+enum { FIELD_RECOVERY = 230, TYPE_UINT = 1, TYPE_ULONG, TYPE_ULLONG };
 /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
 enum { ERROR_UNCORRECTED = 1, COUNTER_VOLATILE = 0 };
 
@@ -61,10 +62,10 @@ int nvml_recovery(NvmlDevice device, unsigned *ret) {
         int code = CALL(fields, device, 1, &value);
         if (code == NVML_OK)
                 code = (int)value.code;
-        if (code == NVML_OK && value.type != TYPE_UNSIGNED)
+        if (code == NVML_OK && (value.type < TYPE_UINT || value.type > TYPE_ULLONG))
                 code = NVML_NOT_SUPPORTED;
         if (code == NVML_OK)
-                *ret = value.value.u;
+                *ret = value.type == TYPE_UINT ? value.value.u : (unsigned)value.value.ull;
         return code;
 }
 

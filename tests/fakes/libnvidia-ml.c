@@ -18,8 +18,9 @@
  *   cluster UUID CLIQUE [GPU]      32 hexadecimal digits; without it zero, as on HGX
  *   health GPU MASK [SUMMARY]      NVML_GPU_FABRIC_HEALTH_MASK_*, for asks of version 2 and later, and
  *                                  …_SUMMARY_*, from version 3 on. Without such a line 0 and healthy (1)
- *   recovery GPU ACTION            NVML_GPU_RECOVERY_ACTION_*, a number; default 0; recovery none: a driver
- *                                  before R570, which does not know the field
+ *   recovery GPU ACTION [TYPE]     NVML_GPU_RECOVERY_ACTION_*, a number; default 0; as NVML_VALUE_TYPE_*,
+ *                                  default 1; recovery none: a driver before R570, which does not know the
+ *                                  field
  *   rows GPU pending | failed      row remapping (not on models before Ampere, nor in MIG mode)
  *   pages GPU pending              retirement of pages (only there)
  *   ecc GPU N                      uncorrected errors since the driver was loaded
@@ -168,7 +169,8 @@ typedef struct Gpu {
         char address[16];
         Step steps[STEPS_MAX]; unsigned n_steps;
         unsigned char uuid[16]; unsigned clique, health, summary;
-        unsigned recovery, pending_rows, failed_rows, pages, ecc, links_down, links_times, reasons, reasons_times;
+        unsigned recovery, recovery_type, pending_rows, failed_rows, pages, ecc;
+        unsigned links_down, links_times, reasons, reasons_times;
         unsigned current, pending, persistence, boost, boost_default, memory, graphics;
         Instance instances[INSTANCES_MAX]; unsigned n_instances;
 } Gpu;
@@ -308,6 +310,7 @@ static void add_gpu(Fake *f, const char *address) {
         if (f->n == GPUS_MAX)
                 return;
         snprintf(f->gpus[f->n].address, sizeof f->gpus[0].address, "%s", address);
+        f->gpus[f->n].recovery_type = 1;
         f->gpus[f->n++].summary = 1;
 }
 
@@ -336,9 +339,10 @@ static void set_health(Fake *f, const char *key, int which, const char *value, c
                 if (strcmp(key, "health") == 0) {
                         g->health = number;
                         g->summary = more ? (unsigned)atoi(more) : g->summary;
-                } else if (strcmp(key, "recovery") == 0)
+                } else if (strcmp(key, "recovery") == 0) {
                         g->recovery = number;
-                else if (strcmp(key, "rows") == 0) {
+                        g->recovery_type = more ? (unsigned)atoi(more) : 1;
+                } else if (strcmp(key, "rows") == 0) {
                         g->pending_rows |= strcmp(value, "pending") == 0;
                         g->failed_rows |= strcmp(value, "failed") == 0;
                 } else if (strcmp(key, "pages") == 0)
@@ -1098,10 +1102,15 @@ FUNCTION(nvmlDeviceGetFieldValues, Device d, int n, FieldValue *values) {
         for (int i = 0; i < n; i++) {
                 bool known = values[i].field == 230 && !f.no_recovery;
                 values[i].code = known ? OK : NOT_SUPPORTED;
-                values[i].type = 1;
+                const Gpu *g = &f.gpus[gpu_of(d)];
+                values[i].type = g->recovery_type;
                 values[i].value.ull = ~0ULL;    /* a member that nobody set is not zero */
-                if (known)
-                        values[i].value.u = f.gpus[gpu_of(d)].recovery;
+                if (known && g->recovery_type == 1)
+                        values[i].value.u = g->recovery;
+                else if (known && g->recovery_type <= 3)
+                        values[i].value.ull = g->recovery;
+                else if (known)
+                        values[i].value.d = g->recovery;
         }
         END(n > 0 ? OK : INVALID_ARGUMENT);
 }

@@ -117,6 +117,9 @@ TEST(recovery_actions) {
         SAYS("recovery 1 8\n", "recovery action 8");
         SAYS("recovery 1 2\n", "the driver says that the node must be rebooted before it can be used; if it stays so, replace the instance");
         FINDS("recovery none\nrecovery 1 2\n", "");
+        FINDS("recovery 1 2 2\n", SECOND "node-reboot!");      /* each type of an unsigned integer */
+        FINDS("recovery 1 2 3\n", SECOND "node-reboot!");
+        FINDS("recovery 1 2 0\n", "");                         /* but no floating-point number */
         FINDS("recovery 1 2\nerror nvmlDeviceGetFieldValues 3\n", "");
 }
 
