@@ -185,6 +185,9 @@ TEST(what_it_lacks_is_a_failure) {
         put(&m, CDI, "old");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", NODE("/dev/nvidia1")) COMMON(NODE("/dev/nvidiactl") NODE("/dev/nvidia-uvm-tools")));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia-uvm; it said \"Could not locate /dev/nvidia-uvm: pattern /dev/nvidia-uvm not found\". Containers");
+        /* only said in passing, which is no reason */
+        writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) DEVICE("\"1\"", "") COMMON(CONTROL));
+        ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks /dev/nvidia1 in device 1. Containers");
         writes(&m, HEAD "devices:\n" DEVICE("\"0\"", NODE("/dev/nvidia0")) COMMON(CONTROL));
         ASSERT_FAILS(cdi_work(&m.work), CAUSE_CDI, "what nvidia-ctk wrote lacks device 1. Containers would find no GPU, so /var/run/cdi/nvidia.yaml stays as it was");
         put(&m, "/dev/nvidia-modeset", "");

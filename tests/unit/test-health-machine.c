@@ -257,6 +257,18 @@ TEST(no_gpudirect_where_it_belongs) {
         ASSERT_STREQ(found(&m), "peer-memory ");
 }
 
+TEST(gpudirect_belongs_to_each_generation_with_hbm) {
+        static const char *const ids[] = { "10DE:20B0", "10DE:2330", "10DE:2901", "10DE:3182" };       /* A100, H100, B200, B300 */
+        for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+                MACHINE(m);
+                node(&m, OPEN, "5.11.0\n", ids[i]);
+                free(health_gpudirect(m.box.root, true, &m.findings));
+                ASSERT_STREQ(found(&m), "peer-memory ");
+                put(&m.box, "/proc/sys/kernel/osrelease", "5.12.0\n");
+                assert_gpudirect(&m, true, "yes, by dma-buf", "");
+        }
+}
+
 TEST(no_gpudirect_where_none_is_expected) {
         MACHINE(m);                     /* an A10G, whose AMI takes the proprietary module */
         node(&m, CLOSED, "6.1.140-154.222.amzn2023.x86_64\n", "10DE:2237");
@@ -351,6 +363,7 @@ TEST(fallen_off_the_bus) {
                                      "4,901,7000002,-;NVRM: GPU 0000:53:00.0: GPU has fallen off the bus.\n"),
                         "the GPU has fallen off the bus (Xid 79), at 7.000001 in dmesg");
         ASSERT_STREQ(found(&m), "off-the-bus 0000:53:00.0!");
+        ASSERT_LOG(&m, LOADED XID("7000001", "0000:53:00", "79, GPU has fallen off the bus."), "off-the-bus 0000:53:00.0!");
         /* when the driver starts, as one record and as three */
         ASSERT_LOG(&m, LOADED "3,901,7,-;NVRM: The NVIDIA GPU 0000:75:00.0\\x0aNVRM: (PCI ID: 10de:2330) installed in this system has\\x0aNVRM: fallen off the bus and is "
                               "not responding to commands.\\x0a\n",
