@@ -148,7 +148,7 @@ for w in plan['warnings']:
     need(set(w) <= {'code', 'where', 'path', 'text'} and {'code', 'text'} <= set(w), f'warning {w}')
 seen = set()
 keys = {'with', 'afterAny', 'optional', 'retry', 'lenient', 'pages', 'class', 'count', 'words', 'devices', 'layouts', 'missing', 'inputs', 'mode', 'sha256', 'secret',
-        'content', 'state', 'disks', 'serials', 'blank', 'array', 'arrayUuid', 'level', 'filesystem', 'uuid', 'source', 'moves'}
+        'content', 'state', 'disks', 'serials', 'blank', 'array', 'arrayUuid', 'level', 'filesystem', 'uuid', 'source', 'moves', 'timedFrom'}
 for a in plan['actions']:
     need(list(a)[:8] == ['id', 'phase', 'type', 'group', 'target', 'why', 'after', 'timeoutMs'], f'action {list(a)}')
     need(a['id'] not in seen, f'{a["id"]} twice')
