@@ -13,7 +13,7 @@
 static const char *const directories[] = { "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d",
                                            "/usr/lib/modprobe.d", "/lib/modprobe.d" };
 
-/* The driver or a part of it: "nvidia", "nvidia_drm", but not "nvidiafb". modprobe takes "-" and "_" for the
+/* The driver or a part of it: "nvidia", "nvidia_drm", not "nvidiafb". modprobe takes "-" and "_" for the
  * same. */
 static bool names_module(const char *word, size_t size, const char *prefix) {
         size_t n = strlen(prefix);
@@ -32,8 +32,8 @@ static const char *next_word(const char *s) {
         return s + strspn(s, BLANK);
 }
 
-/* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what: loading it
- * anew would change nothing. */
+/* What else there is (blacklist, alias, softdep) decides whether a module is loaded, not with what: loading
+ * it anew would change nothing. */
 static bool concerns(const char *line, const char *prefix) {
         const char *name = next_word(line);
         size_t size = word_size(line);
