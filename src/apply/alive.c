@@ -59,8 +59,8 @@ static void alive_stay(Unit *u) {
                  stay = u->state.restarts > 0 ? RESTARTED_USEC : STAY_USEC;
         bool waits = age < stay &&
                      (u->timer ||
-                      sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC, stay - age,
-                                                 USEC_PER_MSEC, on_stayed, u) >= 0);
+                      sd_event_add_time_relative(u->task->apply->event, &u->timer, CLOCK_MONOTONIC,
+                                                 stay - age, USEC_PER_MSEC, on_stayed, u) >= 0);
         if (!waits)
                 alive_end(u);
 }

@@ -149,7 +149,8 @@ static int watch_nearest(Work *w, int inotify, const char *directory) {
 static char *without_driver(Work *w) {
         Text t = {};
         for (char **address = w->action->device.seen; address && *address; address++) {
-                _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address), *name = NULL;
+                _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/driver", *address),
+                                      *name = NULL;
                 if (root_link_name(w->root, path, &name) == -ENOENT)
                         text_add(&t, "%s%s", t.size > 0 ? ", " : "; no driver has ", *address);
         }

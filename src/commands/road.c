@@ -252,8 +252,8 @@ static void warn_of_gate(Run *run) {
                 }
         }
         diag_warn(&run->diag, "devices-skipped",
-                  "--skip devices: kubelet is started without a look at the devices, and no run has ended with "
-                  "all of them well; without that option it waits for them");
+                  "--skip devices: kubelet is started without a look at the devices, and no run has ended "
+                  "with all of them well; without that option it waits for them");
 }
 
 int run_make_plan(Run *run) {

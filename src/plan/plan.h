@@ -40,9 +40,9 @@ _nonnull(1, 2) void plan_filter(Plan *plan, const bool skip[_PHASE_MAX], char *c
 const Action *plan_find(const Plan *plan, const char *id);
 /* Is any of its actions of this phase (after plan_filter())? */
 _nonnull_ bool plan_has_phase(const Plan *plan, Phase phase);
-/* The chain of actions that kubelet's start waits for longest, if each takes as long as it usually does: their
- * places in the plan, first to last, in a new *ret, and all of it together in *ret_usec. How many they are: 0
- * where the plan starts no kubelet. */
+/* The chain of actions that kubelet's start waits for longest, if each takes as long as it usually does:
+ * their places in the plan, first to last, in a new *ret, and all of it together in *ret_usec. How many they
+ * are: 0 where the plan starts no kubelet. */
 _must_check_ _nonnull_ size_t plan_critical_path(const Plan *plan, size_t **ret, uint64_t *ret_usec);
 /* Text for people, JSON for machines; both new, both without secrets. */
 _malloc_ char *plan_to_text(const Plan *plan);
