@@ -3,6 +3,7 @@
 #include "host/detect.h"
 #include "host/tables.h"
 
+#include "files.h"
 #include "test.h"
 #include "base/paths.h"
 #include "base/run.h"
@@ -311,9 +312,9 @@ TEST(gb300_with_cdmm) {
 TEST(nodes_with_gaps) {
         RUN(r, "p6e-gb200");
         for (unsigned i = 3; i < 34; i++) {
-                _cleanup_(freep) char *away = xasprintf("rm -r %s/sys/devices/system/node/node%u", r.dir, i);
+                _cleanup_(freep) char *away = xasprintf("%s/sys/devices/system/node/node%u", r.dir, i);
                 if (i % 8 != 2)
-                        ASSERT_EQ(system(away), 0);
+                        ASSERT_EQ(tree_remove(away), 0);
         }
         run_ok(&r);
         ASSERT_EQ(r.host->n_nodes, 6);
