@@ -14,11 +14,10 @@
 beside() { python3 - "$@" <<'END'
 import json, sys
 runs = json.load(open("/run/nodestrap/status.json"))["runs"]
-first = {}
-for run in sorted(runs.values(), key=lambda r: r["beginUsec"]):
-    for a in run["actions"]: first.setdefault(a["id"], a)
+first = {}              # of each action, in whichever process it ended first
+for a in sorted((a for run in runs.values() for a in run["actions"] if a["endUsec"]), key=lambda a: a["endUsec"]): first.setdefault(a["id"], a)
 there = first["await-fabric:fabric"]["endUsec"]
-late = [i for i in sys.argv[1:] if not 0 < first[i]["endUsec"] < there]
+late = [i for i in sys.argv[1:] if not first[i]["endUsec"] < there]
 if late or first["start-unit:kubelet.service"]["beginUsec"] < there: sys.exit(f"{late} after {there}: {[first[i] for i in late]}")
 END
 }
