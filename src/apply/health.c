@@ -114,7 +114,7 @@ static void check_draft(const Check *c) {
         size_t more = 0;
         const Finding *fatal = check_fatal(c, &more), *first = fatal ?: c->found.items;
         work_draft(c->w, check_report(c), fatal ? CAUSE_HEALTH : CAUSE_NONE,
-                   c->found.n > 0 ? finding_line(c, first) : NULL);
+                   first ? finding_line(c, first) : NULL);
 }
 
 static int check_judge(const Check *c) {
