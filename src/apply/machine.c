@@ -111,8 +111,8 @@ static unsigned nodes_count(Work *w, const Nodes *n) {
         unsigned count = 0;
         (void)!root_list(w->root, n->directory, &names);
         for (char **name = names; name && *name; name++) {
-                const char *number = startswith(*name, n->prefix) ? *name + strlen(n->prefix) : "";
-                count += *number && !number[strspn(number, "0123456789")];
+                const char *which = startswith(*name, n->prefix) ? *name + strlen(n->prefix) : "";
+                count += *which && !which[strspn(which, "0123456789abcdefghijklmnopqrstuvwxyz")];
         }
         return count;
 }
