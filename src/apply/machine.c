@@ -106,6 +106,7 @@ static Nodes nodes_of(const char *target) {
         return n;
 }
 
+/* /dev/neuron0 and /dev/infiniband/rdma_cm are such; /dev/neuron_core1 is something else. */
 static unsigned nodes_count(Work *w, const Nodes *n) {
         _cleanup_(strv_freep) char **names = NULL;
         unsigned count = 0;
