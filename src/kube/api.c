@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One request to the API server, a watch of one Node, over one TLS connection that is kept: libcurl carries
- * it, through the proxy of the environment if there is one. Only the cluster's CA may vouch for the server,
- * never the system's.
+ * Requests to the API server, above all a watch of one Node, over one TLS connection that is kept: libcurl
+ * carries them, through the proxy of the environment if there is one. Only the cluster's CA may vouch for the
+ * server, never the system's.
  *
  * A node may watch its own Node by name, also before there is one (kubernetes:
  * plugin/pkg/auth/authorizer/node, authorizeNode()). Without a resourceVersion the watch begins with what is
@@ -25,7 +25,7 @@
 #define WATCH_SEC    60                         /* the server ends the watch then, so that a dead connection
                                                  * is noticed */
 #define LINE_LIMIT   (4u << 20)
-#define BODY_LIMIT   (64u << 10)
+#define BODY_LIMIT   (1u << 20)                 /* a Node lists the images that it has */
 
 struct KubeApi {
         Curl curl;
@@ -37,7 +37,7 @@ struct KubeApi {
 typedef struct Transfer {
         KubeApi *api;
         KubeReply *reply;
-        bool (*on_line)(void *user, const char *line, size_t size);
+        bool (*on_line)(void *user, const char *line, size_t size);     /* of a watch; else NULL */
         void *user;
         Text line;              /* as far as it has come */
         uint64_t begin_usec;
@@ -69,7 +69,7 @@ static size_t take_data(char *data, size_t one, size_t size, void *user) {
         const char *end;
         size *= one;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
-        if (t->reply->status != 200)
+        if (t->reply->status != 200 || !t->on_line)
                 return on_body(t, data, size);
         for (size_t left = size; left > 0; ) {
                 end = memchr(data, '\n', left);
@@ -127,7 +127,7 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
                         _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         Transfer *t = user;
         uint64_t now = now_usec();
-        if (t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 &&
+        if (t->on_line && t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 &&
             now > t->begin_usec + QUIET_USEC) {
                 t->quiet_told = true;
                 (void)t->on_line(t->user, "", 0);
@@ -209,7 +209,8 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         curl->getinfo(easy, CURLINFO_RESPONSE_CODE, &r->status);
         r->cut_by_deadline = code == CURLE_OPERATION_TIMEDOUT && now_usec() >= deadline_usec;
         /* a watch may be ended from here */
-        if (code == CURLE_OK || t->enough || (code == CURLE_OPERATION_TIMEDOUT && r->status == 200))
+        if (code == CURLE_OK || t->enough ||
+            (t->on_line && code == CURLE_OPERATION_TIMEDOUT && r->status == 200))
                 return;
         if (code == CURLE_ABORTED_BY_CALLBACK && !stop_signal())
                 code = CURLE_OPERATION_TIMEDOUT;
@@ -225,39 +226,63 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->at_proxy = failed_at_proxy(t->api, r, error);
 }
 
-static struct curl_slist *make_headers(const Curl *curl, const char *token) {
-        _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token);
-        struct curl_slist *list = curl->append(NULL, "Accept: application/json"),
-                          *longer = curl->append(list, line);
+static struct curl_slist *make_headers(const Curl *curl, const char *token, const char *type) {
+        _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token),
+                              *content = type ? xasprintf("Content-Type: %s", type) : NULL;
+        struct curl_slist *list = curl->append(NULL, "Accept: application/json");
+        list = curl->append(list, line) ?: list;
+        if (content)
+                list = curl->append(list, content) ?: list;
         explicit_bzero(line, strlen(line));
-        return longer ?: list;
+        return list;
+}
+
+/* What is set for this request is taken back behind it. */
+static void perform(Transfer *t, const KubeRequest *request, const char *token, uint64_t deadline_usec,
+                    uint64_t limit_usec) {
+        KubeApi *a = t->api;
+        char error[CURL_ERROR_SIZE] = "";
+        uint64_t left = deadline_usec - MIN(t->begin_usec, deadline_usec);
+        _cleanup_(freep) char *url = xasprintf("%s%s", a->access->server, request->path);
+        struct curl_slist *headers = make_headers(&a->curl, token, request->type);
+
+        *t->reply = (KubeReply){};
+        a->connected = false;
+        if (request->body)
+                a->curl.setopt(a->easy, CURLOPT_POSTFIELDS, request->body);
+        else
+                a->curl.setopt(a->easy, CURLOPT_HTTPGET, 1L);
+        a->curl.setopt(a->easy, CURLOPT_CUSTOMREQUEST, request->method);
+        a->curl.setopt(a->easy, CURLOPT_URL, url);
+        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, headers);
+        a->curl.setopt(a->easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(left, limit_usec)));
+        a->curl.setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
+        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, error);
+        a->curl.setopt(a->easy, CURLOPT_WRITEDATA, t);
+        a->curl.setopt(a->easy, CURLOPT_HEADERDATA, t);
+        a->curl.setopt(a->easy, CURLOPT_XFERINFODATA, t);
+        take_result(t, a->curl.perform(a->easy), error, deadline_usec);
+        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, NULL);
+        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, NULL);
+        a->curl.setopt(a->easy, CURLOPT_POSTFIELDS, NULL);
+        a->curl.free_all(headers);
+        text_done(&t->line);
+}
+
+void kube_api_request(KubeApi *a, const KubeRequest *request, const char *token, uint64_t deadline_usec,
+                      KubeReply *ret) {
+        Transfer t = { .api = a, .reply = ret, .begin_usec = now_usec() };
+        perform(&t, request, token, deadline_usec, ANSWER_USEC);
 }
 
 void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
-        char error[CURL_ERROR_SIZE] = "";
         Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user, .begin_usec = now_usec() };
-        uint64_t left = deadline_usec - MIN(t.begin_usec, deadline_usec);
-        _cleanup_(freep) char *url =
-                xasprintf("%s/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
-                          a->access->server, a->access->node, WATCH_SEC);
-        struct curl_slist *headers = make_headers(&a->curl, token);
-
-        *ret = (KubeReply){};
-        a->connected = false;
-        a->curl.setopt(a->easy, CURLOPT_URL, url);
-        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, headers);
-        a->curl.setopt(a->easy, CURLOPT_TIMEOUT_MS, milliseconds(MIN(left, (WATCH_SEC + 5) * USEC_PER_SEC)));
-        a->curl.setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(MIN(left, CONNECT_USEC)));
-        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, error);
-        a->curl.setopt(a->easy, CURLOPT_WRITEDATA, &t);
-        a->curl.setopt(a->easy, CURLOPT_HEADERDATA, &t);
-        a->curl.setopt(a->easy, CURLOPT_XFERINFODATA, &t);
-        take_result(&t, a->curl.perform(a->easy), error, deadline_usec);
-        a->curl.setopt(a->easy, CURLOPT_ERRORBUFFER, NULL);
-        a->curl.setopt(a->easy, CURLOPT_HTTPHEADER, NULL);
-        a->curl.free_all(headers);
-        text_done(&t.line);
+        _cleanup_(freep) char *path =
+                xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
+                          a->access->node, WATCH_SEC);
+        KubeRequest request = { .method = "GET", .path = path };
+        perform(&t, &request, token, deadline_usec, (WATCH_SEC + 5) * USEC_PER_SEC);
 }
 
 static size_t take_nothing(_unused_ char *data, size_t one, size_t size, _unused_ void *user) {

@@ -36,7 +36,7 @@ typedef struct KubeReply {
         long status;                    /* 0: none came */
         int64_t date;                   /* of the answer, 0: not said */
         unsigned retry_after;           /* seconds */
-        Text body;                      /* of an answer that is not 200 */
+        Text body;                      /* of an answer; of a watch, where that is not 200 */
         long verify, proxy_status, os_error;    /* X509_V_*, of the proxy's answer
                                                  * to CONNECT, errno of connect() */
         bool resolved, connected;       /* how far it came */
@@ -57,6 +57,14 @@ DEFINE_CLEANUP(KubeApi *, kube_api_free)
 _nonnull_ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
                               bool (*on_line)(void *user, const char *line, size_t size), void *user,
                               KubeReply *ret);
+typedef struct KubeRequest {
+        const char *method;             /* "GET", "POST", "PATCH" */
+        const char *path;               /* "/api/v1/nodes/NAME", encoded */
+        const char *body, *type;        /* what is sent, and its media type; NULL: nothing */
+} KubeRequest;
+/* One request and its whole answer: ret->body has it, whatever its status, up to a MiB. */
+_nonnull_ void kube_api_request(KubeApi *api, const KubeRequest *request, const char *token,
+                                uint64_t deadline_usec, KubeReply *ret);
 /* The clock of whoever answers, in seconds since 1970, without asking for any proof of who it is; 0: not
  * known. Nothing secret is sent. */
 _nonnull_ int64_t kube_api_clock(KubeApi *api, uint64_t deadline_usec);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The instance's role → bearer tokens for its cluster, and the ARN that has to be mapped there. */
+#include "apply/identity.h"
+
+#include "aws/aws.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <jansson.h>
+
+#define TOKEN_USEC (10 * USEC_PER_SEC)
+#define IMDS_USEC  (3 * USEC_PER_SEC)   /* for a name in a message */
+#define ROLES      "meta-data/iam/security-credentials/"
+#define DOCUMENT   "dynamic/instance-identity/document"
+
+static int get_token(void *user, char **ret, Diag *diag) {
+        const ClusterIdentity *i = user;
+        const KubeAccess *a = i->access;
+        uint64_t now = now_usec();
+        TokenRequest request = { .cluster = a->cluster,
+                                 .region = a->region,
+                                 .role_arn = a->role,
+                                 .deadline_usec =
+                                         MIN(MAX(i->deadline_usec, now + USEC_PER_SEC), now + TOKEN_USEC) };
+        int64_t seconds;
+        return token_make(&request, ret, &seconds, diag);
+}
+
+/* "arn:aws:iam::123456789012:role/NAME". The metadata service does not tell the role's path, which most do
+ * not have. */
+static char *find_instance_role(const char *region) {
+        _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
+        _cleanup_(freep) char *role = NULL, *text = NULL;
+        Diag ignored = {};
+        int r = imds_get(imds, ROLES, &role, NULL, &ignored);
+        if (r >= 0)
+                r = imds_get(imds, DOCUMENT, &text, NULL, &ignored);
+        diag_done(&ignored);
+        if (r < 0)
+                return NULL;
+        _cleanup_(json_decrefp) json_t *document = json_loads(text, 0, NULL);
+        const char *account = json_string_value(json_object_get(document, "accountId"));
+        const char *here = region ?: json_string_value(json_object_get(document, "region")) ?: "";
+        role[strcspn(role, "\r\n")] = 0;
+        return account && *role
+                       ? xasprintf("arn:%s:iam::%s:role/%s", partition_find(here)->name, account, role)
+                       : NULL;
+}
+
+static char *find_principal(void *user) {
+        static const char *const others[] = { "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                              "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                              "AWS_CONTAINER_CREDENTIALS_FULL_URI" };
+        const ClusterIdentity *i = user;
+        if (i->access->role)
+                return xstrdup(i->access->role);
+        for (size_t k = 0; k < ARRAY_SIZE(others); k++)
+                if (getenv(others[k]))          /* somebody else's than the instance's */
+                        return NULL;
+        return find_instance_role(i->access->region);
+}
+
+KubeIdentity cluster_identity(ClusterIdentity *i) {
+        return (KubeIdentity){ .user = i, .token = get_token, .principal = find_principal };
+}
