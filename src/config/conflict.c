@@ -93,7 +93,6 @@ static const struct { const char *flag, *key; } pairs[] = {     /* a key with do
         { "resolv-conf", "resolvConf" },
         { "rotate-certificates", "rotateCertificates" },
         { "rotate-server-certificates", "serverTLSBootstrap" },
-        { "runtime-cgroups", "runtimeCgroups" },
         { "runtime-request-timeout", "runtimeRequestTimeout" },
         { "seccomp-default", "seccompDefault" },
         { "serialize-image-pulls", "serializeImagePulls" },
