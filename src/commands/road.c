@@ -260,7 +260,9 @@ int run_make_plan(Run *run) {
         const Options *o = &run->options;
         int plugin = credential_plugin_from_string(o->credential_plugin), r = run_enter(run, "detect");
         assert(plugin >= 0);            /* the command line takes no others */
-        PlanOptions options = { .plugin = (CredentialPlugin)plugin, .interfaces = o->interfaces };
+        PlanOptions options = { .plugin = (CredentialPlugin)plugin,
+                                .as_nodeadm = o->name != PROGRAM_NODESTRAP,
+                                .interfaces = o->interfaces };
         if (r >= 0)
                 r = hash_load(&run->diag);
         if (r >= 0 && run_changes_machine(run))

@@ -36,9 +36,9 @@ static const Setting settings[] = {
         { "evictionHard/memory.available",                   0,  0, "\"100Mi\"" },
         { "evictionHard/nodefs.available",                   0,  0, "\"10%\"" },
         { "evictionHard/nodefs.inodesFree",                  0,  0, "\"5%\"" },
-        { "featureGates/DynamicResourceAllocation",         33,  0, "true" }, /* eks-ami#2285 */
-        { "featureGates/KubeletCredentialProviders",         0, 28, "true" }, /* the gate is gone in 1.28 */
-        { "featureGates/MutableCSINodeAllocatableCount",    34,  0, "true" }, /* eks-ami#2389 */
+        { "featureGates/DynamicResourceAllocation",         33, 38, "true" }, /* eks-ami#2285 */
+        { "featureGates/KubeletCredentialProviders",         0, 28, "true" },
+        { "featureGates/MutableCSINodeAllocatableCount",    34, 38, "true" }, /* eks-ami#2389 */
         { "featureGates/RotateKubeletServerCertificate",     0,  0, "true" },
         { "hairpinMode",                                     0,  0, "\"hairpin-veth\"" },
         /* kubelet's own default is higher from 1.27 on */
@@ -68,6 +68,15 @@ static const Setting settings[] = {
           "\"TLS_RSA_WITH_AES_256_GCM_SHA384\"]" },
         { "kind",                                            0,  0, KIND },
         { "apiVersion",                                      0,  0, API_VERSION },
+};
+
+/* Gates that are generally available and on from 1.from on. kubelet warns of every one that is set, and with
+ * one that it knows no more ("unrecognized feature gate") it does not start: the table above ends where
+ * kubernetes removes them (kubernetes:pkg/features/kube_features.go). */
+static const struct { const char *path; unsigned from; } stable_gates[] = {
+        { "featureGates/DynamicResourceAllocation", 34 },
+        { "featureGates/KubeletCredentialProviders", 26 },
+        { "featureGates/MutableCSINodeAllocatableCount", 36 },
 };
 
 /* ---- addresses ---- */
@@ -117,8 +126,22 @@ static json_t *setting_value(const Setting *s, const Decided *decided, size_t n)
         return json && *json ? json_loads(json, JSON_DECODE_ANY, NULL) : NULL;
 }
 
-static json_t *kubelet_settings(const Config *config, const Host *host, const MaxPods *pods, const char *dns,
-                                Diag *warnings) {
+static bool is_stable_gate(const char *path, const char *version) {
+        for (size_t i = 0; i < ARRAY_SIZE(stable_gates); i++)
+                if (streq(stable_gates[i].path, path))
+                        return version_at_least(version, 1, stable_gates[i].from);
+        return false;
+}
+
+/* Is it written for this kubelet? As by nodeadm, or without what kubelet would warn of. */
+static bool setting_applies(const Setting *s, const char *version, bool as_nodeadm) {
+        return version_at_least(version, 1, s->from) &&
+               !(s->until && version_at_least(version, 1, s->until)) &&
+               (as_nodeadm || !is_stable_gate(s->path, version));
+}
+
+static json_t *kubelet_settings(const Config *config, const Host *host, const PlanOptions *options,
+                                const MaxPods *pods, const char *dns, Diag *warnings) {
         const char *reason;
         bool soci = plan_uses_soci(config, host, &reason);
         Decided decided[] = {
@@ -136,8 +159,7 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Ma
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
                 const Setting *s = &settings[i];
                 json_t *value = setting_value(s, decided, ARRAY_SIZE(decided));
-                if (value && version_at_least(host->kubelet_version, 1, s->from) &&
-                    !(s->until && version_at_least(host->kubelet_version, 1, s->until)))
+                if (value && setting_applies(s, host->kubelet_version, options->as_nodeadm))
                         json_put(all, s->path, value);
                 else
                         json_decref(value);
@@ -149,9 +171,9 @@ static json_t *kubelet_settings(const Config *config, const Host *host, const Ma
         return all;
 }
 
-static void plan_settings(Plan *plan, const Config *config, const Host *host, const MaxPods *pods,
-                          const char *dns) {
-        json_t *all = kubelet_settings(config, host, pods, dns, &plan->warnings);
+static void plan_settings(Plan *plan, const Config *config, const Host *host, const PlanOptions *options,
+                          const MaxPods *pods, const char *dns) {
+        json_t *all = kubelet_settings(config, host, options, pods, dns, &plan->warnings);
         bool merged = !version_at_least(host->kubelet_version, 1, DROP_IN_FROM) && config->kubelet.config;
         _cleanup_(freep) char *text = json_text(all, 4, false);
         _cleanup_(freep) char *why =
@@ -242,7 +264,7 @@ int plan_kubelet(Plan *plan, const Config *config, const Host *host, const PlanO
                 return r;
 
         MaxPods pods = max_pods_choose(config, host, &plan->warnings);
-        plan_settings(plan, config, host, &pods, dns);
+        plan_settings(plan, config, host, options, &pods, dns);
         add_flag(&flags, "config", CONFIG_FILE);
         if (version_at_least(host->kubelet_version, 1, DROP_IN_FROM) &&
             json_object_size(config->kubelet.config) > 0) {

@@ -27,6 +27,7 @@ typedef enum CredentialPlugin { PLUGIN_AWS, PLUGIN_NODESTRAP, _PLUGIN_INVALID = 
 DECLARE_STRING_TABLE(credential_plugin, CredentialPlugin);
 typedef struct PlanOptions {
         CredentialPlugin plugin;        /* of the kubeconfig's exec plugin */
+        bool as_nodeadm;                /* called by its name: its files, also where kubelet warns of them */
         unsigned interfaces;            /* of how many network interfaces to tell where they go; 0: of none */
 } PlanOptions;
 

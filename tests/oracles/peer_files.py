@@ -105,7 +105,17 @@ def own_plugin(node, name, path, want):
     return want.replace(theirs, ours)
 
 
-DIFFERENCES = {'max-pods': max_pods_chosen, 'cni-bin-dirs': cni_bin_dirs, 'plugin': own_plugin}
+def stable_gates(node, name, path, want):
+    if path != SETTINGS or name == 'nodeadm':
+        return None
+    minor = int(node['kubelet'].split('.')[1])
+    for gate, stable_from in (('DynamicResourceAllocation', 34), ('MutableCSINodeAllocatableCount', 36)):
+        if minor >= stable_from:
+            want = want.replace(f'        "{gate}": true,\n', '')
+    return want
+
+
+DIFFERENCES = {'max-pods': max_pods_chosen, 'cni-bin-dirs': cni_bin_dirs, 'plugin': own_plugin, 'gates': stable_gates}
 
 
 def expected(node, name, path, want):

@@ -41,10 +41,13 @@ TEST(settings_by_version) {
                 { "1.32.9", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
                 { "1.33.0", "featureGates",                "{\"DynamicResourceAllocation\":true,\"RotateKubeletServerCertificate\":true}" },
                 { "1.33.9", "shutdownGracePeriod",         "absent" },
-                { "1.34.0", "featureGates/MutableCSINodeAllocatableCount", "true" },
+                { "1.34.0", "featureGates",                "{\"MutableCSINodeAllocatableCount\":true,\"RotateKubeletServerCertificate\":true}" },
+                { "1.35.9", "featureGates/MutableCSINodeAllocatableCount", "true" },
+                { "1.36.0", "featureGates",                "{\"RotateKubeletServerCertificate\":true}" },
                 { "1.34.0", "shutdownGracePeriod",         "\"2m30s\"" },
                 { "1.35.1", "shutdownGracePeriodCriticalPods", "\"30s\"" },
-                { "1.27.3", "featureGates/KubeletCredentialProviders", "true" },
+                { "1.25.3", "featureGates/KubeletCredentialProviders", "true" },
+                { "1.26.0", "featureGates/KubeletCredentialProviders", "absent" },
                 { "1.28.0", "featureGates/KubeletCredentialProviders", "absent" },
                 { "1.26.0", "kubeAPIQPS",                  "10" },
                 { "1.27.0", "kubeAPIQPS",                  "absent" },
@@ -63,6 +66,37 @@ TEST(settings_by_version) {
                 s.host.kubelet_version = version;
                 sample_plan(&s);
                 ASSERT_SETTING(&s, CONFIG, cases[i].path, cases[i].want);
+        }
+}
+
+/* kubelet warns of gates that are generally available, and does not start with one that it knows no more. */
+TEST(gates_by_name) {
+        static const struct { const char *version, *nodeadms, *ours; } cases[] = {
+                { "1.27.0", "KubeletCredentialProviders ", "" },
+                { "1.32.0", "", "" },
+                { "1.33.13", "DynamicResourceAllocation ", "DynamicResourceAllocation " },
+                { "1.34.0", "DynamicResourceAllocation MutableCSINodeAllocatableCount ", "MutableCSINodeAllocatableCount " },
+                { "1.35.0", "DynamicResourceAllocation MutableCSINodeAllocatableCount ", "MutableCSINodeAllocatableCount " },
+                { "1.37.0", "DynamicResourceAllocation MutableCSINodeAllocatableCount ", "" },
+                { "1.38.0", "", "" },
+        };
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = sample_new();
+                _cleanup_(freep) char *version = xstrdup(cases[i / 2].version);
+                s.host.kubelet_version = version;
+                s.options.as_nodeadm = i % 2;
+                s.config.kubelet.config = sample_json(&s, "{'featureGates': {'DynamicResourceAllocation': false}}");
+                sample_plan(&s);
+                _cleanup_(json_decrefp) json_t *config = json_loads(sample_file(&s, CONFIG)->file.content, 0, NULL);
+                _cleanup_(text_done) Text gates = {};
+                const char *gate;
+                json_t *on;
+                json_object_foreach(json_object_get(config, "featureGates"), gate, on)
+                        if (!streq(gate, "RotateKubeletServerCertificate") && json_is_true(on))
+                                text_add(&gates, "%s ", gate);
+                ASSERT_STREQ(gates.data ?: "", s.options.as_nodeadm ? cases[i / 2].nodeadms : cases[i / 2].ours);
+                if (version_at_least(version, 1, 28))
+                        ASSERT_SETTING(&s, USER, "featureGates", "{\"DynamicResourceAllocation\":false}");
         }
 }
 
@@ -120,7 +154,7 @@ TEST(user_settings) {
         s.host.kubelet_version = (char[]){ "1.27.5" };          /* no drop-ins yet: merged */
         sample_plan(&s);
         ASSERT_TRUE(!plan_find(s.plan, "write-file:" USER));
-        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"KubeletCredentialProviders\":true,\"RotateKubeletServerCertificate\":true,\"X\":true}");
+        ASSERT_SETTING(&s, CONFIG, "featureGates", "{\"RotateKubeletServerCertificate\":true,\"X\":true}");
         ASSERT_TRUE(!strstr(sample_file(&s, FLAGS)->file.content, "ALPHA"));
 }
 
