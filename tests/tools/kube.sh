@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: kube.sh VERSION...          (1.33.13, the first with DRA on EKS; 1.37.0)
+# Builds a real Kubernetes from its public Go modules, once, and prints one directory a version, which holds kubelet, kube-apiserver,
+# kube-controller-manager and kubectl of VERSION, etcd and aws-iam-authenticator (their versions are below). What is there is not built again.
+#   --list      which VERSIONs the scripts of tests/cluster want, NODESTRAP_TEST_KUBE="VERSION..." limits these
+#   --deps      install what is needed on this machine      --clean     remove all of it      --help
+# Cost with empty caches: 4.5 CPU minutes a version, and 2 for the other two; meanwhile 1.5 GiB of modules and 6.5 GiB of build cache, which
+# go at the end (NODESTRAP_TEST_KEEP_BUILD=1 keeps them). What stays is 0.4 GiB a version, in kube/ of the cache of the tests.
+# Go: the one on PATH if it is 1.26 or newer, else Debian's golang-1.26 of trixie-backports, unpacked (its programs are static). Where modules
+# come from is go's own business (GOPROXY). NODESTRAP_TEST_NO_BUILD=1 takes what is there.
+# From 1.35 on kubelet refuses a host with cgroup v1: it runs in a machine of vmboot.sh.
+set -eu; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
+ETCD=3.7.3 AUTHENTICATOR=0.6.13 KUBERNETES="kubelet kube-apiserver kube-controller-manager kubectl"
+D=$BASE/kube
+wanted() {
+        local v; for v in $(sed -n 's/^# kube: //p' "$here"/../cluster/*.sh | tr ' ' '\n' | sort -uV); do
+                case " ${NODESTRAP_TEST_KUBE:-$v} " in *" $v "*) echo "$v";; esac
+        done
+}
+case ${1-} in
+--deps) deps; exit;;
+--clean) root; rm -rf "$D" "$D.lock"; exit;;
+--list) wanted; exit;;
+-h|--help|'') usage; exit;;
+esac
+
+# What a program was built from stands beside it.
+there() { [ -x "$1" ] && [ "$(cat "$1.version" 2>/dev/null)" = "$2" ]; }
+missing() {                             # VERSION: its programs that are not there
+        local p; for p in $KUBERNETES; do there "$D/$1/$p" "$1" || echo "$p"; done
+}
+complete() {
+        local v; for v; do [ -z "$(missing "$v")" ] || return 1; done
+        there "$D/bin/etcd" $ETCD && there "$D/bin/aws-iam-authenticator" $AUTHENTICATOR
+}
+tell() {
+        local v p; for v; do
+                for p in etcd aws-iam-authenticator; do [ -e "$D/$v/$p" ] || ln -sfn "../bin/$p" "$D/$v/$p"; done
+                echo "$D/$v"
+        done
+}
+if complete "$@"; then tell "$@"; exit; fi
+[ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no Kubernetes $* here yet (make images builds it)"
+root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
+mkdir -p "$D/bin"; exec 9>"$D.lock"; flock 9
+
+go_is_new() { command -v go >/dev/null && printf '1.26\n%s\n' "$(GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//')" | sort -VC; }
+go_is_new || {
+        root=$("$here/peers.sh" --cached golang trixie-backports golang-1.26-go golang-1.26-src 9>&-) || skip "no Go 1.26"
+        export PATH=$root/usr/lib/go-1.26/bin:$PATH; }
+export GOMODCACHE=$D/mod GOCACHE=$D/cache GOFLAGS=-modcacherw GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0
+
+# A module of ours that needs these programs, so that `go build` finds them, in the current directory: module PACKAGE...
+module() { printf '//go:build tools\n\npackage tools\n\nimport (\n'; printf '\t_ "%s"\n' "$@"; echo ')'; }
+# Builds PACKAGE as FILE of VERSION, which is a program or none: build FILE VERSION PACKAGE [FLAG...]
+build() {
+        local file=$1 version=$2 package=$3; shift 3; say "building $package $version"
+        go build "$@" -o "$file.new" "$package" >&2 && mv "$file.new" "$file" && echo "$version" >"$file.version"
+}
+other() {                               # other NAME VERSION PACKAGE MODULE: a program of another module
+        local d=$D/src/$1; ! there "$D/bin/$1" "$2" || return 0
+        mkdir -p "$d"; cd "$d"; module "$3" >tools.go; printf 'module example.org/tools\n\ngo 1.26\n' >go.mod
+        go get "$4@v$2" 2>get.log || { tail get.log >&2; return 1; }
+        go mod tidy 2>tidy.log || { tail tidy.log >&2; return 1; }
+        build "$D/bin/$1" "$2" "$3" -ldflags='-s -w'
+}
+kubernetes() {                          # its own go.mod says that the staging modules lie beside it; published, they are v0 of the same release
+        local v=$1 minor p d=$D/src/$1 k=k8s.io/kubernetes ver=k8s.io/component-base/version mod all; all=$(missing "$1"); [ -n "$all" ] || return 0
+        mkdir -p "$d" "$D/$v"; cd "$d"; minor=${v#1.}; minor=${minor%%.*}
+        # shellcheck disable=SC2046,SC2086 # words
+        module $(printf "$k/cmd/%s " $KUBERNETES) >tools.go
+        mod=$(go mod download -json "$k@v$v" | sed -n 's/^.*"GoMod": "\(.*\)",*$/\1/p'); [ -n "$mod" ] || return 1
+        { echo 'module example.org/tools'; grep '^go ' "$mod"; echo "require $k v$v"
+          grep -oE 'k8s.io/[a-z0-9-]+ => ./staging' "$mod" | sed "s| => .*||; s|.*|replace & => & v0.${v#1.}|" | sort -u; } >go.mod
+        go mod tidy -e 2>tidy.log || { tail tidy.log >&2; return 1; }
+        for p in $all; do build "$D/$v/$p" "$v" "$k/cmd/$p" -trimpath -ldflags "-s -w -X $ver.gitVersion=v$v -X $ver.gitMajor=1 -X $ver.gitMinor=$minor" || return; done
+}
+failed=
+(other etcd $ETCD go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3) &&
+        (other aws-iam-authenticator $AUTHENTICATOR sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator sigs.k8s.io/aws-iam-authenticator) || failed=1
+for v; do [ -n "$failed" ] || (kubernetes "$v") || failed=1; done
+[ -z "$failed" ] || skip "Kubernetes $* cannot be built: no Go modules here, or no room"
+# For the next version: what one has built the other hardly shares.
+[ "${NODESTRAP_TEST_KEEP_BUILD:-0}" != 0 ] || rm -rf "$D"/{mod,cache,src}
+tell "$@"
