@@ -336,6 +336,18 @@ def sts_credentials(action):
   <Expiration>2036-01-01T00:00:00Z</Expiration></Credentials></{action}Result></{action}Response>'''.encode(), [('Content-Type', 'text/xml')]
 
 
+def caller_identity(headers):
+    """The instance, whose role has the name that the metadata service says; as aws-iam-authenticator asks for it."""
+    if headers.get('accept') != 'application/json':
+        return b'<GetCallerIdentityResponse/>'
+    role = (from_tree(ROLES) or b'mock-role').decode().split()[0]
+    instance = from_tree('meta-data/instance-id').decode().strip()
+    account = json.loads(from_tree('dynamic/instance-identity/document'))['accountId']
+    return json.dumps({'GetCallerIdentityResponse': {'GetCallerIdentityResult': {
+        'Account': account, 'Arn': f'arn:aws:sts::{account}:assumed-role/{role}/{instance}', 'UserId': f'AROAMOCKMOCKMOCKMOCK:{instance}'},
+        'ResponseMetadata': {'RequestId': '4d5c1e2a-mock'}}}).encode()
+
+
 def sts(method, path, headers, body, fault):
     if fault and fault.kind == 'status':
         return int(fault.value), b'', []
@@ -349,7 +361,7 @@ def sts(method, path, headers, body, fault):
         return sts_error(fault.value)
     if method == 'GET':
         wrong = sigv4.check_presigned(f'http://{headers["host"]}{path}', headers, known_keys(), now())
-        return sts_error(wrong) if wrong else (200, b'<GetCallerIdentityResponse/>', [('Content-Type', 'text/xml')])
+        return sts_error(wrong) if wrong else (200, caller_identity(headers), [('Content-Type', 'application/json')])
     form = dict(urllib.parse.parse_qsl(body.decode(), strict_parsing=True))
     action = form.get('Action')
     if not options.role or form.get('RoleArn') != options.role[0] or form.get('Version') != '2011-06-15' or not form.get('RoleSessionName'):
