@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
-# make deps-test images | make lint | make check-boot | make check-vm | make package | make check-all (everything that CI runs)
+# make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make package | make check-all (everything that CI runs)
 # make check-exhaustive | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
@@ -58,7 +58,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-unit check-boot check-vm check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
+.PHONY: all demo check check-unit check-boot check-vm check-cluster check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
         images package bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -153,6 +153,8 @@ check-boot: guest-programs               # containers, two at a time
 	$(Q)$(TAP) -j 2 $(call scripts,boot)
 check-vm: guest-programs                 # virtual machines, two at a time
 	$(Q)$(TAP) -j 2 $(call scripts,vm)
+check-cluster: guest-programs            # beside a real API server, one at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
+	$(Q)$(TAP) $$(tests/run/cluster.sh --list)
 check-exhaustive-vm: guest-programs
 	$(Q)$(TAP) -j 2 $(call scripts,exhaustive)
 check-all:                               # everything that CI runs

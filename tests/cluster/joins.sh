@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# The way to a node's identity, with every part of it real but AWS: our token, the API server, its webhook, the authenticator, STS, which
+# checks the signature, EC2, which says the name; then what the node may do.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+
+who() { as_node auth whoami -o 'jsonpath={.status.userInfo.username} {.status.userInfo.groups}'; }
+try "our token is the node's" is "$(who)" "system:node:$NODE [\"system:bootstrappers\",\"system:nodes\",\"system:authenticated\"]"
+try "the node registers" register
+try "under its name" kubectl get node $NODE
+another() { ! as_node create -f - <<<'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "another"}}' 2>said && grep -F "is not allowed to modify node" said; }
+try "and under no other" another
+machine root
+try "nodestrap wait sees it Ready" nodestrap wait --root root --timeout 10s
+
+finish

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: tests/run/cluster.sh SCRIPT
+#        tests/run/cluster.sh --list         the scripts of tests/cluster, of the versions in NODESTRAP_TEST_KUBE if that is set
+# Runs one script of tests/cluster beside the control plane of a real cluster and prints its TAP. Such a script calls this by itself. Its head:
+#   # kube: VERSION                 of kubelet and API server (tests/tools/kube.sh)
+#   # run: host                     the script runs on this machine, with tests/cluster/lib/host.sh
+#   # run: vmboot.sh OPTION…        it runs in a guest, as all that tests/run/boot.sh boots, with that one's other lines too
+#   # cluster: WORD…                of cluster_start (tests/cluster/lib/control-plane.sh)
+#   # beside: LINE                  a line of a shell script that runs here from power-on of a guest, with that file's functions
+# All of it is in a network namespace with a loopback alone, and in namespaces of processes and mounts: several go at once, and nothing of
+# it is left. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
+set -u; top=$(realpath "$(dirname "$0")/../.."); here=$top/tests
+if [ "${1-}" = --list ]; then
+        cd "$top" || exit; versions=" $(tests/tools/kube.sh --list | xargs) "
+        for script in tests/cluster/*.sh; do [[ $versions != *" $(sed -n 's/^# kube: //p' "$script") "* ]] || echo "$script"; done
+        exit
+fi
+inside=''; [ "${1-}" != --inside ] || { inside=1; shift; }
+script=$(realpath "$1"); name=${script#"$here"/}
+head_of() { sed -n "s/^# $1: //p" "$script"; }
+fails() { printf '1..1\nnot ok 1 - %s: %s\n' "$name" "$1"; exit 1; }
+# What a tool said when it could not: a skip with its reason, or a failure.
+cannot() {      # STATUS, its messages on stdin
+        local said reason; said=$(cat); reason=$(sed -n 's/.*skip: //p' <<<"$said" | tail -1)
+        if [ "$1" = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi
+        fails "$(tail -1 <<<"$said")"
+}
+read -r tool options <<<"$(head_of run)"
+if [ -z "$inside" ]; then
+        if [ -z "${NODESTRAP-}" ]; then flock "$top/Makefile" make -s -C "$top" guest-programs >&2 || fails "make guest-programs failed"; fi
+        W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+        KUBE=$("$here/tools/kube.sh" "$(head_of kube)" 2>"$W/said") || cannot $? <"$W/said"
+        export KUBE W NODESTRAP="${NODESTRAP:-$top/build/nodestrap}"
+        if [ "$tool" != host ]; then    # nothing can be fetched inside
+                suite=$(sed -n 's/.*-S \([a-z]*\).*/\1/p' <<<"$options"); more=$(sed -n 's/.*-a \([^ ]*\).*/\1/p' <<<"$options")
+                "$here/tools/vmboot.sh" --build -S "${suite:-bookworm}" ${more:+-a "$more"} >/dev/null 2>"$W/said" || cannot $? <"$W/said"
+                CNI=$("$here/tools/peers.sh" --cached cni trixie containernetworking-plugins 2>"$W/said") || cannot $? <"$W/said"
+                export CNI
+        fi
+        unshare --net --mount --pid --fork true 2>"$W/said" || { echo "skip: no namespaces here: $(cat "$W/said")" >"$W/said"; cannot 77 <"$W/said"; }
+        unshare --net --mount --pid --fork --kill-child --mount-proc bash "$0" --inside "$script"; exit
+fi
+
+export CLUSTER=$W/cluster; mkdir -p "$CLUSTER"
+ip link set lo up; for address in 10.0.2.100 10.0.2.101 10.0.2.103 169.254.169.254; do ip address add $address/32 dev lo; done
+. "$here/cluster/lib/control-plane.sh"
+make_instance
+printf '127.0.0.1 localhost %s\n' "$(hostname)" | cat - "$CLUSTER/hosts" >"$W/hosts"; mount --bind "$W/hosts" /etc/hosts
+# shellcheck disable=SC2046 # words
+cluster_start $(head_of cluster) 2>"$W/said" || { sed 's/^/# /' "$W/said"; fails "the control plane does not start"; }
+make_user_data
+if [ "$tool" = host ]; then cd "$W" && "$script"; rc=$?
+else
+        head_of beside >"$CLUSTER/beside"; [ ! -s "$CLUSTER/beside" ] || spawn beside bash -c '. "$0"; . "$CLUSTER/beside"' "$here/cluster/lib/control-plane.sh"
+        make_forwards
+        "$here/run/boot.sh" "$script"; rc=$?
+fi
+[ -z "${KEEP-}" ] || [ "$tool" != host ] || { mkdir -p "$KEEP/$name" && cp -a "$CLUSTER/log" "$KEEP/$name/"; }
+exit $rc
