@@ -28,6 +28,7 @@ failed() { is "$(property "$1" ActiveState)" failed; }
 in_journal() { journalctl -b -o cat --no-pager | grep -E -- "$1" || { echo "no line with $1"; return 1; }; }
 not_in_journal() { ! journalctl -b -o cat --no-pager | grep -iE -- "$1"; }
 no_cycle() { not_in_journal 'ordering cycle|breaking ordering|deleted to break'; }
+runs_in() { local path; path=$(property "$2" ControlGroup); [[ $path = *"$1" ]] || { echo "is \"$path\", want \"$1\""; return 1; }; }
 starts() { is "$(wc -l 2>/dev/null </run/recording-kubelet/starts)" "$1"; }
 never_started() { [ ! -e /run/recording-kubelet/starts ] || { echo "kubelet was started"; return 1; }; }
 # The same sources as the units name, so the plan is the one they have carried out.
@@ -53,6 +54,8 @@ check_node() {
         try "containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
         try "containerd has every planned setting" python3 compare.py containerd plan.json dump.toml
         try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
+        try "containerd is where kubelet looks for it" runs_in /runtime.slice/containerd.service containerd
+        try "and kubelet beside it" runs_in /runtime.slice/kubelet.service kubelet
         try "kubelet was started once" starts 1
         try "the verdict is in status.json" grep -qE '"verdict": *"ok"' /run/nodestrap/status.json
         cp plan.json dump.toml /run/nodestrap/status.json out/ 2>/dev/null
