@@ -84,22 +84,27 @@ $(O)/conf/%.c: conf/%.csv conf/tables.awk
 TEST_ENV     := NODESTRAP=$(abspath $(O)/nodestrap) HELPERS=$(abspath $(O)/tests/helpers) FAKES=$(abspath $(O)/tests/fakes)
 TAP          := $(TEST_ENV) tests/run/tap.sh
 # The long ones begin first.
-SLOW         := %/bad-services.sh %/token.sh %/wait.sh %/gpu-hangs.sh %-cuts.sh %-matrix-raid0.sh %-matrix-raid10.sh
+SLOW         := %/storage-vm.sh %/gpu-failures.sh %/gpu-naive.sh %/storage-bad.sh %-cuts.sh %-matrix-raid0.sh %-matrix-raid10.sh
 in_order      = $(filter $(SLOW),$(1)) $(filter-out $(SLOW),$(1))
-scripts       = $(call in_order,$(sort $(wildcard tests/$(1)/*.sh)))
+# These mostly wait, for a time to be over or for somebody who never answers: beside the others they cost nothing.
+WAITING      := %/check/bad-services.sh %/check/bundle.sh %/check/boot-hook.sh %/check/interfaces.sh %/check/token.sh %/check/wait.sh \
+                %/test-apply %/test-fabric %/test-health-gpu %/test-mig %/test-run %/test-storage-host %/test-sysctl %/test-work \
+                %/gpu-hangs.sh %/gpu-license.sh %/network-never.sh %/imds-down.sh %/devices-fabric-never.sh %/volumes-never.sh
+scripts       = $(sort $(wildcard tests/$(1)/*.sh))
+run_all       = $(TAP) -j 2 -w "$(filter $(WAITING),$(1))" $(call in_order,$(filter-out $(WAITING),$(1)))
 
 guest-programs: $(O)/nodestrap $(HELPERS) $(FAKES)
 test-programs: guest-programs $(TESTS) $(FUZZ)
 check: test-programs pure                # what is not made yet for guests is not made here, but where nothing may be skipped
 	$(Q)NODESTRAP_TEST_NO_BUILD=$${NODESTRAP_TEST_NO_BUILD-$$((1 - $${NODESTRAP_TEST_REQUIRE:-0}))} \
-	  $(TAP) -j 2 $(call scripts,check) $(TESTS) $(FUZZ)
+	  $(call run_all,$(call scripts,check) $(TESTS) $(FUZZ))
 check-unit: test-programs pure
-	$(Q)$(TAP) -j 2 $(TESTS) $(FUZZ)
+	$(Q)$(call run_all,$(TESTS) $(FUZZ))
 test: guest-programs $(patsubst %.c,$(O)/%,$(filter %.c,$(T)))  # make test T="tests/unit/test-toml.c tests/check/token.sh": these alone, all of their lines
 	$(if $(T),,$(error make test T="tests/unit/test-toml.c tests/check/token.sh"))
 	$(Q)$(TAP) -v $(patsubst %.c,$(O)/%,$(T))
 valgrind: test-programs
-	$(Q)$(TEST_ENV) TESTS="$(TESTS) $(FUZZ)" tests/run/tap.sh tests/run/valgrind.sh
+	$(Q)$(TEST_ENV) TESTS="$(filter-out $(WAITING),$(TESTS) $(FUZZ))" WAITING="$(filter $(WAITING),$(TESTS) $(FUZZ))" tests/run/tap.sh tests/run/valgrind.sh
 # Planners may not reach the machine: this is what they may call beside each other. Memory, text and sorting; jansson, but not from
 # or to files; what base/, doc/, config/ and host/ say of what is in memory already; and what compilers and sanitizers add.
 PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(asprintf|calloc|realloc|mem|str))[a-z_]* free qsort v?(sn|as)printf inet_(ntop|pton) \
@@ -150,13 +155,13 @@ package:                                 # build/package/nodestrap_*.deb, lint-f
 images:                                  # what guests boot, and what they get of other suites, once
 	$(Q)tests/run/images.sh
 check-boot: guest-programs               # containers, two at a time
-	$(Q)$(TAP) -j 2 $(call scripts,boot)
+	$(Q)$(call run_all,$(call scripts,boot))
 check-vm: guest-programs                 # virtual machines, two at a time
-	$(Q)$(TAP) -j 2 $(call scripts,vm)
+	$(Q)$(call run_all,$(call scripts,vm))
 check-cluster: guest-programs            # beside a real API server, one at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
 	$(Q)$(TAP) $$(tests/run/cluster.sh --list)
 check-exhaustive-vm: guest-programs
-	$(Q)$(TAP) -j 2 $(call scripts,exhaustive)
+	$(Q)$(call run_all,$(call scripts,exhaustive))
 check-all:                               # everything that CI runs
 	$(Q)tests/run/all.sh
 check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers or another compiler

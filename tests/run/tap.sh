@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tests/run/tap.sh [-v] [-j N] TEST...
+# usage: tests/run/tap.sh [-v] [-j N] [-w "TEST..."] TEST...
 # Runs each test program (its output is TAP), shows what failed and what was skipped and why, and how many seconds each took, and ends
 # with one line of counts. A program that dies, or prints no plan, or fewer results than planned, counts as a failure. -v shows all;
-# -j runs N at a time and tells of each as it ends.
-verbose='' jobs=1
-while :; do case ${1-} in -v) verbose=1;; -j) jobs=$2; shift;; *) break;; esac; shift; done
-passed=0 failed=0 skipped=0; declare -A names
+# -j runs N at a time and tells of each as it ends; what -w names mostly waits, and is run beside those, twice as many at a time.
+verbose='' jobs=1 waiting=()
+while :; do case ${1-} in -v) verbose=1;; -j) jobs=$2; shift;; -w) read -ra waiting <<<"$2"; shift;; *) break;; esac; shift; done
+passed=0 failed=0 skipped=0; declare -A names lane running=([turn]=0 [beside]=0)
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 trap 'for pid in "${!names[@]}"; do kill -- "-$pid"; done 2>/dev/null; exit 130' HUP INT TERM
 
@@ -32,7 +32,7 @@ one_ends() {
         wait -n -p pid
         read -r rc took <"$W/$pid.end"
         judge "${names[$pid]}" "$rc" "$took" <"$W/$pid"
-        rm "$W/$pid" "$W/$pid.end"; unset "names[$pid]"
+        rm "$W/$pid" "$W/$pid.end"; running[${lane[$pid]}]=$((running[${lane[$pid]}] - 1)); unset "names[$pid]"
 }
 # A shell around each test outlives it, whatever signal that dies of. It leads a session: what runs in the background ignores ^C, and
 # with the session a test ends with all that it has started.
@@ -42,10 +42,14 @@ exec >"$1/$$" 2>&1
 "$2"
 rc=$?
 awk -v rc=$rc -v a="$begin" -v b="$EPOCHREALTIME" "BEGIN { printf \"%d %.1f\\n\", rc, b - a }" >"$1/$$.end"'
-for t; do
-        [ "${#names[@]}" -lt "$jobs" ] || one_ends
-        setsid bash -c "$one" "$0" "$W" "$t" &
-        names[$!]=$t
+begin() {       # LANE TEST
+        setsid bash -c "$one" "$0" "$W" "$2" &
+        names[$!]=$2 lane[$!]=$1 running[$1]=$((running[$1] + 1))
+}
+while [ $((${#waiting[@]} + $#)) -gt 0 ]; do
+        if [ "${#waiting[@]}" -gt 0 ] && [ "${running[beside]}" -lt $((2 * jobs)) ]; then begin beside "${waiting[0]}"; waiting=("${waiting[@]:1}")
+        elif [ $# -gt 0 ] && [ "${running[turn]}" -lt "$jobs" ]; then begin turn "$1"; shift
+        else one_ends; fi
 done
 while [ "${#names[@]}" -gt 0 ]; do one_ends; done
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: make valgrind (TESTS names the programs)
+# usage: make valgrind (TESTS names the programs, WAITING those that mostly wait and run beside the others)
 # The unit tests and the replay of every fuzzer's corpus under valgrind: one TAP line each. Uninitialised reads and leaks that the
 # sanitizers do not see are failures.
-set -u; cd "$(dirname "$0")/../.." || exit 1; read -ra tests <<<"${TESTS:?}"; n=0 bad=0
+set -u; cd "$(dirname "$0")/../.." || exit 1; read -ra tests <<<"${TESTS:?} ${WAITING-}"; n=0 bad=0
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 # Debian 12's valgrind does not know openat2(2), by which every file is opened; the next release's does and runs here as it is.
 V=$(tests/tools/peers.sh --cached valgrind trixie valgrind 2>"$W/why") || {
@@ -20,7 +20,8 @@ under() {       # TEST: its output and exit status below $W
         echo $? >"$W/${1##*/}.rc"
 }
 export -f under
-printf '%s\0' "${tests[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'under "$1"' under {}
+all_of() { xargs -rn 1 -P "$(nproc)" bash -c 'under "$1"' under <<<"$1"; }
+all_of "${WAITING-}" & all_of "$TESTS"; wait
 for t in "${tests[@]}"; do
         n=$((n + 1))
         if [ "$(cat "$W/${t##*/}.rc")" = 0 ]; then echo "ok $n - $t"; continue; fi
