@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The boots of machines with GPUs (tests/boot/gpu-*.sh) once more: on the other Debian, for what depends on systemd's version, such as
-# which file hides which, is seen with 252 and 257; and those of older images with one of autumn 2026. ONLY='g5 gen3-*' takes some of them.
+# The boots of machines with GPUs (tests/boot/gpu-*.sh, and those of more types here) once more: on the other Debian, for what depends on
+# systemd's version, such as which file hides which, is seen with 252 and 257; and those of older images with one of autumn 2026.
+# ONLY='g5 gen3-*' takes some of them.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 count=0 bad=0
 boot() {                                # boot SCRIPT AS [SED-EXPRESSION]…
@@ -11,7 +12,9 @@ boot() {                                # boot SCRIPT AS [SED-EXPRESSION]…
         else echo "ok $count - $name $as"; fi
 }
 for word in ${ONLY:-*}; do
-        for script in "$here"/boot/gpu-$word.sh; do
+        for script in "$here"/{boot,exhaustive}/gpu-$word.sh; do
+                case $script in */exhaustive/gpu-boots.sh|*/exhaustive/gpu-gen3-*) continue;; esac
+                [ -e "$script" ] || continue
                 if grep -q '^# run: .*-S bookworm' "$script"; then boot "$script" "on trixie" '/^# run:/s/bookworm/trixie/'
                 else boot "$script" "on bookworm" -e '/^# run:/s/trixie/bookworm/' -e '/^# tree:/s/$/ containerd_version/'; fi
                 if grep -q '^# gpu: .* gen[12]' "$script"; then boot "$script" "with an image of autumn 2026" '/^# gpu:/s/ gen[12]/ gen3/'; fi
