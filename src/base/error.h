@@ -85,6 +85,7 @@ typedef enum Cause {
         CAUSE_FORBIDDEN,        /* 403: it knows the role and lets it do nothing */
         CAUSE_NOT_REGISTERED,   /* kubelet has not made the Node */
         CAUSE_NOT_READY,        /* the Node is there and not Ready */
+        CAUSE_INIT,             /* init failed, so nobody starts kubelet */
         _CAUSE_MAX,
         _CAUSE_INVALID = -22,
 } Cause;

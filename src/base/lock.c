@@ -59,6 +59,11 @@ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *
         return TAKE_FD(fd);
 }
 
+bool lock_is_held(const Root *root, const char *path) {
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOFOLLOW);
+        return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 void lock_release(int *fd) {
         if (*fd <= 0)
                 return;

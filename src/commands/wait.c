@@ -3,9 +3,12 @@
  * → what the API server says. */
 #include "commands/commands.h"
 #include "commands/hide.h"
+#include "commands/outlook.h"
 #include "commands/run.h"
 
 #include "apply/identity.h"
+#include "base/backoff.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -15,22 +18,47 @@
 #include <jansson.h>
 
 #define TOTAL_USEC (300 * USEC_PER_SEC)
+#define PAUSE_USEC (250 * USEC_PER_MSEC)
 
-/* Nothing says how to reach a cluster. */
-static void take_refusal(const Diag *diag, JoinOutcome *outcome) {
+/* Nothing says how to reach a cluster, or not yet: an init that is at work may write it. */
+static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcome) {
         const Diagnostic *error = diag_first_error(diag);
-        outcome->cause = error ? error->cause : CAUSE_INTERNAL;
-        outcome->text = error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
+        if (outlook_is_lost(root, outcome))
+                return;
+        _cleanup_(freep) char *text =
+                error ? diagnostic_format(error) : xstrdup("the kubeconfig cannot be read");
+        outcome->cause = stop_signal() ? CAUSE_INTERRUPTED : error ? error->cause : CAUSE_INTERNAL;
+        outcome->text = xasprintf("%s%s", text, outlook_has_init(root) ? "; an init has not ended yet" : "");
+}
+
+static int read_access(const Root *root, uint64_t deadline_usec, KubeAccess *ret, Diag *diag) {
+        for (bool told = false;; told = true) {
+                bool at_work = outlook_has_init(root);          /* before the look: it may write and end */
+                int r = kube_access_read(root, ret, diag);
+                if (r >= 0 || !at_work || stop_signal() || now_usec() >= deadline_usec)
+                        return r;
+                if (!told)
+                        log_info("Nothing says yet how to reach a cluster; waiting for the init that is at "
+                                 "work.");
+                diag_done(diag);
+                sleep_usec(PAUSE_USEC);
+        }
 }
 
 static void join_as_instance(const Root *root, JoinGoal goal, uint64_t deadline_usec, JoinReport *ret) {
         Diag diag = {};
-        if (kube_access_read(root, &ret->access, &diag) >= 0) {
+        if (read_access(root, deadline_usec, &ret->access, &diag) >= 0) {
                 ClusterIdentity as = { &ret->access, deadline_usec };
                 KubeIdentity kube = cluster_identity(&as);
-                join_wait(root, &ret->access, &kube, goal, deadline_usec, &ret->outcome);
+                JoinTask task = { .root = root,
+                                  .access = &ret->access,
+                                  .identity = &kube,
+                                  .goal = goal,
+                                  .deadline_usec = deadline_usec,
+                                  .is_lost = outlook_is_lost };
+                join_wait(&task, &ret->outcome);
         } else
-                take_refusal(&diag, &ret->outcome);
+                take_refusal(root, &diag, &ret->outcome);
         diag_done(&diag);
 }
 

@@ -158,8 +158,8 @@ static int take_kubeconfig(const Root *root, KubeAccess *a, Diag *diag) {
                         return r;
         }
         return diag_error(diag, -ENOENT, CAUSE_NO_KUBECONFIG,
-                          "there is no %s that says how to get a token for the cluster: nodestrap init "
-                          "has not run on this machine, or failed; nodestrap status tells",
+                          "there is no %s that says how to get a token for the cluster: nodestrap init, "
+                          "which writes it, has not run on this machine; nodestrap status tells",
                           kubeconfigs[0]);
 }
 

@@ -41,8 +41,8 @@ typedef struct Transfer {
         void *user;
         Text line;              /* as far as it has come */
         uint64_t begin_usec;
-        bool answered, quiet_told, enough;
-        size_t lines;
+        uint64_t tick_usec;             /* when on_line is called next without a line */
+        bool answered, enough;
 } Transfer;
 
 void kube_reply_done(KubeReply *r) {
@@ -77,7 +77,6 @@ static size_t take_data(char *data, size_t one, size_t size, void *user) {
                 text_add_bytes(&t->line, data, n);
                 if (t->line.size > LINE_LIMIT)
                         return 0;
-                t->lines += end != NULL;
                 if (end && !t->on_line(t->user, t->line.data, t->line.size)) {
                         t->enough = true;
                         return 0;
@@ -127,12 +126,11 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
                         _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         Transfer *t = user;
         uint64_t now = now_usec();
-        if (t->on_line && t->answered && t->lines == 0 && !t->quiet_told && t->reply->status == 200 &&
-            now > t->begin_usec + QUIET_USEC) {
-                t->quiet_told = true;
-                (void)t->on_line(t->user, "", 0);
+        if (t->on_line && t->answered && t->reply->status == 200 && now > t->tick_usec) {
+                t->tick_usec = now + QUIET_USEC;
+                t->enough = !t->on_line(t->user, "", 0);
         }
-        return stop_signal() != 0 || (!t->answered && now > t->begin_usec + ANSWER_USEC);
+        return t->enough || stop_signal() != 0 || (!t->answered && now > t->begin_usec + ANSWER_USEC);
 }
 
 /* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is
@@ -278,6 +276,7 @@ void kube_api_request(KubeApi *a, const KubeRequest *request, const char *token,
 void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
         Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user, .begin_usec = now_usec() };
+        t.tick_usec = t.begin_usec + QUIET_USEC;
         _cleanup_(freep) char *path =
                 xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
                           a->access->node, WATCH_SEC);

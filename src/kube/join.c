@@ -22,12 +22,10 @@
 DEFINE_STRING_TABLE(join_goal, JoinGoal, "registered", "ready")
 
 typedef struct Watch {
-        const Root *root;
-        const KubeAccess *access;
-        const KubeIdentity *identity;
-        JoinGoal goal;
-        uint64_t deadline_usec;
+        const JoinTask *task;
+        const KubeAccess *access;       /* the task's */
         JoinOutcome *outcome;
+        bool lost;                      /* it has said why in outcome */
         KubeApi *api;
         char *token;
         uint64_t token_usec;            /* when it was made */
@@ -105,7 +103,7 @@ static void obstacle_node(Watch *w) {
 /* ---- events ---- */
 
 static bool is_reached(const Watch *w) {
-        return w->seen && w->node.state >= (w->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
+        return w->seen && w->node.state >= (w->task->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
 }
 
 /* When did a state begin that our first look has found? As long ago as the clock says that wrote it, counted
@@ -140,13 +138,21 @@ static void no_node(Watch *w) {
         obstacle_node(w);
 }
 
+/* Nobody starts kubelet, and it has not reported either. */
+static bool is_lost(Watch *w) {
+        bool reports = w->seen && w->node.state >= KUBE_NODE_REGISTERED;
+        w->lost = !reports && w->task->is_lost(w->task->root, w->outcome);
+        return w->lost;
+}
+
 static bool on_line(void *user, const char *line, size_t size) {
         Watch *w = user;
         KubeNode node = {};
         char *why = NULL;
         if (size == 0) {
-                no_node(w);
-                return true;
+                if (!w->seen)
+                        no_node(w);
+                return !is_lost(w);
         }
         int r = kube_event_parse(line, size, w->access->boot_id, &node, &why);
         if (r < 0) {
@@ -172,7 +178,7 @@ static int make_token(Watch *w) {
         if (w->token && now_usec() < w->token_usec + TOKEN_USEC)
                 return 0;
         forget_token(w);
-        int r = w->identity->token(w->identity->user, &w->token, &diag);
+        int r = w->task->identity->token(w->task->identity->user, &w->token, &diag);
         const Diagnostic *error = diag_first_error(&diag);
         if (r < 0)
                 obstacle(w, error ? error->cause : CAUSE_INTERNAL,
@@ -189,9 +195,9 @@ static void judge(Watch *w, const KubeReply *reply) {
                 .access = w->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
         };
         if (kube_failure_wants_clock(reply))
-                moment.server = kube_api_clock(w->api, w->deadline_usec);
+                moment.server = kube_api_clock(w->api, w->task->deadline_usec);
         char *text = NULL;
-        Cause cause = kube_failure(&moment, w->identity, &text);
+        Cause cause = kube_failure(&moment, w->task->identity, &text);
         /* A request that was cut off by the deadline has found out nothing: what is known stays. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);
@@ -211,14 +217,15 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
         w->event_error = NULL;
         w->reply = &reply;
         w->outcome->requests++;
-        kube_api_watch(w->api, w->token, w->deadline_usec, on_line, w, &reply);
+        kube_api_watch(w->api, w->token, w->task->deadline_usec, on_line, w, &reply);
         w->reply = NULL;
-        judge(w, &reply);
+        if (!w->lost)
+                judge(w, &reply);
         if (w->event_error)
                 obstacle(w, CAUSE_API_ERROR,
                          xasprintf("%s breaks the watch of Node %s off: %s", w->access->server,
                                    w->access->node, w->event_error));
-        else if (reply.curl == 0 && reply.status == 200 && !w->seen &&
+        else if (reply.curl == 0 && reply.status == 200 && !w->seen && !w->lost &&
                  (!reply.cut_by_deadline || !w->outcome->text))
                 no_node(w);
         *ret_retry_after = reply.retry_after;
@@ -230,20 +237,20 @@ static int watch_once(Watch *w, unsigned *ret_retry_after) {
 static void pause_before(const Watch *w, unsigned failures, unsigned retry_after) {
         uint64_t now = now_usec(), pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
         pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
-        sleep_usec(MIN(pause, w->deadline_usec - MIN(now, w->deadline_usec)));
+        sleep_usec(MIN(pause, w->task->deadline_usec - MIN(now, w->task->deadline_usec)));
 }
 
 static void try_until(Watch *w) {
-        for (unsigned failures = 0;;) {
+        for (unsigned failures = 0; !is_lost(w);) {
                 unsigned retry_after = 0;
                 int again = watch_once(w, &retry_after);
-                if (is_reached(w) || stop_signal() || now_usec() >= w->deadline_usec)
+                if (is_reached(w) || w->lost || stop_signal() || now_usec() >= w->task->deadline_usec)
                         return;
                 if (again == 0)
                         failures = 0;
                 else
                         pause_before(w, failures++, retry_after);
-                if (stop_signal() || now_usec() >= w->deadline_usec)
+                if (stop_signal() || now_usec() >= w->task->deadline_usec)
                         return;
         }
 }
@@ -253,7 +260,7 @@ static void try_until(Watch *w) {
 /* What kubelet and systemd say, where it is kubelet's turn. */
 static void add_kubelet(Watch *w, Text *t) {
         Kubelet k = {};
-        kubelet_look(w->root, &k);
+        kubelet_look(w->task->root, &k);
         size_t n = strv_length(k.lines);
         if (k.state)
                 text_add(t, "; %s", k.state);
@@ -304,21 +311,15 @@ static void outcome_finish(Watch *w, uint64_t begin_usec) {
         o->text = text_take(&t);
 }
 
-void join_wait(const Root *root, const KubeAccess *access, const KubeIdentity *identity, JoinGoal goal,
-               uint64_t deadline_usec, JoinOutcome *ret) {
+void join_wait(const JoinTask *task, JoinOutcome *ret) {
         JoinOutcome outcome = {};
-        _cleanup_(watch_done) Watch w = { .root = root,
-                                          .access = access,
-                                          .identity = identity,
-                                          .goal = goal,
-                                          .deadline_usec = deadline_usec,
-                                          .outcome = &outcome };
+        _cleanup_(watch_done) Watch w = { .task = task, .access = task->access, .outcome = &outcome };
         uint64_t begin_usec = now_usec();
         char *why = NULL;
 
-        log_info("Waiting until Node %s of cluster %s is %s, by %s.", access->node, access->cluster,
-                 join_goal_to_string(goal), access->server);
-        if (kube_api_new(access, &w.api, &why) >= 0) {
+        log_info("Waiting until Node %s of cluster %s is %s, by %s.", task->access->node,
+                 task->access->cluster, join_goal_to_string(task->goal), task->access->server);
+        if (kube_api_new(task->access, &w.api, &why) >= 0) {
                 try_until(&w);
                 outcome_finish(&w, begin_usec);
         } else {

@@ -264,7 +264,7 @@ ok "a kubeconfig without a plugin" fails ENOKUBECONFIG "there is no /var/lib/kub
 fresh outpost; kube --play ready; machine "https://$kube"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d/root/var/lib/kubelet/bootstrap-kubeconfig"; wait_for --timeout 30s
 ok "on Outposts the other file counts" exits 0
 fresh nothing; mkdir "$d/root"; wait_for
-ok "where init has not run" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster: nodestrap init has not run on this machine, or failed"
+ok "where init has not run" fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig that says how to get a token for the cluster: nodestrap init, which writes it, has not run on this machine; nodestrap status tells"
 for broken in missing garbage; do
         fresh "ca-$broken"; kube; machine "https://$kube"; rm "$d/root/etc/kubernetes/pki/ca.crt"
         [ $broken = missing ] || echo no certificate >"$d/root/etc/kubernetes/pki/ca.crt"
@@ -286,6 +286,46 @@ named commented $'NODEADM_KUBELET_ARGS=--hostname-override=my.node\n# NODEADM_KU
 ok "not in a comment" eval 'exits 0 && saw "metadata.name%3Dmy.node&"'
 named host 'NODEADM_KUBELET_ARGS=--v=2'
 ok "without it, the host's name" eval 'exits 0 && saw "metadata.name%3Dhost.example&"'
+
+# ---- an init that failed ----
+# status VERDICT [BOOT]: what an init of this boot left
+status() {
+        mkdir -p "$d/root/run/nodestrap"
+        printf '{"version": "1", "bootId": "%s", "verdict": "%s", "code": "EFABRIC", "exit": 33, "step": "wait-fabric:gpus", "text": "2 of 8 GPUs\\nlast word", "runs": {}}' \
+                "${2-$(cat "$d/root/proc/sys/kernel/random/boot_id")}" "$1" >"$d/root/run/nodestrap/status.json"
+}
+held() { fails EINIT "kubelet is not started, because nodestrap init has failed (33 EFABRIC at wait-fabric:gpus): 2 of 8 GPUs; when that is mended, run nodestrap init"; }
+fresh held; kube --play ,; machine "https://$kube"; status failed; wait_for --timeout 60s
+ok "init has failed, and kubelet is not started: its sentence" held
+ok "without a request, nor a wait" eval 'recorded "j[\"requests\"] == 0 and j[\"code\"] == \"EINIT\"" && [ ! -e "$d/log" ]'
+ok "with the last words of what failed" eval 'tells "  | last word" && recorded "j[\"details\"] == [\"last word\"]"'
+fresh held-early; kube; machine "https://$kube"; status failed; rm "$d/root/var/lib/kubelet/kubeconfig"; wait_for --timeout 60s
+ok "also where it never came to the kubeconfig" held
+fresh gate; kube --play ready; machine "https://$kube"; status failed; touch "$d/root/run/nodestrap/kubelet-may-start"; wait_for --timeout 30s
+ok "a kubelet that was started may join" exits 0
+fresh before; kube --play ready; machine "https://$kube"; status failed another-boot; wait_for --timeout 30s
+ok "what an earlier boot said counts for nothing" exits 0
+fresh well; kube --play ready; machine "https://$kube"; status ok; wait_for --timeout 30s
+ok "nor does an init that is well" exits 0
+# a wait that goes on while somebody else is init: it holds the lock until told to end
+for lock in lock devices.lock; do
+        fresh "beside-$lock"; kube --play ,; machine "https://$kube"; status failed; mkfifo "$d/told" "$d/end"
+        flock "$d/root/run/nodestrap/$lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+        (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
+        while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREGISTERED*) echo >"$d/end";; esac; done <"$d/told"
+        wait $pid; echo $? >"$d/rc"
+        ok "while an init is at work ($lock) it waits, until that has failed again" eval 'tells "Not yet (ENOTREGISTERED)" && held && saw " GET "'
+done
+fresh beside; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d"; mkfifo "$d/told" "$d/end"
+flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+(exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
+while read -r line; do echo "$line" >>"$d/err"; case $line in *"Nothing says yet"*) mv "$d/kubeconfig" "$d/root/var/lib/kubelet/"; echo >"$d/end";; esac; done <"$d/told"
+wait $pid; echo $? >"$d/rc"
+ok "a kubeconfig that an init is about to write is waited for" exits 0
+fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/told" "$d/end"
+flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+wait_for --timeout 300ms; echo >"$d/end"
+ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init has not ended yet"'
 
 # ---- TLS ----
 if unshare -rmn true 2>/dev/null && command -v curl >/dev/null; then

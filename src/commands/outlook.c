@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * status.json, locks and systemd's jobs → is there anything left to wait for? A devices phase that failed is
+ * done again by the run phase, a failed boot by whoever calls init by hand: what init said last counts only
+ * when nobody is at it. A kubelet that runs all the same was started by somebody else, and may well join. */
+#include "commands/outlook.h"
+
+#include "base/json.h"
+#include "base/lock.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "report/status.h"
+
+#include <systemd/sd-bus.h>
+
+#define SYSTEMD "org.freedesktop.systemd1"
+#define BUS_USEC (2 * USEC_PER_SEC)
+
+/* Those that run init, ours and those of EKS's image (which may be this program); and kubelet at the end. */
+static const char *const units[] = { "nodestrap-config.service", "nodestrap-devices.service",
+                                     "nodestrap-run.service",    "nodeadm-config.service",
+                                     "nodeadm-run.service",      "kubelet.service" };
+#define N_UNITS ((int)ARRAY_SIZE(units))
+
+static int call_list(sd_bus *bus, sd_bus_message **ret) {
+        sd_bus_message *m = NULL;
+        int r = sd_bus_message_new_method_call(bus, &m, SYSTEMD, "/org/freedesktop/systemd1",
+                                               SYSTEMD ".Manager", "ListUnitsByNames");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "s");
+        for (int i = 0; r >= 0 && i < N_UNITS; i++)
+                r = sd_bus_message_append_basic(m, 's', units[i]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(m);
+        if (r >= 0)
+                r = sd_bus_call(bus, m, BUS_USEC, NULL, ret);
+        sd_bus_message_unref(m);
+        return r;
+}
+
+/* Which of them has a job, or is at work: those that run init while they start, kubelet also when it is up. */
+static bool reply_has_work(sd_bus_message *reply, bool with_kubelet) {
+        const char *unit, *active;
+        uint32_t job;
+        bool any = false;
+        if (sd_bus_message_enter_container(reply, 'a', "(ssssssouso)") < 0)
+                return false;
+        while (sd_bus_message_read(reply, "(ssssssouso)", &unit, NULL, NULL, &active, NULL, NULL, NULL, &job,
+                                   NULL, NULL) > 0) {
+                bool kubelet = streq(unit, units[N_UNITS - 1]);
+                bool works = job > 0 || streq(active, "activating") || (kubelet && streq(active, "active"));
+                any = any || (works && (with_kubelet || !kubelet));
+        }
+        return any;
+}
+
+static bool units_have_work(const Root *root, bool with_kubelet) {
+        sd_bus *bus = NULL;
+        sd_bus_message *reply = NULL;
+        bool any = false;
+        if (!root_is_host(root))
+                return false;
+        if (sd_bus_open_system(&bus) >= 0 && call_list(bus, &reply) >= 0)
+                any = reply_has_work(reply, with_kubelet);
+        sd_bus_message_unref(reply);
+        sd_bus_flush_close_unref(bus);
+        return any;
+}
+
+static bool locks_are_held(const Root *root) {
+        return lock_is_held(root, RUN_LOCK) || lock_is_held(root, DEVICES_LOCK);
+}
+
+bool outlook_has_init(const Root *root) {
+        return locks_are_held(root) || units_have_work(root, false);
+}
+
+/* status.json, where it says that this boot has failed. */
+static json_t *failure_read(const Root *root) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        _cleanup_(freep) char *boot_id = NULL;
+        if (status_read(root, &status) < 0 || root_boot_id(root, &boot_id) < 0 ||
+            !streq(json_get_text(status, "bootId"), boot_id) ||
+            !streq(json_get_text(status, "verdict"), "failed"))
+                return NULL;
+        return TAKE_PTR(status);
+}
+
+/* The sentence is init's; a unit's last words stand on lines of their own behind it. */
+static void take_failure(const json_t *status, JoinOutcome *ret) {
+        const char *text = json_get_text(status, "text");
+        free(ret->text);
+        strv_free(ret->details);
+        ret->details = NULL;
+        ret->cause = CAUSE_INIT;
+        ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): %.*s; "
+                              "when that is mended, run nodestrap init or reboot; nodestrap status tells all "
+                              "of it",
+                              (long long)json_integer_value(json_object_get(status, "exit")),
+                              json_get_text(status, "code"), json_get_text(status, "step"),
+                              (int)strcspn(text, "\n"), text);
+        for (const char *p = strchr(text, '\n'); p; p = strchr(p + 1, '\n'))
+                strv_push(&ret->details, xstrndup(p + 1, strcspn(p + 1, "\n")));
+}
+
+bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
+        if (root_exists(root, KUBELET_TURN) > 0 || locks_are_held(root) || units_have_work(root, true))
+                return false;
+        /* only now: whoever was at work before has left its word */
+        _cleanup_(json_decrefp) json_t *failure = failure_read(root);
+        if (!failure || root_exists(root, KUBELET_TURN) > 0)
+                return false;
+        take_failure(failure, ret);
+        return true;
+}
