@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define JOINED_MAX     (1 << 20)
 #define JOINED_FILE    RUN_DIR "/joined.json"
@@ -138,6 +139,15 @@ static void files_write(const Root *root, const json_t *joined, const Verdict *v
                         " and joined.prom beside it are not up to date, as they cannot be written");
 }
 
+/* The console is for who cannot log in: what somebody types there is none of its business. systemd tells the
+ * process that it starts for a unit its own number (systemd.exec(5), SYSTEMD_EXEC_PID, since 248); what a
+ * script or a shell starts inherits another one at most. */
+static bool is_started_by_unit(void) {
+        const char *text = getenv("SYSTEMD_EXEC_PID");
+        uint64_t pid;
+        return text && parse_u64(text, &pid) >= 0 && pid == (uint64_t)getpid();
+}
+
 ExitCode report_join(const Root *root, const JoinReport *join) {
         const JoinOutcome *o = &join->outcome;
         Verdict v = { .word = o->cause == CAUSE_NONE ? "ok" : "failed", .code = cause_word(o->cause),
@@ -152,7 +162,8 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 
         files_write(root, joined, &v);
         if (root_is_host(root))
-                verdict_announce(&v, "join", plan_id ?: "", seconds, console);
+                (is_started_by_unit() ? verdict_announce : verdict_record)(&v, "join", plan_id ?: "", seconds,
+                                                                           console);
         for (char **line = o->details; line && *line; line++)
                 log_error("  | %s", *line);
         verdict_tell(&v, last);

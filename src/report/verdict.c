@@ -51,8 +51,8 @@ static const char *replaced_unit(const char *phases) {
         return streq(phases, "config") ? "nodeadm-config.service" : "nodeadm-run.service";
 }
 
-static void journal_send(const Verdict *v, const char *phases, const char *plan_id, double seconds,
-                         const char *line) {
+void verdict_record(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                    const char *line) {
         char *fields[] = {
                 /* the sentence, too, for who reads nothing else */
                 v->exit_code == EXIT_DONE ? xasprintf("MESSAGE=%s", line)
@@ -112,7 +112,7 @@ static void console_write(const char *line) {
 void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                       const char *line) {
         _cleanup_(freep) char *whole = xasprintf("%s\n", line);
-        journal_send(v, phases, plan_id, seconds, line);
+        verdict_record(v, phases, plan_id, seconds, line);
         console_write(whole);
 }
 

@@ -18,7 +18,10 @@ typedef struct Verdict {
 json_t *text_json(const char *text);
 /* verdict, code, exit, step, text and planId */
 _nonnull(1, 2) void verdict_put(json_t *object, const Verdict *v, const char *plan_id);
-/* An entry with fields in the journal, and the line on the console. */
+/* An entry with fields in the journal. */
+_nonnull_ void verdict_record(const Verdict *v, const char *phases, const char *plan_id, double seconds,
+                              const char *line);
+/* The same, and the line on the console. */
 _nonnull_ void verdict_announce(const Verdict *v, const char *phases, const char *plan_id, double seconds,
                                 const char *line);
 /* The last line on stderr. */
