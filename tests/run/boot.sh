@@ -229,6 +229,19 @@ tree_cluster() {                        # an API server's certificates, and the 
                 "$(base64 -w0 "$tree/vmtest/pki/ca.crt")" >"$tree/vmtest/cluster.yaml"
 }
 
+tree_kube() {                           # the real kubelet ($KUBE) in EKS's image, network plugins ($CNI), the sandbox image; AWS is that of $CLUSTER
+        local s=$tree/etc/systemd/system aws=$here/fakes/al2023/rootfs/etc
+        mkdir -p "$tree"/{opt/cni/bin,etc/cni/net.d,etc/ssl/certs,etc/systemd/network} "$s/multi-user.target.wants"
+        cp "$here"/cluster/lib/ready.sh "$tree/vmtest/" && cp "$here/cluster/lib/guest.sh" "$tree/vmtest/cluster.sh" && cp "$KUBE/kubelet" "$tree/usr/bin/kubelet" &&
+                "$KUBE/kubelet" --version >"$tree/etc/eks/kubelet-version.txt" && cp -a "$aws/sysctl.d" "$tree/etc/" && cp -a "$aws"/systemd/system/{kubelet.service,runtime.slice,containerd.service.d} "$s/" &&
+                cp "$CNI"/usr/lib/cni/{bridge,host-local,loopback} "$tree/opt/cni/bin/" && cp "$CLUSTER/pki/aws-ca.crt" "$tree/etc/ssl/certs/ca-certificates.crt" || return
+        ln -sf /dev/null "$s/multi-user.target.wants/containerd.service"; printf '127.0.0.1 localhost\n' | cat - "$CLUSTER/hosts" >"$tree/etc/hosts"
+        printf '{"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "pods", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.0.3.0/24"}]]}}]}\n' \
+                >"$tree/etc/cni/net.d/10-pods.conflist"
+        printf '[Match]\nName=eth1\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth1.network"; tree_networkd
+        "${CC:-cc}" -static -Os -s -o "$W/pause" "$here/cluster/lib/pause.c" && python3 "$here/boot/lib/archive.py" "$tree/etc/eks/pause.tar" localhost/kubernetes/pause:latest "$W/pause"
+}
+
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
 tree_joined() {                         # the unit, that cluster on loopback, and a kubelet that registers
         tree_cluster && tree_joined_enabled || return
@@ -323,6 +336,7 @@ for word in $(head_of tree); do
         exit
 done
 read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"; options+=$cards
+[ -z "${CLUSTER-}" ] || options+=" -i $CLUSTER/imds"    # tests/run/cluster.sh
 if [ -n "$imds" ]; then
         cp -a "$here/fixtures/$imds" "$W/imds"; ln -s latest "$W/imds/2009-04-04"       # the version that cloud-init asks for
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
@@ -332,6 +346,7 @@ if [ -n "$imds" ]; then
 fi
 # shellcheck disable=SC2086,SC2046 # options and variables are words
 env $(head_of environment) NODESTRAP_TEST_APPEND="${NODESTRAP_TEST_APPEND-} $(head_of kernel)" "$here/tools/$tool" $options -o "$out" -p "$tree" "$script" >"$W/stdout" 2>"$W/stderr"; rc=$?
+[ -z "${CLUSTER-}" ] || cp -a "$CLUSTER/log" "$out/cluster"
 [ -z "${KEEP-}" ] || { mkdir -p "$KEEP/$name" && cp -a "$out/." "$KEEP/$name/"; }
 
 reason=$(sed -n 's/.*skip: //p' "$W/stderr" | tail -1)

@@ -139,7 +139,7 @@ api_stop() { stop api; }
 
 controllers_start() {
         local p=$CLUSTER/pki
-        spawn controllers "$KUBE/kube-controller-manager" --kubeconfig="$CLUSTER/controllers.kubeconfig" --bind-address=127.0.0.1 --leader-elect=false \
+        spawn controllers "$KUBE/kube-controller-manager" --kubeconfig="$CLUSTER/controllers.kubeconfig" --bind-address=127.0.0.1 --leader-elect=false --use-service-account-credentials=true \
                 --service-account-private-key-file="$p/accounts.key" --root-ca-file="$p/ca.crt" --cluster-signing-cert-file="$p/ca.crt" --cluster-signing-key-file="$p/ca.key" \
                 --controllers=serviceaccount-controller,root-ca-certificate-publisher-controller,certificatesigningrequest-signing-controller,node-lifecycle-controller,taint-eviction-controller,pod-garbage-collector-controller,namespace-controller
 }
