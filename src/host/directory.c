@@ -3,6 +3,7 @@
  * mount(2) will. */
 #include "host/detect.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -108,6 +109,8 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         if (fd < 0)
                 return fd;
         r = fstatvfs(fd, &fs) < 0 ? -errno : 0;
+        if (r == 0 && root_is_host(root))
+                d->size = (uint64_t)fs.f_blocks * fs.f_frsize;
         if (r == 0)
                 d->used = (uint64_t)(fs.f_blocks - fs.f_bfree) * fs.f_frsize;
         if (r == 0 && names && d->used >= from)
@@ -134,6 +137,14 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
                 return fd;
         r = look_around(root, s, d);
         return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
+}
+
+/* A statfs(2) of a fixture would tell of the machine that the fixture lies on. */
+void detect_kubelet_bytes(const Root *root, Host *h) {
+        struct statvfs fs;
+        _cleanup_(close_fd) int fd = root_is_host(root) ? open_nearest_directory(root, KUBELET_DIR) : -ENOENT;
+        if (fd >= 0 && fstatvfs(fd, &fs) == 0)
+                h->kubelet_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 }
 
 int detect_directory(const Root *root, const char *path, const Storage *s, uint64_t from, Directory *ret,

@@ -52,6 +52,7 @@ static int read_machine(const Root *root, const Config *config, const HostOption
 
         detect_names(root, h);
         detect_ptrace_scope(root, h);
+        detect_kubelet_bytes(root, h);
         h->bootstrappers = detect_bootstrappers(root);
         r = detect_memory(root, h, diag);
         if (r >= 0)

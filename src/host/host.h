@@ -70,6 +70,7 @@ typedef struct Directory {
                                          * whole file system holds less than the smallest
                                          * instance store, so that nobody needed to count */
         uint64_t used;                  /* by all that lies on its file system: no more can lie below it */
+        uint64_t size;                  /* of that file system; 0: of a root that is not this machine's */
 } Directory;
 /* A unit in /etc/systemd/system that mounts something at each boot. */
 typedef struct MountUnit {
@@ -228,6 +229,7 @@ typedef struct Host {
         Shortfall *shortfalls; size_t n_shortfalls;     /* the census: empty in a model */
         PagePool *pools; size_t n_pools;                /* by size, the largest first, then by node */
         uint64_t page_size;             /* of a huge page, where no size is named; 0: not known */
+        uint64_t kubelet_bytes;         /* of the file system that KUBELET_DIR lies on; 0: not known */
         int ptrace_scope;               /* kernel.yama.ptrace_scope; -1: not known */
         char *kubelet_version;          /* "1.33.4", no v */
         char *containerd_version;       /* "2.1.5" */
