@@ -25,6 +25,7 @@ Plan *plan_free(Plan *p) {
                 action_done(&p->actions[i]);
         free(p->actions);
         json_decref(p->facts);
+        json_decref(p->node);
         free(p->machine);
         diag_done(&p->warnings);
         free(p);
@@ -317,6 +318,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
                  "files of an earlier plan that this one no longer writes");
         plan_take_turn(plan);
         plan_units(plan, config, host);
+        plan_node(plan, config, host);
         r = plan_finish(plan, diag);
         if (r >= 0)
                 *ret = TAKE_PTR(plan);

@@ -11,6 +11,10 @@
 typedef struct Plan {
         Action *actions; size_t n;      /* in an order that respects after */
         json_t *facts;
+        json_t *node;                   /* the Node that kubelet will register, or NULL: "name", "providerID",
+                                         * "labels", "taints", "capacity" and "allocatable" as the Node has
+                                         * them, and why one may be another on the machine ("approximate")
+                                         * or is not known ("unknown"), by resource */
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
         char id[72];                    /* "sha256:…" over actions and files alone */

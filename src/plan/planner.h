@@ -48,6 +48,9 @@ _nonnull_ void plan_take_turn(Plan *plan);
  * the others have planned. */
 _nonnull_ void plan_units(Plan *plan, const Config *config, const Host *host);
 
+/* The Node that all of that will make; warns where kubelet would not start, or pods get no memory. */
+_nonnull_ void plan_node(Plan *plan, const Config *config, const Host *host);
+
 /* Some lines for people: the machine, the instance, the software. */
 _malloc_ char *plan_describe_host(const Host *host);
 /* Where n network interfaces of this instance type go, for the reader: adds it to facts and machine, and

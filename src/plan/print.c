@@ -128,6 +128,23 @@ static void add_warnings(Text *t, const Diag *warnings) {
         }
 }
 
+/* As `kubectl describe node` names and writes them. */
+static void add_node(Text *t, const json_t *node) {
+        const char *columns[] = { "capacity", "allocatable", "approximate" }, *name;
+        json_t *value;
+        text_add(t, "\nNode %s\n  %-20s %-16s %s\n", json_get_text(node, "name"), "", "capacity",
+                 "allocatable");
+        json_object_foreach(json_object_get(node, "capacity"), name, value) {
+                const char *cells[ARRAY_SIZE(columns)];
+                for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+                        cells[i] = json_get_text(json_object_get(node, columns[i]), name);
+                text_add(t, "  %-20s %-16s %-*s%s%s\n", name, cells[0], *cells[2] ? 16 : 0, cells[1],
+                         *cells[2] ? " " : "", cells[2]);
+        }
+        json_object_foreach(json_object_get(node, "unknown"), name, value)
+                text_add(t, "  %-20s not known: %s\n", name, json_string_value(value));
+}
+
 char *plan_to_text(const Plan *plan) {
         Text t = {};
         uint64_t usec;
@@ -141,6 +158,8 @@ char *plan_to_text(const Plan *plan) {
         if (usec > 0)
                 text_add(&t, "\n> the longest chain to kubelet, usually about %llu s\n",
                          (unsigned long long)((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
+        if (plan->node)
+                add_node(&t, plan->node);
         add_warnings(&t, &plan->warnings);
         text_add(&t, "\n%zu actions. Plan %s\n", plan->n, plan->id);
         return text_take(&t);
@@ -168,6 +187,7 @@ json_t *plan_to_json(const Plan *plan) {
                 if (plan->actions[i].type == ACTION_WRITE_FILE)
                         json_array_append_new(files, action_file_to_json(&plan->actions[i]));
         }
-        return json_pack("{ss sO so so so so}", "planId", plan->id, "facts", plan->facts, "warnings",
-                         warnings, "actions", actions, "files", files, "criticalPath", critical);
+        return json_pack("{ss sO sO* so so so so}", "planId", plan->id, "facts", plan->facts, "node",
+                         plan->node, "warnings", warnings, "actions", actions, "files", files,
+                         "criticalPath", critical);
 }

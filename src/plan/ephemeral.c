@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The storage of the plan → how large the file system below kubelet's directory will be. What is mounted
+ * was measured; of what is not, it follows from the disks: md takes some at the start of each
+ * (md-raid-utilities/mdadm:super1.c), xfs its log (mkfs.xfs(8), -l size), ext4 inode tables and a journal
+ * (mke2fs(8), mke2fs.conf(5)). */
+#include "plan/node.h"
+#include "plan/storage.h"
+#include "base/str.h"
+
+#define KIBIBYTE (1ULL << 10)
+#define MEBIBYTE (1ULL << 20)
+#define GIBIBYTE (1ULL << 30)
+#define TEBIBYTE (1ULL << 40)
+#define CHUNK    (256 * KIBIBYTE)       /* of our arrays */
+#define BLOCK    (4 * KIBIBYTE)
+
+uint64_t member_bytes(uint64_t disk) {
+        uint64_t headroom = 128 * MEBIBYTE;     /* for reshaping: at most a thousandth */
+        while (headroom > disk / KIBIBYTE && headroom > 2 * CHUNK)
+                headroom /= 2;
+        uint64_t start = headroom + MEBIBYTE;   /* superblock and bitmap, in whole mebibytes */
+        return disk > start ? (disk - start) / CHUNK * CHUNK : 0;
+}
+
+/* In steps by size; the smallest ones differ a little. */
+static uint64_t journal_bytes(uint64_t device) {
+        uint64_t journal = GIBIBYTE, from = 128 * GIBIBYTE;
+        for (; device < from && journal > 64 * MEBIBYTE; from /= 2)
+                journal /= 2;
+        return journal;
+}
+
+uint64_t filesystem_bytes(uint64_t device, Filesystem filesystem) {
+        uint64_t taken;
+        if (filesystem == FILESYSTEM_XFS)       /* no less than 64 MiB, no more than what its format allows */
+                taken = MIN(MAX(device / 2048, 64 * MEBIBYTE), 2038 * MEBIBYTE);
+        else {
+                uint64_t inode = device < 4 * TEBIBYTE ? 16384 : device < 16 * TEBIBYTE ? 32768 : 65536;
+                /* 256 bytes an inode; the rest are bitmaps, group descriptors and copies of the superblock */
+                taken = device / inode * 256 + journal_bytes(device) + device / 12000;
+        }
+        return device > taken ? (device - taken) / BLOCK * BLOCK : 0;
+}
+
+/* The bind that kubelet's directory, or one above it, comes from. */
+static const Action *bind_of_kubelet(const Plan *plan) {
+        const Action *found = NULL;
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type == ACTION_BIND && path_in(KUBELET_DIR, a->target) &&
+                    (!found || strlen(a->target) > strlen(found->target)))
+                        found = a;
+        }
+        return found;
+}
+
+static const Action *mount_of(const Plan *plan, const char *source) {
+        for (size_t i = 0; i < plan->n; i++)
+                if (plan->actions[i].type == ACTION_MOUNT && path_in(source, plan->actions[i].target))
+                        return &plan->actions[i];
+        return NULL;
+}
+
+static uint64_t disk_bytes(const Host *host, const char *name) {
+        for (size_t i = 0; i < host->n_disks; i++)
+                if (streq(host->disks[i].name, name))
+                        return host->disks[i].bytes;
+        return 0;
+}
+
+static uint64_t running_bytes(const Host *host, const char *name) {
+        for (size_t i = 0; name && i < host->storage.n_arrays; i++)
+                if (streq(host->storage.arrays[i].name, name) && host->storage.arrays[i].active)
+                        return host->storage.arrays[i].bytes;
+        return 0;
+}
+
+/* Of an array or of a disk alone; those that are still to come are like the smallest that is here. 0: the
+ * size of a disk is not known. */
+static uint64_t device_bytes(const Plan *plan, const Config *config, const Host *host, const Action *mount) {
+        const Action *raid = mount->storage.array ? plan_find(plan, "create-raid:" RAID_DEVICE) : NULL;
+        size_t n = strv_length(mount->storage.disks);
+        uint64_t sum = 0, least = UINT64_MAX;
+        if (raid && running_bytes(host, raid->storage.running) > 0)
+                return running_bytes(host, raid->storage.running);
+        for (size_t i = 0; i < n; i++) {
+                uint64_t bytes = disk_bytes(host, mount->storage.disks[i]);
+                least = MIN(least, bytes);
+                sum += raid ? member_bytes(bytes) : bytes;
+        }
+        if (n == 0 && !mount->storage.volume && host->type)
+                least = host->type->disk_gb * 1000000000ULL;
+        if (least == 0 || least == UINT64_MAX)
+                return 0;
+        if (!raid)
+                return n > 0 ? sum : least;
+        size_t all = MAX(n, (size_t)host_expected_stores(config, host));
+        return streq(raid->storage.level, "raid10") ? all * member_bytes(least) / 2
+                                                    : sum + (all - n) * member_bytes(least);
+}
+
+uint64_t ephemeral_bytes(const Plan *plan, const Config *config, const Host *host, const char **ret_doubt) {
+        const Action *bind = bind_of_kubelet(plan);
+        const Action *mount = bind ? mount_of(plan, bind->storage.source) : NULL;
+        const Directory *place = mount ? storage_directory(&host->storage, mount->target) : NULL;
+        *ret_doubt = NULL;
+        if ((!bind || bind->storage.state == STEP_KEEP) && host->kubelet_bytes > 0)
+                return host->kubelet_bytes;
+        if (mount && (mount->storage.state == STEP_KEEP || mount->storage.state == STEP_REPAIR) && place &&
+            place->size > 0)
+                return place->size;
+        *ret_doubt = "the file system of " KUBELET_DIR " was not looked at";
+        if (!mount)
+                return 0;
+        uint64_t device = device_bytes(plan, config, host, mount);
+        if (device == 0)
+                return 0;
+        *ret_doubt = "about: the file system is still to be made or mounted";
+        return filesystem_bytes(device, streq(mount->storage.filesystem, "xfs") ? FILESYSTEM_XFS
+                                                                                : FILESYSTEM_EXT4);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan → the Node that it makes: capacity, and what of it pods get, as kubelet computes both
+ * (kubernetes/kubernetes:pkg/kubelet/nodestatus/setters.go:MachineInfo,
+ * pkg/kubelet/cm/node_container_manager_linux.go:GetNodeAllocatableReservation). Devices are not in it:
+ * their plugins report them, later. */
+#include "plan/node.h"
+#include "plan/quantity.h"
+#include "base/str.h"
+
+/* In thousandths, as quantities are; capacity -1: not known. */
+typedef struct Resource {
+        char *name;                     /* as in a Node: "memory", "hugepages-2Mi" */
+        int64_t capacity, reserved;
+        bool binary;                    /* how it is written; kubelet's own choice */
+        const char *doubt;              /* why the machine may say something else; NULL: it will say this */
+} Resource;
+#define RESOURCES_MAX 32
+typedef struct Expected {
+        Resource items[RESOURCES_MAX];
+        size_t n;
+        json_t *settings;
+        Diag *warnings;
+} Expected;
+
+static void expected_done(Expected *e) {
+        for (size_t i = 0; i < e->n; i++)
+                free(e->items[i].name);
+        json_decref(e->settings);
+}
+
+static Resource *add(Expected *e, char *name, uint64_t capacity, bool binary) {
+        bool known = capacity <= INT64_MAX / 1000;
+        if (e->n == RESOURCES_MAX) {
+                free(name);
+                return &e->items[e->n - 1];
+        }
+        Resource *r = &e->items[e->n++];
+        *r = (Resource){ .name = name, .capacity = known ? (int64_t)capacity * 1000 : -1, .binary = binary };
+        return r;
+}
+
+/* ---- what is kept from pods ---- */
+
+static int64_t sum(int64_t a, int64_t b) {
+        int64_t result;
+        return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
+static void warn_of_quantity(Diag *warnings, const char *map, const char *name) {
+        diag_warn(warnings, "kubelet-quantity",
+                  "kubelet will not start: what %s says of %s is no quantity that it takes; write it as in "
+                  "\"512Mi\"",
+                  map, name);
+}
+
+/* 0 where nothing is said. */
+static int64_t reserved_in(const Expected *e, const char *map, const char *name) {
+        const json_t *value = json_object_get(json_object_get(e->settings, map), name);
+        int64_t amount = 0;
+        if (value && (!json_is_string(value) || quantity_parse(json_string_value(value), &amount) < 0 ||
+                      amount < 0)) {
+                warn_of_quantity(e->warnings, map, name);
+                return 0;
+        }
+        return amount;
+}
+
+/* Of a part of capacity, in the precision in which kubelet computes it
+ * (pkg/kubelet/eviction/api/types.go:GetThresholdQuantity). */
+static int64_t share_of(int64_t capacity, int64_t percent_thousandths) {
+        float part = (float)((double)percent_thousandths / 1000) / 100;
+        int64_t whole = capacity > 0 ? capacity / 1000 : 0;
+        return (int64_t)((double)whole * (double)part) * 1000;
+}
+
+static int64_t threshold(const Expected *e, const char *signal, int64_t capacity) {
+        const json_t *value = json_object_get(json_object_get(e->settings, "evictionHard"), signal);
+        const char *text = json_string_value(value);
+        int64_t amount = 0;
+        if (!value || node_setting_flag(e->settings, "ignoreEviction") > 0)
+                return 0;
+        bool percent = text && endswith(text, "%");
+        if (percent && (streq(text, "0%") || streq(text, "100%")))
+                return 0;       /* switched off */
+        _cleanup_(freep) char *number = xstrndup(text ?: "", strlen(text ?: "") - percent);
+        if (quantity_parse(number, &amount) < 0 || amount < 0 || (percent && amount > 100000) ||
+            (!percent && amount == 0)) {
+                warn_of_quantity(e->warnings, "evictionHard", signal);
+                return 0;
+        }
+        return percent ? share_of(capacity, amount) : amount;
+}
+
+/* signal: of eviction, or NULL. A list of CPUs that are set apart counts in the place of both numbers. */
+static void reserve_of(Expected *e, Resource *r, const char *signal) {
+        const char *cpus = json_get_text(e->settings, "reservedSystemCPUs");
+        if (streq(r->name, "cpu") && cpu_list_count(cpus) > 0)
+                r->reserved = cpu_list_count(cpus) * INT64_C(1000);
+        else
+                r->reserved = sum(reserved_in(e, "kubeReserved", r->name),
+                                  reserved_in(e, "systemReserved", r->name));
+        if (signal)
+                r->reserved = sum(r->reserved, threshold(e, signal, r->capacity));
+        if (r->capacity < 0 || r->reserved <= r->capacity)
+                return;
+        _cleanup_(freep) char *has = quantity_text(r->capacity, r->binary),
+                              *keeps = quantity_text(r->reserved, r->binary);
+        diag_warn(e->warnings, "reserved-too-much",
+                  "kubelet will not start: of %s it is to keep %s from pods (kubeReserved, systemReserved, "
+                  "evictionHard), and the machine has %s%s",
+                  r->name, keeps, r->doubt ? "about " : "", has);
+}
+
+/* ---- resources ---- */
+
+static void add_pods(Expected *e, const Host *host) {
+        uint64_t most = node_setting_number(e->settings, "maxPods"),
+                 per_core = node_setting_number(e->settings, "podsPerCore");
+        add(e, xstrdup("pods"), per_core > 0 ? MIN(most, per_core * host->cpus) : most, false);
+}
+
+static void add_memory(Expected *e, const Config *config, const Host *host) {
+        bool shared = host->gpus.model && host->gpus.model->coherent && config->nvidia.memory == MEMORY_NUMA,
+             there = memory_of_cpus(host) < host->memory_bytes;
+        uint64_t bytes = host->memory_bytes > 0 ? host->memory_bytes : UINT64_MAX;
+        Resource *r = add(e, xstrdup("memory"), bytes, true);
+        if (host->memory_bytes == 0)
+                r->doubt = "the table of instance types does not say it";
+        else if (strv_contains(host->assumed, "memoryBytes"))
+                r->doubt = "at most: the kernel keeps some of it for itself";
+        else if (shared && !there)
+                r->doubt = "at least: the GPUs' memory comes to it when their driver is loaded";
+        reserve_of(e, r, "memory.available");
+}
+
+/* Of one size, on all nodes, when the plan is applied. */
+static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, const char **ret_doubt) {
+        uint64_t count = 0;
+        bool assumed = strv_contains(host->assumed, "hugePages");
+        for (size_t i = 0; i < host->n_pools; i++)
+                count += host->pools[i].size == size ? host->pools[i].count : 0;
+        *ret_doubt = assumed ? "if the image reserves none" : NULL;
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                if (a->type != ACTION_RESERVE_PAGES || a->pages.size != size ||
+                    (a->pages.if_none && count > 0))
+                        continue;
+                for (size_t k = 0; k < host->n_pools && a->pages.node >= 0; k++)
+                        if (host->pools[k].size == size && host->pools[k].node == a->pages.node)
+                                count -= MIN(count, host->pools[k].count);
+                count = a->pages.count + (a->pages.node >= 0 ? count : 0);
+                if (a->lenient)
+                        *ret_doubt = "at most: where memory does not suffice there are fewer";
+                else if (!a->pages.if_none)
+                        *ret_doubt = NULL;
+        }
+        return count;
+}
+
+/* Of each size that the kernel has. They are memory's, too, in what pods get. */
+static void add_pages(Expected *e, const Plan *plan, const Host *host) {
+        Resource *memory = &e->items[e->n - 1];
+        int64_t taken = 0;
+        for (size_t i = 0; i < host->n_pools; i++) {
+                uint64_t size = host->pools[i].size;
+                const char *doubt;
+                if (i > 0 && host->pools[i - 1].size == size)
+                        continue;
+                _cleanup_(freep) char *text = bytes_text(size);
+                Resource *r = add(e, xasprintf("hugepages-%s", text),
+                                  size * pages_after(plan, host, size, &doubt), true);
+                r->doubt = doubt;
+                memory->doubt = memory->doubt ?: doubt ? "as far as huge pages are certain" : NULL;
+                taken = sum(taken, MAX(r->capacity, 0));
+        }
+        if (taken > 0 && memory->capacity > 0 && memory->reserved <= memory->capacity &&
+            taken >= memory->capacity - memory->reserved) {
+                _cleanup_(freep) char *pages = quantity_text(taken, true),
+                                      *keeps = quantity_text(memory->reserved, true),
+                                      *has = quantity_text(memory->capacity, true);
+                diag_warn(e->warnings, "no-memory-left",
+                          "huge pages (%s) and what kubelet keeps from pods (%s) leave nothing of %s of "
+                          "memory: every pod that asks for memory stays Pending",
+                          pages, keeps, has);
+        }
+        memory->reserved = sum(memory->reserved, taken);
+}
+
+static void add_storage(Expected *e, const Plan *plan, const Config *config, const Host *host) {
+        const char *doubt = "kubelet's directory is one of the user's";
+        if (node_setting_flag(e->settings, "localStorageCapacityIsolation") == 0)
+                return;         /* kubelet does not report it then */
+        bool elsewhere = *json_get_text(e->settings, "rootDirectory");
+        uint64_t bytes = elsewhere ? 0 : ephemeral_bytes(plan, config, host, &doubt);
+        Resource *r = add(e, xstrdup("ephemeral-storage"), bytes > 0 ? bytes : UINT64_MAX,
+                          /* kubernetes/kubernetes#137652 */
+                          !version_at_least(host->kubelet_version, 1, 37));
+        r->doubt = doubt;
+        reserve_of(e, r, "nodefs.available");
+}
+
+/* ---- the Node ---- */
+
+static void put(json_t *node, const char *object, const Resource *r, int64_t value) {
+        _cleanup_(freep) char *text = quantity_text(value, r->binary);
+        json_set_text(json_object_get(node, object), r->name, text);
+}
+
+static int compare_resources(const void *a, const void *b) {
+        return strcmp(((const Resource *)a)->name, ((const Resource *)b)->name);
+}
+
+static json_t *taints_json(const Config *config) {
+        _cleanup_(strv_freep) char **taints = kubelet_taints(config);
+        json_t *list = json_array();
+        for (char **t = taints; t && *t; t++) {
+                size_t key = strcspn(*t, "=:");
+                char *effect = strrchr(*t, ':');
+                json_t *taint = json_object();
+                if (effect)
+                        *effect++ = 0;
+                json_set_text(taint, "effect", effect);
+                json_set_text(taint, "value", (*t)[key] == '=' && (*t)[key + 1] ? *t + key + 1 : NULL);
+                (*t)[key] = 0;
+                json_set_text(taint, "key", *t);
+                json_array_append_new(list, taint);
+        }
+        return list;
+}
+
+static json_t *node_json(const Expected *e, const Config *config) {
+        json_t *labels = json_object_get(e->settings, "nodeLabels"), *node = json_object();
+        json_set_text(node, "name", json_get_text(e->settings, "hostnameOverride"));
+        if (json_object_get(e->settings, "providerID"))
+                json_set_text(node, "providerID", json_get_text(e->settings, "providerID"));
+        json_object_set_new(node, "labels", labels ? json_incref(labels) : json_object());
+        json_object_set_new(node, "taints", taints_json(config));
+        json_object_set_new(node, "capacity", json_object());
+        json_object_set_new(node, "allocatable", json_object());
+        json_object_set_new(node, "approximate", json_object());
+        json_object_set_new(node, "unknown", json_object());
+        for (const Resource *r = e->items; r < e->items + e->n; r++) {
+                bool known = r->capacity >= 0;
+                if (r->doubt)
+                        json_set_text(json_object_get(node, known ? "approximate" : "unknown"), r->name,
+                                      r->doubt);
+                if (!known)
+                        continue;
+                put(node, "capacity", r, r->capacity);
+                put(node, "allocatable", r, MAX(r->capacity - r->reserved, 0));
+        }
+        return node;
+}
+
+void plan_node(Plan *plan, const Config *config, const Host *host) {
+        _cleanup_(expected_done) Expected e = { .settings = node_settings(plan, host),
+                                                .warnings = &plan->warnings };
+        Resource *cpu = add(&e, xstrdup("cpu"), host->cpus, false);
+        reserve_of(&e, cpu, NULL);
+        add_memory(&e, config, host);
+        add_pages(&e, plan, host);
+        add_pods(&e, host);
+        add_storage(&e, plan, config, host);
+        qsort(e.items, e.n, sizeof(Resource), compare_resources);
+        plan->node = node_json(&e, config);
+}

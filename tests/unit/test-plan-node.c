@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The Node that a plan makes. What is wanted was computed by kubelet's own functions (nodestatus.MachineInfo and eviction.ParseThresholdConfig of
+ * Kubernetes 1.37), its quantities written by the API server's. */
+#include "plan/node.h"
+#include "plan/quantity.h"
+#include "sample.h"
+
+#define MIB (1ULL << 20)
+#define GIB (1ULL << 30)
+
+TEST(quantities) {
+        static const struct { const char *text; int64_t thousandths; } cases[] = {
+                { "100Mi", 104857600000 }, { "1.5Gi", 1610612736000 }, { "90m", 90 }, { "0.1", 100 }, { "1e3", 1000000 }, { "1E-2", 10 }, { "2E", INT64_MAX },
+                { "1e+3", 1000000 }, { "5n", 1 }, { "1500u", 2 }, { "1.0001", 1001 }, { ".5", 500 }, { "5.", 5000 }, { "+2", 2000 }, { "-1", -1000 }, { "0", 0 },
+                { "8191", 8191000 }, { "129e6", 129000000000 }, { "123Mi", 128974848000 }, { "0.123456789Ti", 135742175033389 }, { "1e-100", 1 },
+                { "999999999999999999999Ei", INT64_MAX }, { "0.00000000000000000000000000001", 1 }, { "100000000000000000000e-20", 1000 },
+        };
+        static const char *const refused[] = { "", "1.2.3", "1Kib", "10%", "1e", "--1", "1 Mi", " 1", "1mi", "1K", "0x10", "1e1.5", "1_000", "Mi", ".", "1e--3" };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                int64_t value = 0;
+                if (quantity_parse(cases[i].text, &value) < 0 || value != cases[i].thousandths)
+                        FAIL("%s is %lld", cases[i].text, (long long)value);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+                int64_t value;
+                if (quantity_parse(refused[i], &value) >= 0)
+                        FAIL("\"%s\" is taken as %lld", refused[i], (long long)value);
+        }
+}
+
+TEST(canonical_quantities) {
+        static const struct { int64_t thousandths; bool binary; const char *text; } cases[] = {
+                { 0, false, "0" }, { 0, true, "0" }, { 191450, false, "191450m" }, { 8000, false, "8" }, { 1000000, false, "1k" }, { 110000, false, "110" },
+                { 1023000, true, "1023" }, { 1024000, true, "1Ki" }, { 1025000, true, "1025" }, { 1000000, true, "1k" }, { 1500000, true, "1500" },
+                { 85886742528000, true, "83873772Ki" }, { 85886742528000, false, "85886742528" }, { 76224326324000, true, "76224326324" },
+                { 97842800000000, true, "97842800k" }, { 2199023255552000, true, "2Ti" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = quantity_text(cases[i].thousandths, cases[i].binary);
+                ASSERT_STREQ(text, cases[i].text);
+        }
+}
+
+TEST(lists_of_cpus) {
+        static const struct { const char *list; unsigned n; } cases[] = { { "0", 1 }, { "0-3,8", 5 }, { "0,1,2", 3 }, { "", 0 }, { "3-1", 0 }, { "a", 0 }, { "0-", 0 }, { "0-99999999", 0 } };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                ASSERT_EQ(cpu_list_count(cases[i].list), cases[i].n);
+}
+
+/* "memory 64Gi" of "capacity", or what else stands in the node. */
+static const char *node_text(const Sample *s, const char *object, const char *name) {
+        return json_get_text(json_object_get(s->plan->node, object), name);
+}
+
+/* A machine of EKS's: 8 CPUs, 83873772Ki of disk; memory that is no round number. */
+static Sample machine(const char *kubelet) {
+        Sample s = sample_new();
+        static char version[16];
+        static PagePool pools[] = { { .size = GIB, .node = -1 }, { .size = 2 * MIB, .node = -1 } };
+        snprintf(version, sizeof version, "%s", kubelet);
+        pools[0].count = pools[1].count = 0;
+        s.host.kubelet_version = version;
+        s.host.cpus = 8;
+        s.host.memory_bytes = 32386092ULL * 1024;
+        s.host.kubelet_bytes = 83873772ULL * 1024;
+        s.host.pools = pools;
+        s.host.n_pools = ARRAY_SIZE(pools);
+        return s;
+}
+
+#define ASSERT_NODE(s, want_cpu, want_memory, want_storage, want_pods) ({                       \
+        ASSERT_STREQ(node_text(&(s), "allocatable", "cpu"), want_cpu);                          \
+        ASSERT_STREQ(node_text(&(s), "allocatable", "memory"), want_memory);                    \
+        ASSERT_STREQ(node_text(&(s), "allocatable", "ephemeral-storage"), want_storage);        \
+        ASSERT_STREQ(node_text(&(s), "allocatable", "pods"), want_pods); })
+
+TEST(what_ec2_and_kubelet_say_of_a_node) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        sample_plan(&s);
+        ASSERT_STREQ(json_get_text(s.plan->node, "name"), "ip-10-0-3-7.us-west-2.compute.internal");
+        ASSERT_STREQ(json_get_text(s.plan->node, "providerID"), "aws:///us-west-2b/i-0123456789abcdef0");
+        ASSERT_STREQ(node_text(&s, "capacity", "cpu"), "8");
+        ASSERT_STREQ(node_text(&s, "capacity", "memory"), "32386092Ki");
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-1Gi"), "0");
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-2Mi"), "0");
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "83873772Ki");
+        ASSERT_STREQ(node_text(&s, "capacity", "pods"), "234");
+        ASSERT_NODE(s, "7910m", "29386796Ki", "76224326324", "234");
+        ASSERT_EQ(json_object_size(json_object_get(s.plan->node, "approximate")), 0);
+        ASSERT_EQ(json_object_size(json_object_get(s.plan->node, "unknown")), 0);
+}
+
+TEST(newer_kubelets_write_bytes_of_disks) {
+        _cleanup_(sample_done) Sample s = machine("1.37.0");
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "85886742528");
+        ASSERT_STREQ(node_text(&s, "allocatable", "ephemeral-storage"), "76224326324");
+}
+
+TEST(settings_of_the_user) {
+        static const struct { const char *settings, *flags[4], *cpu, *memory, *storage, *pods; } cases[] = {
+                { "{'systemReserved':{'cpu':'100m','memory':'1Gi','ephemeral-storage':'2Gi'}}", {}, "7810m", "28338220Ki", "74076842676", "234" },
+                { "{'kubeReserved':{'cpu':'0.5'}}", {}, "7500m", "29386796Ki", "76224326324", "234" },
+                { "{'kubeReserved':null}", {}, "8", "32283692Ki", "77298068148", "234" },
+                { "{'kubeReserved':{'memory':null,'cpu':null}}", {}, "8", "32283692Ki", "76224326324", "234" },
+                { "{'evictionHard':{'memory.available':'5%','nodefs.available':'0%'}}", {}, "7910m", "28538768769", "82825196Ki", "234" },
+                { "{'evictionHard':{'nodefs.available':'12.34%'}}", {}, "7910m", "29386796Ki", "74214576443", "234" },
+                { "{'evictionHard':null}", {}, "7910m", "29489196Ki", "82825196Ki", "234" },
+                { "{'podsPerCore':10}", {}, "7910m", "29386796Ki", "76224326324", "80" },
+                { "{'maxPods':40}", {}, "7910m", "31572012Ki", "76224326324", "40" },
+                { "{'reservedSystemCPUs':'0-1,7'}", {}, "5", "29386796Ki", "76224326324", "234" },
+                { "{}", { "--kube-reserved=cpu=1,memory=1Gi" }, "7", "31235116Ki", "77298068148", "234" },
+                { "{}", { "--kube_reserved", "memory=1Gi", "--kube-reserved=memory=2Gi,cpu=250m" }, "7750m", "30186540Ki", "77298068148", "234" },
+                { "{}", { "--eviction-hard=memory.available<500Mi", "--system-reserved=cpu=1" }, "6910m", "28977196Ki", "82825196Ki", "234" },
+                { "{'evictionHard':{'memory.available':'5%'}}", { "--experimental-allocatable-ignore-eviction" }, "7910m", "29489196Ki", "82825196Ki", "234" },
+                { "{}", { "--pods-per-core=5 --reserved-cpus 0,4" }, "6", "29386796Ki", "76224326324", "40" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.33.4");
+                _cleanup_(strv_freep) char **flags = sample_list(cases[i].flags);
+                s.config.kubelet.config = sample_json(&s, cases[i].settings);
+                s.config.kubelet.flags = flags;
+                sample_plan(&s);
+                ASSERT_NODE(s, cases[i].cpu, cases[i].memory, cases[i].storage, cases[i].pods);
+                ASSERT_TRUE(!sample_warned(&s, "kubelet-quantity") && !sample_warned(&s, "reserved-too-much"));
+        }
+}
+
+TEST(an_old_kubelet_has_one_file) {
+        _cleanup_(sample_done) Sample s = machine("1.27.3");
+        s.config.kubelet.config = sample_json(&s, "{'systemReserved':{'memory':'1Gi'}}");
+        sample_plan(&s);
+        ASSERT_NODE(s, "7910m", "28338220Ki", "76224326324", "234");
+}
+
+TEST(what_kubelet_does_not_start_with) {
+        static const struct { const char *settings, *code, *words; } cases[] = {
+                { "{'kubeReserved':{'memory':'1GB'}}", "kubelet-quantity", "kubeReserved" },
+                { "{'systemReserved':{'cpu':'-1'}}", "kubelet-quantity", "systemReserved" },
+                { "{'systemReserved':{'cpu':1}}", "kubelet-quantity", "cpu" },
+                { "{'evictionHard':{'memory.available':'101%'}}", "kubelet-quantity", "memory.available" },
+                { "{'evictionHard':{'nodefs.available':'0'}}", "kubelet-quantity", "nodefs.available" },
+                { "{'systemReserved':{'memory':'40Gi'}}", "reserved-too-much", "of memory it is to keep" },
+                { "{'systemReserved':{'cpu':'8'}}", "reserved-too-much", "the machine has 8" },
+                { "{'kubeReserved':{'ephemeral-storage':'80Gi'}}", "reserved-too-much", "of ephemeral-storage" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.33.4");
+                s.config.kubelet.config = sample_json(&s, cases[i].settings);
+                sample_plan(&s);
+                ASSERT_EQ(s.plan->warnings.n, 1);
+                ASSERT_STREQ(s.plan->warnings.items[0].code, cases[i].code);
+                ASSERT_CONTAINS(s.plan->warnings.items[0].text, cases[i].words);
+        }
+}
+
+/* ---- huge pages ---- */
+
+TEST(huge_pages_are_memorys) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        PageRequest want[] = { { 2 * MIB, 512, -1 }, { GIB, 4, -1 } };
+        s.host.pools[1].count = 7;
+        s.config.instance.hugepages = (HugePages){ .mode = HUGEPAGES_EXPLICIT, .pages = want, .n_pages = 2 };
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-1Gi"), "4Gi");
+        ASSERT_STREQ(node_text(&s, "allocatable", "hugepages-2Mi"), "1Gi");
+        ASSERT_STREQ(node_text(&s, "capacity", "memory"), "32386092Ki");
+        ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "24143916Ki");     /* 29386796Ki - 5Gi */
+        ASSERT_TRUE(!sample_warned(&s, "no-memory-left"));
+        ASSERT_STREQ(node_text(&s, "approximate", "memory"), "");
+        s.config.instance.hugepages.on_shortfall = POLICY_WARN;
+        sample_plan(&s);
+        ASSERT_CONTAINS(node_text(&s, "approximate", "hugepages-1Gi"), "at most");
+        ASSERT_CONTAINS(node_text(&s, "approximate", "memory"), "huge pages");
+}
+
+TEST(pages_that_are_there_already) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        s.host.pools[0].count = 3;
+        sample_plan(&s);                /* keep */
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-1Gi"), "3Gi");
+        ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "26241068Ki");
+        s.config.instance.hugepages.mode = HUGEPAGES_OFF;
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-1Gi"), "0");
+}
+
+TEST(pages_of_one_node) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        NumaNode nodes[] = { { .id = 0, .cpus = 4, .memory_bytes = 16 * GIB }, { .id = 1, .cpus = 4, .memory_bytes = 16 * GIB } };
+        PagePool pools[] = { { 2 * MIB, 0, 100 }, { 2 * MIB, 1, 50 } };
+        PageRequest want[] = { { 2 * MIB, 512, 1 } };
+        s.host.nodes = nodes;
+        s.host.n_nodes = 2;
+        s.host.pools = pools;
+        s.host.n_pools = 2;
+        s.config.instance.hugepages = (HugePages){ .mode = HUGEPAGES_EXPLICIT, .pages = want, .n_pages = 1 };
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "hugepages-2Mi"), "1224Mi");     /* 612 pages */
+}
+
+TEST(pages_that_leave_no_memory) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        PageRequest want[] = { { GIB, 29, -1 } };
+        s.config.instance.hugepages = (HugePages){ .mode = HUGEPAGES_EXPLICIT, .pages = want, .n_pages = 1 };
+        sample_plan(&s);
+        ASSERT_TRUE(sample_warned(&s, "no-memory-left"));
+        ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "0");
+        want[0].count = 28;
+        sample_plan(&s);
+        ASSERT_TRUE(!sample_warned(&s, "no-memory-left"));
+        ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "26668Ki");
+}
+
+/* ---- storage ---- */
+
+/* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes, and mdadm 4 of a member. */
+TEST(sizes_of_file_systems) {
+        static const struct { uint64_t device, log; } xfs[] = {
+                { 1 * GIB, 64 }, { 60 * GIB, 64 }, { 300 * GIB, 150 }, { 900 * GIB, 450 }, { 1900 * GIB, 950 }, { 15360 * GIB, 2038 },
+        };
+        static const struct { uint64_t device; double taken_mib; } ext4[] = {
+                { 10 * GIB, 260.7 }, { 60 * GIB, 1272.2 }, { 300 * GIB, 5909.2 }, { 900 * GIB, 15564.7 }, { 3840 * GIB, 62833.3 }, { 7680 * GIB, 63122.3 }, { 15360 * GIB, 125064.1 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(xfs); i++)
+                ASSERT_EQ(filesystem_bytes(xfs[i].device, FILESYSTEM_XFS), xfs[i].device - xfs[i].log * MIB);
+        for (size_t i = 0; i < ARRAY_SIZE(ext4); i++) {
+                double off = (double)(ext4[i].device - filesystem_bytes(ext4[i].device, FILESYSTEM_EXT4)) - ext4[i].taken_mib * MIB;
+                if (off * off > (double)ext4[i].device / 200 * (double)ext4[i].device / 200)
+                        FAIL("ext4 of %llu GiB is off by %.0f MiB", (unsigned long long)(ext4[i].device / GIB), off / MIB);
+        }
+        ASSERT_EQ(member_bytes(1900000000000), (1900000000000 - 129 * MIB) / 262144 * 262144);
+        ASSERT_EQ(filesystem_bytes(MIB, FILESYSTEM_XFS), 0);
+        ASSERT_EQ(member_bytes(MIB), 0);
+}
+
+static Disk disks[] = {
+        { .name = (char *)"nvme1n1", .serial = (char *)"AWS1", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
+        { .name = (char *)"nvme2n1", .serial = (char *)"AWS2", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
+        { .name = (char *)"nvme3n1", .serial = (char *)"AWS3", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
+        { .name = (char *)"nvme4n1", .serial = (char *)"AWS4", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
+};
+
+static Sample with_disks(size_t n, StorageStrategy strategy) {
+        static char place[] = "/mnt/k8s-disks";
+        Sample s = machine("1.37.0");
+        s.host.type = NULL;
+        s.host.disks = disks;
+        s.host.n_disks = n;
+        s.config.instance.storage = (LocalStorage){ .strategy = strategy, .mount_path = place };
+        return s;
+}
+
+TEST(storage_is_the_array) {
+        static const struct { size_t disks; StorageStrategy strategy; Filesystem filesystem; const char *capacity; } cases[] = {
+                { 1, STORAGE_RAID0, FILESYSTEM_XFS, "1899072262144" },
+                { 4, STORAGE_RAID0, FILESYSTEM_XFS, "7597321093120" },
+                { 4, STORAGE_RAID10, FILESYSTEM_XFS, "3797873709056" },
+                { 4, STORAGE_MOUNT, FILESYSTEM_XFS, "85886742528" },    /* the root disk's, as it is */
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = with_disks(cases[i].disks, cases[i].strategy);
+                s.config.instance.storage.filesystem = cases[i].filesystem;
+                sample_plan(&s);
+                ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), cases[i].capacity);
+                ASSERT_EQ(*node_text(&s, "approximate", "ephemeral-storage") != 0, cases[i].strategy != STORAGE_MOUNT);
+        }
+}
+
+TEST(storage_that_stays_on_the_root_disk) {
+        _cleanup_(sample_done) Sample s = with_disks(2, STORAGE_RAID0);
+        s.config.instance.storage.no_kubelet = true;
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "85886742528");
+        ASSERT_STREQ(node_text(&s, "approximate", "ephemeral-storage"), "");
+}
+
+TEST(storage_that_nobody_knows) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        s.host.kubelet_bytes = 0;
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "");
+        ASSERT_CONTAINS(node_text(&s, "unknown", "ephemeral-storage"), "not looked at");
+        _cleanup_(freep) char *text = plan_to_text(s.plan);
+        ASSERT_CONTAINS(text, "ephemeral-storage    not known: ");
+}
+
+TEST(storage_that_is_not_reported) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        s.config.kubelet.config = sample_json(&s, "{'localStorageCapacityIsolation':false}");
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "");
+        ASSERT_STREQ(node_text(&s, "unknown", "ephemeral-storage"), "");
+}
+
+/* ---- the Node ---- */
+
+TEST(labels_and_taints) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        _cleanup_(strv_freep) char **flags = LIST("--node-labels=a=b,example.com/x=", "--node-labels c=d", "--register-with-taints=gpu=true:NoSchedule,old:NoExecute");
+        s.config.kubelet.flags = flags;
+        sample_plan(&s);
+        json_t *node = s.plan->node;
+        char *taints = json_dumps(json_object_get(node, "taints"), JSON_COMPACT | JSON_SORT_KEYS), *labels = json_dumps(json_object_get(node, "labels"), JSON_COMPACT | JSON_SORT_KEYS);
+        ASSERT_STREQ(taints, "[{\"effect\":\"NoSchedule\",\"key\":\"gpu\",\"value\":\"true\"},{\"effect\":\"NoExecute\",\"key\":\"old\"}]");
+        ASSERT_STREQ(labels, "{\"a\":\"b\",\"c\":\"d\",\"example.com/x\":\"\"}");
+        free(taints);
+        free(labels);
+}
+
+TEST(the_plan_is_the_same_plan) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        char id[sizeof s.plan->id];
+        memcpy(id, sample_plan(&s)->id, sizeof id);
+        s.host.kubelet_bytes *= 2;
+        ASSERT_STREQ(sample_plan(&s)->id, id);
+        ASSERT_STREQ(node_text(&s, "capacity", "ephemeral-storage"), "167747544Ki");
+}
+
+TEST(memory_of_a_model) {
+        _cleanup_(sample_done) Sample s = machine("1.33.4");
+        _cleanup_(strv_freep) char **assumed = LIST("hugePages", "memoryBytes");
+        s.host.assumed = assumed;
+        s.host.modelled = true;
+        sample_plan(&s);
+        ASSERT_CONTAINS(node_text(&s, "approximate", "memory"), "at most");
+        s.host.memory_bytes = 0;
+        sample_plan(&s);
+        ASSERT_STREQ(node_text(&s, "capacity", "memory"), "");
+        ASSERT_CONTAINS(node_text(&s, "unknown", "memory"), "table");
+}
+
+TEST_MAIN
