@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154 # tests is control-plane.sh's
+# Sourced by tests/cluster/settings-*.sh behind host.sh: the real kubelet reads what is planned for it, and its log is read for what it
+# has against that. It runs below root, where no containerd is: by then it has checked all of its settings, and ends.
+VERSION=$("$KUBE/kubelet" --version | sed 's/.* v//') COMPLAINTS='unknown field|lenient decoding|has been deprecated|(GA|deprecated) feature gate|unrecognized'
+CONFIG=root/etc/kubernetes/kubelet/config.json
+
+planned() {     # CASE: what tests/cases/CASE is planned as for this kubelet, below root
+        mkdir -p root/{tmp,usr/bin}; rm -rf root/etc root/var
+        [ -e root/usr/bin/kubelet ] || cp "$KUBE/kubelet" root/usr/bin/ || return
+        # shellcheck disable=SC2046 # options are words
+        (cd "$tests/cases/$1" && "$NODESTRAP" plan -c file://userdata $(cat options) --kubelet-version "$VERSION" --write-to "$OLDPWD/root") &&
+                cp "$CLUSTER/pki/ca.crt" root/etc/kubernetes/pki/ca.crt
+}
+# Whether this machine has cgroup v1, which newer kubelets refuse, is not the question.
+reads() {       # kubelet with the planned arguments; it gets as far as containerd
+        local arguments; read -ra arguments < <(sed -n 's/^NODEADM_KUBELET_ARGS=//p' root/etc/eks/kubelet/environment)
+        timeout 60 chroot root /usr/bin/kubelet "${arguments[@]}" --fail-cgroupv1=false >log 2>&1 </dev/null
+        grep -q 'err="failed to run Kubelet: validate service connection: validate CRI v1 runtime API' log || { tail -3 log | cut -c1-1000; return 1; }
+}
+complaints() { grep -E "$COMPLAINTS" log | grep -v ' FLAG: '; }
+complains() { local said; said=$(complaints); grep -E -- "$1" <<<"$said" || { echo "no line with $1"; echo "$said"; return 1; }; }
+setting() { sed -i "s|^{|{ $1,|" $CONFIG; }
+gate() { sed -i "s|\"featureGates\": {|&\"$1\": true,|" $CONFIG; }
+refused() { ! reads >/dev/null && grep -E -- "$1" log; }
+
+check_settings() { # GATE: one that is generally available in this version
+        local c
+        for c in cluster-ipv6 max-pods-set max-pods-expression node-name-instance-id accelerator-trn2 gpu-p5-4xlarge soci-large-machine storage-volumes kubelet-1.37; do
+                try "$c can be planned for $VERSION" planned $c || continue
+                try "$c: kubelet accepts every setting and argument" reads
+                try "$c: and complains of none" no complaints
+        done
+        try "its arguments are the planned ones" grep -q 'FLAG: --runtime-cgroups="/runtime.slice/containerd.service"' log
+
+        try "control: a case with deprecated flags of the user" planned flag-and-setting-for-the-same
+        try "control: is accepted" reads
+        try "control: they are complained of" complains 'Flag --registry-qps has been deprecated'
+        try "control: and nothing else" is "$(complaints | sed 's/ has been.*//' | sort -u | xargs)" "Flag --max-pods Flag --registry-qps"
+        try "control: an ordinary case again" planned max-pods-set
+        gate "$1"
+        try "control: a gate that is generally available is accepted" reads
+        try "control: and complained of" complains "$1"
+        planned max-pods-set >/dev/null; setting '"imageGcHighThresholdPercent": 85'
+        try "control: an unknown field is accepted" reads
+        try "control: and complained of" complains 'unknown field.*imageGcHighThresholdPercent'
+        planned max-pods-set >/dev/null; gate NoSuchGate
+        try "control: with an unknown gate it does not start" refused 'unrecognized feature gate: NoSuchGate'
+}

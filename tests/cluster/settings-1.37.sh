@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# cluster: down no-controllers
+# kubelet 1.37.0 reads what is planned for it: no unknown field, no deprecated flag, no feature gate that it has on for good.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+# shellcheck source=tests/cluster/lib/settings.sh
+. "$(dirname "$(realpath "$0")")/lib/settings.sh"
+
+check_settings DynamicResourceAllocation
+
+finish
