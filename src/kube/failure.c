@@ -263,3 +263,13 @@ Cause kube_failure(const KubeMoment *m, const KubeIdentity *identity, char **ret
         *ret_text = text_take(&t);
         return cause;
 }
+
+Cause kube_explain(KubeApi *api, const KubeAccess *access, const KubeReply *reply,
+                   const KubeIdentity *identity, uint64_t deadline_usec, char **ret_text) {
+        KubeMoment moment = {
+                .access = access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
+        };
+        if (kube_failure_wants_clock(reply))
+                moment.server = kube_api_clock(api, deadline_usec);
+        return kube_failure(&moment, identity, ret_text);
+}

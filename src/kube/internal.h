@@ -29,6 +29,12 @@ _must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const
 /* The message of a Status, which the API server sends with an error; NULL where there is none. */
 _nonnull_ char *kube_status_message(const Text *body);
 
+/* ---- look.c: the same, where it is asked for once ---- */
+/* The body of a 200 (found) or a 404 → there, provider_id and taint. -EBADMSG for what no API server says of
+ * a Node of that name. */
+_must_check_ _nonnull_ int node_look_parse(const Text *body, bool found, const char *name, const char *key,
+                                           NodeLook *ret);
+
 /* ---- api.c: one request ---- */
 typedef struct KubeReply {
         int curl;                       /* CURLcode; 0 where an answer came, whatever its status */
@@ -80,6 +86,11 @@ typedef struct KubeMoment {
 _nonnull_ bool kube_failure_wants_clock(const KubeReply *reply);
 /* CAUSE_NONE where the reply is none. principal is called for a 401 alone. */
 _must_check_ _nonnull_ Cause kube_failure(const KubeMoment *moment, const KubeIdentity *identity,
+                                          char **ret_text);
+/* The same of what has just come in, with the clocks as they are now; the server is asked for its own until
+ * the deadline where that matters. */
+_must_check_ _nonnull_ Cause kube_explain(KubeApi *api, const KubeAccess *access, const KubeReply *reply,
+                                          const KubeIdentity *identity, uint64_t deadline_usec,
                                           char **ret_text);
 
 /* ---- kubelet.c: the other side of it ---- */

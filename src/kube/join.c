@@ -191,13 +191,8 @@ static int make_token(Watch *w) {
 static void judge(Watch *w, const KubeReply *reply) {
         if (stop_signal())
                 return;
-        KubeMoment moment = {
-                .access = w->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
-        };
-        if (kube_failure_wants_clock(reply))
-                moment.server = kube_api_clock(w->api, w->task->deadline_usec);
         char *text = NULL;
-        Cause cause = kube_failure(&moment, w->task->identity, &text);
+        Cause cause = kube_explain(w->api, w->access, reply, w->task->identity, w->task->deadline_usec, &text);
         /* A request that was cut off by the deadline has found out nothing: what is known stays. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);

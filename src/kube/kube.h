@@ -30,6 +30,22 @@ typedef struct KubeIdentity {
                                                                  * for a message; NULL: not known */
 } KubeIdentity;
 
+/* What the cluster has under this machine's name. */
+typedef struct NodeLook {
+        bool there;                     /* a Node; else nothing of it is set */
+        char *provider_id;              /* "aws:///us-west-2a/i-…", for good that of the instance that has
+                                         * made it; NULL: none */
+        char *taint;                    /* the value of the taint that keeps pods away; "": it has none;
+                                         * NULL: no such taint */
+        Cause cause;                    /* CAUSE_NONE: this is so; else nobody could be asked, */
+        char *text;                     /* and why */
+        unsigned retry_after;           /* seconds that the server asks for */
+} NodeLook;
+void node_look_done(NodeLook *l);
+/* One request for the Node, and for its taint of this key, until the deadline (now_usec()) at most. */
+_nonnull_ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, const char *taint_key,
+                              uint64_t deadline_usec, NodeLook *ret);
+
 typedef enum JoinGoal { JOIN_REGISTERED, JOIN_READY, _JOIN_GOAL_MAX, _JOIN_GOAL_INVALID = -22 } JoinGoal;
 DECLARE_STRING_TABLE(join_goal, JoinGoal);
 

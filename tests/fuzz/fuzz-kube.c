@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an API server sends: a line of a watch, and the body of an error. */
+ * What an API server sends: a line of a watch, the body of an error, and a Node. */
 #include "kube/internal.h"
 
 #include <errno.h>
@@ -18,6 +18,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 abort();
         text_add_bytes(&body, data, size);
         free(kube_status_message(&body));
+        for (int found = 0; found < 2; found++) {
+                _cleanup_(node_look_done) NodeLook look = {};
+                r = node_look_parse(&body, found, "n", "nodestrap/unhealthy", &look);
+                if ((r < 0 && r != -EBADMSG) || (look.there != (r == 0 && found)) || (!look.there && (look.taint || look.provider_id)))
+                        abort();
+        }
         free(why);
         return 0;
 }

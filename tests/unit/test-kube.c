@@ -96,6 +96,56 @@ TEST(status_messages) {
         }
 }
 
+/* ---- a look at the Node ---- */
+
+#define UNHEALTHY "nodestrap/unhealthy"
+#define NODE(spec) "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"},\"spec\":" spec "}"
+#define TAINT(key, rest) "{\"key\":\"" key "\"," rest "}"
+
+static int look(const char *text, bool found, NodeLook *ret) {
+        _cleanup_(text_done) Text body = {};
+        text_add(&body, "%s", text);
+        return node_look_parse(&body, found, "n", UNHEALTHY, ret);
+}
+
+TEST(a_look_at_the_taints) {
+        static const struct { const char *spec, *taint; } cases[] = {
+                { NODE("{}"), NULL },
+                { NODE("{\"taints\":[]}"), NULL },
+                { NODE("{\"taints\":7}"), NULL },
+                { NODE("{\"taints\":[" TAINT(UNHEALTHY, "\"value\":\"EGPU\",\"effect\":\"NoSchedule\"") "]}"), "EGPU" },
+                { NODE("{\"taints\":[7," TAINT("a", "\"effect\":\"NoSchedule\"") "," TAINT(UNHEALTHY, "\"effect\":\"NoExecute\"") "]}"), "" },
+                { NODE("{\"taints\":[" TAINT(UNHEALTHY, "\"value\":\"EGPU\",\"effect\":\"PreferNoSchedule\"") "]}"), NULL },
+                { NODE("{\"taints\":[" TAINT(UNHEALTHY "2", "\"effect\":\"NoSchedule\"") "," TAINT(UNHEALTHY, "\"value\":\"EGPU\"") "]}"), NULL },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(node_look_done) NodeLook l = {};
+                ASSERT_OK(look(cases[i].spec, true, &l));
+                ASSERT_TRUE(l.there && !l.provider_id);
+                if (!streq(l.taint ?: "none", cases[i].taint ?: "none"))
+                        FAIL("case %zu: %s", i, l.taint ?: "none");
+        }
+        _cleanup_(node_look_done) NodeLook l = {};
+        ASSERT_OK(look(NODE("{\"providerID\":\"aws:///us-west-2a/i-1\"}"), true, &l));
+        ASSERT_STREQ(l.provider_id, "aws:///us-west-2a/i-1");
+}
+
+/* Only the API server itself may say that there is none: a proxy's 404 is no answer. */
+TEST(no_node_and_no_answer) {
+        static const char missing[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404}";
+        static const struct { const char *text; bool found; } bad[] = {
+                { missing, true }, { NODE("{}"), false }, { "404 page not found\n", false }, { "", false }, { "", true }, { "[]", true },
+                { "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}", false }, { "{\"kind\":\"Node\",\"metadata\":{\"name\":\"m\"}}", true },
+                { "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"n\"}}", true },
+        };
+        NodeLook l = { .there = true };
+        ASSERT_OK(look(missing, false, &l));
+        ASSERT_TRUE(!l.there && !l.taint && !l.provider_id);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                if (look(bad[i].text, bad[i].found, &l) != -EBADMSG)
+                        FAIL("case %zu", i);
+}
+
 /* ---- the name of the Node ---- */
 
 /* All that counts of a kubeconfig here. */
