@@ -3,13 +3,16 @@
  * it. */
 #include "base/curl.h"
 
+#include <sys/single_threaded.h>
+
 /* Debian's libcurl brings GnuTLS for LDAP and RTMP, which starts itself when it is loaded: 0.7 MiB that no
  * request here uses. https://gnutls.org/manual/html_node/Initialization.html */
 #define NO_GNUTLS "GNUTLS_NO_IMPLICIT_INIT"
 
 int curl_load(Curl *ret, char **ret_why) {
         library_settle_libcrypto();
-        bool implicit = !getenv(NO_GNUTLS);
+        /* the environment is all threads' */
+        bool implicit = __libc_single_threaded && !getenv(NO_GNUTLS);
         if (implicit)
                 setenv(NO_GNUTLS, "1", 0);
         int r = library_load("libcurl.so.4", CURL_FUNCTIONS(LIBRARY_NAME), ret, ret_why);
