@@ -77,6 +77,8 @@ static const Executor executors[_ACTION_MAX] = {
         [ACTION_MAKE_NODES]      = WORK(nodes_work, CAUSE_DRIVER, NULL),
         [ACTION_MAKE_CHANNEL]    = WORK(channel_work, CAUSE_IMEX, NULL),
         [ACTION_AWAIT_IMEX]      = WORK(imex_work, CAUSE_IMEX, NULL, .waits = true),
+        [ACTION_CHECK_NODE]      = THREAD(register_check, register_start, work_waiting,
+                                          .overdue = CAUSE_API_SILENT),
         [ACTION_TAINT_NODE]      = THREAD(taint_check, taint_start, work_waiting, .overdue = CAUSE_FILE),
         [ACTION_REMOVE_FILE]     = { .check = remove_check },
         [ACTION_LINK_FILE]       = { .check = link_check },

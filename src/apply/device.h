@@ -2,7 +2,7 @@
 #pragma once
 /* The executors of devices: pages.c, sysctl.c, module.c, machine.c (what is there), driver.c, fabric.c,
  * health.c, mig.c, node.c, list.c, clocks.c, cdi.c, imex.c, of whose turn it is, turn.c, and of what a
- * failure of theirs makes of the node, taint.c. Those that take a Work run on a thread, look for themselves
+ * failure of theirs makes of the node, register.c and taint.c. Those that take a Work run on a thread, look for themselves
  * whether anything is to be done, and return > 0 done, 0 unchanged, < 0 after work_fail(). */
 #include "apply/work.h"
 
@@ -28,6 +28,12 @@ _must_check_ _nonnull_ int imex_work(Work *w);
 
 _must_check_ _nonnull_ int turn_work(Work *w);
 
+/* Has any of those failed that the task comes after, however they end? */
+_must_check_ _nonnull_ bool taint_is_wanted(const Task *t);
+_must_check_ _nonnull_ int register_check(Task *t);
+_must_check_ _nonnull_ int register_start(Task *t);
+/* given: as of taint_reason() */
+_must_check_ _nonnull_ int register_work(Work *w);
 _must_check_ _nonnull_ int taint_check(Task *t);
 _must_check_ _nonnull_ int taint_start(Task *t);
 /* What the node is to say, as the task's thread is told: word of the cause and id of the action that failed

@@ -42,6 +42,10 @@ static const Result *first_failure(const Task *t) {
         return first;
 }
 
+bool taint_is_wanted(const Task *t) {
+        return first_failure(t);
+}
+
 static int taint_fail(Work *w, int r, const char *verb, const char *path) {
         _cleanup_(freep) char *text = file_failure(w->action, r, verb, path);
         return work_fail(w, r, CAUSE_FILE, "%s", text);

@@ -358,6 +358,7 @@ static const Row rows[_ACTION_MAX] = {
         [ACTION_MAKE_NODES]       = { "make-nodes",     &plain,       30 },
         [ACTION_MAKE_CHANNEL]     = { "make-channel",   &plain,       30 },
         [ACTION_AWAIT_IMEX]       = { "await-imex",     &plain,      180 },
+        [ACTION_CHECK_NODE]       = { "check-node",     &plain,      120 },
         [ACTION_TAINT_NODE]       = { "taint-node",     &taints,      10 },
         [ACTION_REMOVE_FILE]      = { "remove-file",    &plain,       10 },
         [ACTION_LINK_FILE]        = { "link-file",      &plain,       10 },

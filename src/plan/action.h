@@ -76,6 +76,9 @@ typedef enum ActionType {
         ACTION_MAKE_CHANNEL,    /* target: "/dev/nvidia-caps-imex-channels/channel0";
                                  * its major is in /proc/devices */
         ACTION_AWAIT_IMEX,      /* target: "imex"; nvidia-imex-ctl says READY */
+        ACTION_CHECK_NODE,      /* target: TAINT_KEY; with: this instance's id; where any of after_any
+                                 * failed: the cluster has no Node of this machine's name, or it is this
+                                 * instance's and has the taint */
         ACTION_TAINT_NODE,      /* target: TAINT_FILE; written when any of after_any failed, or the clique
                                  * is to be a label and known; else removed; node */
         ACTION_REMOVE_FILE,     /* target: path, also of a link or of a directory, which stays while

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done with the files: the marker that hands later interfaces to the CNI, the reload of systemd, the
  * units in their order, and what a failed step of the devices means to kubelet: that it stays down, or that
- * it registers a node with a taint. */
+ * it registers a node with a taint, where it can. */
 #include "plan/planner.h"
 #include "base/str.h"
 
@@ -144,6 +144,20 @@ static void plan_taint(Plan *plan, const Config *config, const Host *host) {
         if (!a->with)
                 a->with = xstrdup(TAINT_KEY);
         a->node.taints = kubelet_taints(config);
+        action_after(a, "check-node:" TAINT_KEY);
+        after_devices(plan, a, false);
+}
+
+/* kubelet's files say how the cluster is asked. */
+static void plan_check_node(Plan *plan, const Config *config, const Host *host) {
+        if (config->failure_policy != FAILURE_JOIN_TAINTED)
+                return;
+        Action *a = plan_add(plan, ACTION_CHECK_NODE, PHASE_RUN, "kubelet", TAINT_KEY,
+                             "if a step of the devices failed: kubelet taints only a Node that it makes");
+        a->with = xstrdup(host->instance.id);
+        for (size_t i = 0; i + 1 < plan->n; i++)
+                if (is_read_by_unit(&plan->actions[i], "kubelet.service"))
+                        action_after(a, plan->actions[i].id);
         after_devices(plan, a, false);
 }
 
@@ -190,6 +204,7 @@ static void plan_daemons(Plan *plan, const Config *config, const Host *host, boo
         action_after(containerd, "write-file:" MOUNTS_READY);
         plan_sandbox_image(plan, config, host, soci);
         plan_watch(plan);
+        plan_check_node(plan, config, host);
         plan_taint(plan, config, host);
         plan_turn(plan, config->failure_policy == FAILURE_JOIN_TAINTED);
         Action *kubelet = plan_unit(plan, "kubelet", "kubelet.service", "last: the node may register now",

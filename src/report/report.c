@@ -34,6 +34,17 @@ static bool is_tolerated(const Results *r) {
         return true;
 }
 
+/* Where it cannot be tolerated, though the policy says so, a person has to know both. */
+static char *failure_text(const Results *r, const Result *failed) {
+        const Result *node = result_of(r, ACTION_CHECK_NODE, TAINT_KEY);
+        const char *text = failed->text ?: "";
+        size_t first = strcspn(text, "\n");
+        if (!node || node == failed || node->outcome != OUTCOME_FAILED)
+                return xstrdup(text);
+        return xasprintf("%.*s; and the node cannot join with a taint: %s%s", (int)first, text,
+                         node->text ?: "", text + first);
+}
+
 /* What stands in the way of all of them fails the first one. */
 static const char *first_phase(const char *phases) {
         for (int i = 0; i < _PHASE_MAX; i++)
@@ -53,7 +64,7 @@ static Verdict verdict_make(const Report *report) {
                 v.exit_code = cause_exit_code(failed->cause);
                 v.step = failed->action->id;
                 v.phase = phase_to_string(failed->action->phase);
-                v.text = xstrdup(failed->text);
+                v.text = failure_text(report->results, failed);
         } else if (error) {
                 v.word = "failed";
                 v.code = cause_word(error->cause);

@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0 -t 240
 # imds: imds-m5
 # gpu: p5-48xlarge many
-# tree: gpu
+# tree: gpu api
 # console: NODESTRAP verdict=failed code=EFABRIC step=await-fabric
 # console: nodestrap: failed \(33 EFABRIC\) at await-fabric:fabric: .*In Progress
 # console: NODESTRAP verdict=tainted code=EFABRIC step=await-fabric
@@ -34,7 +34,7 @@ power_on p5-48xlarge fabric-takes=100000; fabric 'gate: off'
 try "gate off: the node comes up" node_starts
 try "nobody waited" kubelet_saw fabric=in-progress
 
-power_on p5-48xlarge fabric-takes=100000; fabric '' 'failurePolicy: join-tainted'
+power_on p5-48xlarge fabric-takes=100000; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; fabric '' 'failurePolicy: join-tainted'
 try "join-tainted: the run ends well" node_starts
 try "with the verdict tainted and the fabric's code" is "$(value verdict) $(value code) $(value step)" "tainted EFABRIC await-fabric:fabric"
 try "kubelet starts with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EFABRIC:NoSchedule'"

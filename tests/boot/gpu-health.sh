@@ -3,7 +3,7 @@
 # run: nsboot.sh -S trixie -d 0 -t 240
 # imds: imds-m5
 # gpu: p5-48xlarge many
-# tree: gpu
+# tree: gpu api
 # console: check-health:gpus: fabric-bandwidth: GPU 0 \(0000:53:00.0\): .*less than its bandwidth
 # console: check-health:gpus: fabric-route-recovery: GPU 1
 # console: check-health:gpus: fabric-route: GPU 2
@@ -87,7 +87,7 @@ power_on p5-48xlarge; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 2 .*the node must be rebooted' "a GPU that its driver calls unusable"
 power_on p5-48xlarge; policy require; echo 'links 4 0,5' >/etc/fakes/nvml; nvml_changed
 fails 33 EHEALTH 'GPU 4 \(0000:97:00.0\): 2 of its 18 NVLinks are down \(0, 5\)' "require: a GPU with links that are down"
-power_on p5-48xlarge; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
+power_on p5-48xlarge; cp /vmtest/cluster.yaml /etc/eks/nodeadm.d/; spec '{failurePolicy: join-tainted}'; echo 'recovery 2 2' >/etc/fakes/nvml; nvml_changed
 try "join-tainted: the node comes up" node_starts
 try "with the verdict tainted" is "$(value verdict) $(value code)" "tainted EHEALTH"
 try "and kubelet with a taint" sh -c "tr '\0' '\n' </run/recording-kubelet/argv | grep -x -- '--register-with-taints=nodestrap/unhealthy=EHEALTH:NoSchedule'"

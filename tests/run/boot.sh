@@ -243,10 +243,13 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
 }
 
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
-tree_joined() {                         # the unit, that cluster on loopback, and a kubelet that registers
-        tree_cluster && tree_joined_enabled || return
-        mkdir -p "$tree/etc/eks/nodeadm.d" "$tree/etc/systemd/system/sysinit.target.wants" "$tree/usr/bin"
-        cp "$tree/vmtest/cluster.yaml" "$tree/etc/eks/nodeadm.d/"; cp "$here/boot/lib/joining-kubelet" "$tree/usr/bin/kubelet"
+tree_joined() {                         # the unit, that cluster, and a kubelet that registers
+        tree_api && tree_joined_enabled || return
+        mkdir -p "$tree/usr/bin"; cp "$here/boot/lib/joining-kubelet" "$tree/usr/bin/kubelet"
+}
+tree_api() {                            # that cluster on loopback
+        tree_cluster || return
+        mkdir -p "$tree/etc/eks/nodeadm.d" "$tree/etc/systemd/system/sysinit.target.wants"; cp "$tree/vmtest/cluster.yaml" "$tree/etc/eks/nodeadm.d/"
         ln -s ../mock-kube.service "$tree/etc/systemd/system/sysinit.target.wants/"
         printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/kube.py serve /vmtest/pki --listen 127.0.0.1:6443 --key ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token --log /vmtest/out/kube.log\n' \
                 >"$tree/etc/systemd/system/mock-kube.service"

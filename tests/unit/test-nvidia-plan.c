@@ -775,25 +775,32 @@ TEST(kernel_settings) {
 
 /* ---- what a failure means ---- */
 
+#define CHECK_NODE "check-node:" TAINT_KEY
+
 TEST(joins_with_a_taint) {
         BOX(b, "p5.48xlarge");
         sample_plan(&b.s);
         ASSERT_TRUE(!action(&b, "taint-node:" TAINT_FILE)->after_any && !action(&b, "taint-node:" TAINT_FILE)->after);
         ASSERT_TRUE(strv_contains(action(&b, "start-unit:kubelet.service")->unit.reads, TAINT_FILE));
+        ASSERT_TRUE(!plan_find(b.s.plan, CHECK_NODE));
 
         char **flags = LIST("--register-with-taints=a=b:NoSchedule", "--v=2 --register-with-taints \"c=d:NoExecute,e:NoSchedule\"");
         b.s.config.kubelet.flags = flags;
         b.s.config.kubelet.config = sample_json(&b.s, "{'registerWithTaints': [{'key': 'x', 'value': 'y', 'effect': 'NoSchedule'}, {'key': 'z', 'effect': 'NoExecute'}]}");
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
-        const Action *taint = action(&b, "taint-node:" TAINT_FILE), *turn = action(&b, "write-file:/run/nodestrap/kubelet-may-start");
+        const Action *taint = action(&b, "taint-node:" TAINT_FILE), *node = action(&b, CHECK_NODE), *turn = action(&b, "write-file:/run/nodestrap/kubelet-may-start");
         for (size_t i = 0; i < b.s.plan->n; i++) {
                 const Action *a = &b.s.plan->actions[i];
                 if (plan_is_device_step(a))
-                        ASSERT_TRUE(strv_contains(taint->after_any, a->id) && strv_contains(turn->after_any, a->id) && !strv_contains(turn->after, a->id));
+                        ASSERT_TRUE(strv_contains(node->after_any, a->id) && strv_contains(taint->after_any, a->id) && strv_contains(turn->after_any, a->id) && !strv_contains(turn->after, a->id));
         }
         ASSERT_TRUE(strv_contains(turn->after, taint->id) && strv_contains(turn->after, "start-unit:containerd.service"));
         ASSERT_ORDER(b, "taint-node:" TAINT_FILE, "write-file:/run/nodestrap/kubelet-may-start", "start-unit:kubelet.service");
+        /* it is asked for with what kubelet was given, and the taint waits for the answer */
+        ASSERT_TRUE(strv_contains(taint->after, CHECK_NODE) && strv_contains(node->after, "write-file:" KUBECONFIG) &&
+                    strv_contains(node->after, "write-file:" KUBELET_ENVIRONMENT) && strv_contains(node->after, "write-file:" CLUSTER_CA));
+        ASSERT_STREQ(node->with, b.s.host.instance.id);
         _cleanup_(freep) char *last = strv_join(taint->node.taints, " ");
         ASSERT_STREQ(last, "c=d:NoExecute e:NoSchedule");
 
@@ -827,7 +834,7 @@ TEST(registers_with_its_clique) {
         b.s.config.failure_policy = FAILURE_JOIN_TAINTED;
         sample_plan(&b.s);
         a = action(&b, "taint-node:" TAINT_FILE);
-        ASSERT_TRUE(a->node.clique && !a->after && strv_contains(a->after_any, "await-fabric:fabric"));
+        ASSERT_TRUE(a->node.clique && !strv_contains(a->after, "await-fabric:fabric") && strv_contains(a->after_any, "await-fabric:fabric"));
         ASSERT_STREQ(a->with, "nvidia.com/gpu.clique nodestrap/unhealthy");
 
         b.s.config.nvidia.fabric_gate = FABRIC_GATE_OFF;

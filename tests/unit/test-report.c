@@ -405,6 +405,26 @@ TEST(anything_else_is_a_failure) {
         }
 }
 
+TEST(one_that_cannot_be_tolerated_says_why) {
+        static char why[] = "GPU 3 is not well\nits words", node[] = "Node n exists without the taint", key[] = TAINT_KEY;
+        BOX(b);
+        box_taint(&b);
+        json_decref(b.items[1].found);
+        b.items[0].text = why;
+        b.items[1] = (Result){ .action = b.items[1].action, .outcome = OUTCOME_SKIPPED };
+        b.items[2].outcome = OUTCOME_SKIPPED;
+        b.actions[3] = (Action){ .id = b.actions[3].id, .type = ACTION_CHECK_NODE, .target = key };
+        b.items[3].outcome = OUTCOME_FAILED;
+        b.items[3].cause = CAUSE_NOT_REGISTERED;
+        b.items[3].text = node;
+        b.items[3].end_usec = b.items[0].end_usec + 1;
+        _cleanup_(freep) char *said = captured(&b, STDERR_FILENO, do_write);
+        ASSERT_EQ(last_exit, 33);
+        ASSERT_CONTAINS(said, "nodestrap: failed (33 EFABRIC) at await-fabric:fabric: GPU 3 is not well; and the node cannot join with a taint: "
+                              "Node n exists without the taint");
+        ASSERT_CONTAINS(said, "  | its words\n");
+}
+
 TEST(a_failed_phase_weighs_more_than_a_tainted_one) {
         BOX(b);
         b.report.phases = "config";

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * check-node: where a failure is to be tolerated with a taint, may kubelet register? It gives taints only to
+ * a Node that it makes (kubernetes/kubernetes: pkg/kubelet/kubelet_node_status.go, tryRegisterWithAPIServer),
+ * and no node may change its own (plugin/pkg/admission/noderestriction/admission.go, admitNode). So a Node
+ * that is there, from before a reboot or from an instance that had the name before, has to have the taint
+ * already, or kubelet would join as if all were well.
+ *
+ * While nobody answers kubelet could not register either, so waiting costs nothing; and a node with the taint
+ * has no work for anybody, so staying down costs little. */
+#include "apply/device.h"
+#include "apply/identity.h"
+
+#include "base/backoff.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+#define BACKOFF_USEC (1 * USEC_PER_SEC)
+#define BACKOFF_CAP  (5 * USEC_PER_SEC)
+#define RETRY_CAP    (30 * USEC_PER_SEC)        /* of what the server asks for */
+#define ANSWER_USEC  (2 * USEC_PER_SEC)         /* one that is cut off earlier has found out nothing */
+#define ID_MAX       100                        /* characters of a providerID in a message */
+
+static const char *what_kubelet_does(const Work *w) {
+        return root_exists(w->root, KUBELET_TURN) == 1
+                       ? "kubelet, which an earlier run of this boot has let run, is left as it is"
+                       : "kubelet stays down";
+}
+
+/* spec.providerID is for good that of the instance whose kubelet has made the Node (pkg/apis/core/validation,
+ * ValidateNodeUpdate); what is in no cloud's form says nothing. */
+static bool is_another(const Work *w, const NodeLook *l) {
+        const char *id = l->provider_id ?: "";
+        return startswith(id, "aws://") && w->action->with &&
+               !streq(strrchr(id, '/') + 1, w->action->with);
+}
+
+static char *shown(const char *text) {
+        Text t = {};
+        text_add_shown(&t, text, strlen(text), ID_MAX, 0);
+        return text_take(&t);
+}
+
+/* ---- what is told ---- */
+
+static int hold_unknown(Work *w, const KubeAccess *a, const NodeLook *l) {
+        return work_fail(w, -EHOSTUNREACH, l->cause,
+                         "%s; so nobody knows whether Node %s exists, over which kubelet would join without "
+                         "the taint " TAINT_KEY ": %s; nodestrap init, or a reboot, asks again",
+                         l->text, a->node, what_kubelet_does(w));
+}
+
+static int hold_another(Work *w, const KubeAccess *a, const NodeLook *l) {
+        _cleanup_(freep) char *id = shown(l->provider_id);
+        return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
+                         "Node %s of cluster %s is another instance's (%s, and this is %s), and kubelet "
+                         "takes such a Node over as it is, without the taint " TAINT_KEY ": %s; the cloud "
+                         "controller deletes it when that instance is gone, and so does kubectl delete node "
+                         "%s; then nodestrap init or a reboot",
+                         a->node, a->cluster, id, w->action->with, what_kubelet_does(w), a->node);
+}
+
+static int hold_untainted(Work *w, const KubeAccess *a, const char *code) {
+        return work_fail(w, -EEXIST, CAUSE_NOT_REGISTERED,
+                         "Node %s of cluster %s exists without the taint " TAINT_KEY ", and no node may "
+                         "taint itself: %s; kubectl taint node %s " TAINT_KEY "=%s:NoSchedule, or kubectl "
+                         "delete node %s, then nodestrap init or a reboot",
+                         a->node, a->cluster, what_kubelet_does(w), a->node, code, a->node);
+}
+
+static void tell_other_value(Work *w, const KubeAccess *a, const char *value, const char *code) {
+        if (!streq(value, code))
+                diag_warn_at(&w->warnings, "node-taint-older", NULL, w->action->id,
+                             "Node %s has " TAINT_KEY "=%s from before and keeps it: no node may change it",
+                             a->node, value);
+}
+
+/* ---- the look ---- */
+
+static int decide(Work *w, const KubeAccess *a, const NodeLook *l) {
+        const char *code = w->given ? w->given[0] : "";
+        _cleanup_(freep) char *value = shown(l->taint ?: "");
+        w->found = json_pack("{ss sb}", "node", a->node, "exists", l->there);
+        if (l->there && !l->taint)
+                return hold_untainted(w, a, code);
+        if (l->there) {
+                json_object_set_new(w->found, "taint", json_string(value));
+                tell_other_value(w, a, value, code);
+        }
+        return 0;
+}
+
+static bool pause_for(Work *w, unsigned n, unsigned retry_after, uint64_t patience) {
+        uint64_t now = now_usec(), pause = backoff_usec(n, BACKOFF_USEC, BACKOFF_CAP);
+        pause = MAX(pause, MIN(retry_after * USEC_PER_SEC, RETRY_CAP));
+        return work_pause(w, MIN(pause, patience - MIN(now, patience)));
+}
+
+/* What may change by itself is waited for: an answer, and the end of another instance's Node. */
+static int look_until(Work *w, const KubeAccess *a) {
+        uint64_t patience = work_patience(w);
+        ClusterIdentity as = { a, patience };
+        KubeIdentity identity = cluster_identity(&as);
+        for (unsigned n = 0;; n++) {
+                _cleanup_(node_look_done) NodeLook l = {};
+                work_at(w, "%s was asked for Node %s", a->server, a->node);
+                kube_node_look(a, &identity, TAINT_KEY, patience, &l);
+                if (l.cause == CAUSE_NONE && !is_another(w, &l))
+                        return decide(w, a, &l);
+                int r = l.cause != CAUSE_NONE ? hold_unknown(w, a, &l) : hold_another(w, a, &l);
+                work_progress(w, "%s", w->text);
+                if (!pause_for(w, n, l.retry_after, patience) || now_usec() + ANSWER_USEC > patience)
+                        return r;
+        }
+}
+
+int register_work(Work *w) {
+        _cleanup_(kube_access_done) KubeAccess access = {};
+        Diag diag = {};
+        int r = kube_access_read(w->root, &access, &diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        r = r >= 0 ? look_until(w, &access)
+                   : work_fail(w, r, error ? error->cause : CAUSE_INTERNAL,
+                               "%s; so nobody can be asked for this machine's Node: %s",
+                               error ? error->text : strerror(-r), what_kubelet_does(w));
+        diag_done(&diag);
+        return r;
+}
+
+int register_check(Task *t) {
+        return taint_is_wanted(t) ? CHECK_NEEDED : CHECK_DONE_ALREADY;
+}
+
+int register_start(Task *t) {
+        return work_start_given(t, register_work, taint_reason(t));
+}
