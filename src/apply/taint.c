@@ -26,6 +26,8 @@
 #define CLIQUE_FLAG      "--node-labels=" CLIQUE_KEY "="
 #define CLIQUE_STAMP     "/var/lib/nodestrap/clique"    /* with which kubelet was to register last */
 #define UNHEALTHY_FLAG   "--node-labels=" TAINT_KEY "="
+#define TAINT_STAMP      "/var/lib/nodestrap/tainted"   /* a kubelet was to register with that taint, and
+                                                         * since then no run was well */
 
 /* What the file is to say; "": not that. A clique of "?": what it says now, since nobody has looked in this
  * run. */
@@ -125,13 +127,25 @@ static void tell(Work *w, bool was_tainted, const char *code) {
         if (*code)
                 diag_warn_at(&w->warnings, "node-tainted", NULL, w->action->id,
                              "kubelet registers this node with " TAINT_KEY "=%s:NoSchedule and a label "
-                             "of that name; where its Node exists already, kubectl has to taint it",
+                             "of that name",
                              code);
         else if (was_tainted)
                 diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
-                             "what was wrong is well now, but the Node keeps what it has registered with: "
-                             "kubectl taint node NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY
-                             "-");
+                             "kubelet no longer registers this node with " TAINT_KEY ", but a Node that it has "
+                             "registered keeps that, and no node may change it: kubectl taint node "
+                             "NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-, or kubectl "
+                             "delete node NAME and a reboot");
+}
+
+/* Over reboots, for the file does not outlive one. */
+static bool stamp_change(const Work *w, const char *code) {
+        _cleanup_(freep) char *last = NULL;
+        bool was = root_read_line(w->root, TAINT_STAMP, &last) >= 0;
+        if (*code && !streq(last ?: "", code))
+                stamp_write(w, TAINT_STAMP, code);
+        else if (was && !*code)
+                (void)!root_remove(w->root, TAINT_STAMP);
+        return was;
 }
 
 /* kubelet gives its own labels only to a Node that it makes (kubernetes/kubernetes: pkg/kubelet/
@@ -170,8 +184,9 @@ int taint_work(Work *w) {
         }
         if (*clique)
                 json_object_set_new(w->found, "clique", json_string(clique));
-        if (r > 0)
-                tell(w, before && strstr(before, UNHEALTHY_FLAG), code);
+        bool was_tainted = stamp_change(w, code) || (before && strstr(before, UNHEALTHY_FLAG));
+        if (r > 0 || (was_tainted && !*code))
+                tell(w, was_tainted, code);
         if (looked)
                 clique_tell(w, clique);
         return r;
@@ -195,7 +210,9 @@ static char *clique_found(const Task *t) {
 
 /* Else the files say by themselves whether they are so already. */
 int taint_check(Task *t) {
-        return !first_failure(t) && !t->action->node.clique && root_exists(t->apply->root, TAINT_FILE) == 0
+        const Root *root = t->apply->root;
+        return !first_failure(t) && !t->action->node.clique && root_exists(root, TAINT_FILE) == 0 &&
+                               root_exists(root, TAINT_STAMP) == 0
                        ? CHECK_DONE_ALREADY
                        : CHECK_NEEDED;
 }

@@ -78,6 +78,40 @@ TEST(the_taint_comes_once_and_goes) {
         ASSERT_STREQ(run(&n), "done");
         ASSERT_TRUE(!is_there(&n.box, TAINT_FILE) && !n.box.work.found);
         assert_warns(&n, "node-was-tainted");
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+}
+
+/* The Node outlives a reboot, and the file does not. */
+TEST(a_taint_of_an_earlier_boot_is_told_once) {
+        TURN(n);
+        fails(&n, 0, CAUSE_FABRIC, 10);
+        ASSERT_STREQ(run(&n), "done");
+        ASSERT_OK(root_remove(n.box.root, TAINT_FILE));
+        fails(&n, 0, CAUSE_EFA, 10);
+        ASSERT_STREQ(run(&n), "done");
+        assert_warns(&n, "node-tainted");
+        ASSERT_OK(root_remove(n.box.root, TAINT_FILE));
+        n.results[0].outcome = OUTCOME_DONE;
+        ASSERT_STREQ(run(&n), "unchanged");
+        assert_warns(&n, "node-was-tainted");
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_EQ(n.box.work.warnings.n, 0);
+}
+
+TEST(nobody_is_asked_where_nothing_failed) {
+        TURN(n);
+        ASSERT_STREQ(run(&n), "unchanged");
+        ASSERT_EQ(register_check(&n.task), CHECK_DONE_ALREADY);
+        fails(&n, 1, CAUSE_EFA, 10);
+        ASSERT_EQ(register_check(&n.task), CHECK_NEEDED);
+}
+
+TEST(without_a_kubeconfig_nobody_can_be_asked) {
+        TURN(n);
+        ASSERT_TRUE(register_work(&n.box.work) < 0);
+        ASSERT_EQ(n.box.work.cause, CAUSE_NO_KUBECONFIG);
+        ASSERT_CONTAINS(n.box.work.text, "so nobody can be asked for this machine's Node: kubelet stays down");
 }
 
 TEST(the_first_failure_by_time_names_it) {
