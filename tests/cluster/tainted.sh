@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# cluster: no-controllers
+# check-node with a real API server: which Nodes a kubelet may join with a taint, what a node may do about its own taints, and what a person
+# is told to do, done.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+tool=${HELPERS:-$(dirname "$NODESTRAP")/tests/helpers}/register-tool
+
+look() { "$tool" root $INSTANCE EFABRIC "$1" >look.out 2>look.err; echo $? >look.rc; }
+says() { grep -E -- "$1" look.out || { cat look.out look.err; return 1; }; }
+goes_on() { is "$(cat look.rc)" 0 && says "$1"; }
+holds() { is "$(cat look.rc)" 60 && says "$1"; }
+# registers INSTANCE [TAINT]: as a kubelet of that instance does
+registers() {
+        printf '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "%s", "labels": {"nodestrap/unhealthy": "EFABRIC"}}, "spec": {"providerID": "aws:///us-west-2a/%s", "taints": [%s]}}' $NODE "$1" "${2-}" | as_node create -f -
+}
+taint='{"key": "nodestrap/unhealthy", "value": "EFABRIC", "effect": "NoSchedule"}'
+exists="^ENOTREGISTERED: Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; kubectl taint node"
+machine root
+
+look 30
+try "no Node: kubelet may register" goes_on '"exists": false'
+try "a kubelet may give its new Node that taint and that label" registers $INSTANCE "$taint"
+look 30
+try "a reboot that is no better finds it: kubelet may join again" goes_on '"taint": "EFABRIC"'
+forbidden() { ! as_node "$@" 2>said && grep -F 'is not allowed to modify taints' said || { cat said; return 1; }; }
+try "the node may not take it off" forbidden taint node $NODE nodestrap/unhealthy-
+try "nor change it" forbidden taint node $NODE nodestrap/unhealthy=EGPU:NoSchedule --overwrite
+try "though it may its label" as_node label node $NODE nodestrap/unhealthy-
+try "an admin may: kubectl taint" kubectl taint node $NODE nodestrap/unhealthy-
+look 30
+try "a boot that is still unwell stays out then" holds "$exists"
+try "which the node cannot change" forbidden taint node $NODE nodestrap/unhealthy=EFABRIC:NoSchedule
+advice=$(grep -o 'kubectl taint node [^,]*' look.out)
+try "what an admin is told to do works" $advice
+look 30
+try "and lets it join" goes_on '"taint": "EFABRIC"'
+try "so does the other way" kubectl delete node $NODE
+look 30
+try "without a Node it may register anew" goes_on '"exists": false'
+try "when all is well, without a taint" registers $INSTANCE
+look 30
+try "a later failure finds a Node that has none" holds "$exists"
+kubectl delete node $NODE >/dev/null
+
+# ---- of another instance ----
+try "an instance that had the name before" registers i-00000000000000001 "$taint"
+look 6
+try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training is another instance's \(aws:///us-west-2a/i-00000000000000001, and this is $INSTANCE\)"
+patched() { ! kubectl patch node $NODE -p "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$INSTANCE\"}}" 2>said && grep -i 'providerID' said; }
+try "and is that one's for good" patched
+tokens() { grep -c GetCallerIdentity "$CLUSTER/log/aws.requests"; }
+asked=$(tokens); again() { [ "$(tokens)" -ge $((asked + 2)) ]; }
+look 60 &
+comes aws again                         # each look has a token of its own
+kubectl delete node $NODE >/dev/null; wait $!
+try "until the cluster has seen that it is gone" goes_on '"exists": false'
+
+# ---- nobody answers ----
+unknown() { holds "^$1: .*; so nobody knows whether Node $NODE exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
+api_stop
+look 4
+try "without an API server kubelet stays down" unknown EAPIROUTE
+look 100 &
+api_start
+wait $!
+try "one that comes is waited for" goes_on '"exists": false'
+authenticator_stop; authenticator_start unmapped
+look 4
+try "a role that is mapped to nobody" unknown ENOTMAPPED
+authenticator_stop; authenticator_start
+
+finish
