@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/images.sh
-# Makes what the guests of tests/boot, tests/vm and tests/exhaustive boot, and what they get of other suites. What is there costs nothing;
+# Makes what the guests of tests/boot, tests/vm, tests/exhaustive and tests/cluster boot, what they get of other suites, and Kubernetes. What is there costs nothing;
 # whoever wants the same at the same time waits for it. Exit 1: something could not be made, and whoever wants it says so once more.
 set -u; cd "$(dirname "$0")/../.." || exit 1; tools=tests/tools bad=0
 unset NODESTRAP_TEST_NO_BUILD
@@ -9,7 +9,7 @@ unset NODESTRAP_TEST_NO_BUILD
 # "SUITE [PACKAGES]" of every script, most wanted first
 images() {
         printf '%s\n' bookworm trixie
-        sed -n 's/^# run: //p' tests/{boot,vm,exhaustive}/*.sh | awk '{
+        sed -n 's/^# run: //p' tests/{boot,vm,exhaustive,cluster}/*.sh | grep -v ^host | awk '{
                 suite = "bookworm"; packages = ""
                 for (i = 2; i < NF; i++) { if ($i == "-S") suite = $(i + 1); if ($i == "-a") packages = $(i + 1) }
                 print suite, packages }' | sort
@@ -21,4 +21,8 @@ $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
 $tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
 $tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
+$tools/peers.sh --cached cni trixie containernetworking-plugins >/dev/null || bad=1
+versions=$($tools/kube.sh --list)
+# shellcheck disable=SC2086 # words
+[ -z "$versions" ] || $tools/kube.sh $versions >/dev/null || bad=1
 exit $bad

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# cluster: front no-controllers
+# What can be wrong with a cluster is really so, and goes again: each fault that tests of this folder make, as a node sees it.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+
+ask() { as_node get node $NODE; }
+says() { local text=$1 said; shift; ! said=$("$@" 2>&1) && grep -F -- "$text" <<<"$said" || { echo "$said"; return 1; }; }
+answers() { local token; token=$(nodestrap token --cluster-name training --region $REGION | sed -n 's/.*"token": "\(.*\)".*/\1/p'); curl -sS --noproxy '*' --max-time "${2:-20}" --cacert "$CLUSTER/pki/ca.crt" -D head -o body -w '%{http_code}' -H "Authorization: Bearer $token" "$API/api/v1/nodes/$NODE" >code; is "$(cat code)" "$1" || { cat body; return 1; }; }
+event() { printf '{"kind": "Event", "apiVersion": "v1", "metadata": {"generateName": "of-test-"}, "involvedObject": {"kind": "Node", "name": "%s"}, "reason": "Test", "message": "%s", "type": "Warning"}' $NODE "$1" | as_node create -f -; }
+
+try "a cluster that is well" register
+try "takes what the node says" event one
+
+front_says status=503
+try "a front that answers 503" answers 503
+front_says status=429,retry-after=3
+try "429" answers 429
+try "with the time to wait" grep -i '^retry-after: 3' head
+front_says hang
+try "not at all" no answers 200 2
+front_says "close"
+try "or closes the connection" no answers 200
+front_says pass
+try "lets through again" answers 200
+
+etcd_fill >/dev/null
+try "an etcd that is full takes no Event" says 'etcdserver: mvcc: database space exceeded' event two
+try "but answers" ask
+etcd_empty >/dev/null
+try "and takes it when there is room" event two
+
+stop etcd
+try "without etcd the API server is not ready" no api_ready
+etcd_start
+try "with it, it is" comes api ask
+
+authenticator_stop; authenticator_start unmapped; api_stop; api_start   # which knows tokens for a while
+try "a role that is mapped to nobody" says Unauthorized ask
+try "is told so in the authenticator's words" grep -F 'ARN is not mapped' "$CLUSTER/log/authenticator"
+authenticator_stop; authenticator_start
+try "and mapped again" ask
+
+aws_stop; aws_start --fault sts:delay=4; api_stop; api_start
+try "a webhook that takes 4 s: no answer within 2" no answers 200 2
+try "but one in 20" answers 200
+aws_stop; aws_start --fault sts:skew=3600; api_stop; api_start
+try "a clock that is an hour behind STS's" says Unauthorized ask
+try "as STS says it" grep -F SignatureDoesNotMatch "$CLUSTER/log/authenticator"
+aws_stop; aws_start
+
+api_stop
+try "an API server that is down" no answers 200
+api_start
+try "and comes back" answers 200
+try "has kept what it was told" is "$(kubectl get events -o name | wc -l)" 2
+try "another CA than the cluster's" says 'SSL certificate problem' curl -sS --noproxy '*' --cacert "$CLUSTER/pki/other.crt" $API/readyz
+
+finish
