@@ -158,8 +158,8 @@ check-boot: guest-programs               # containers, two at a time
 	$(Q)$(call run_all,$(call scripts,boot))
 check-vm: guest-programs                 # virtual machines, two at a time
 	$(Q)$(call run_all,$(call scripts,vm))
-check-cluster: guest-programs            # beside a real API server, one at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
-	$(Q)$(TAP) $$(tests/run/cluster.sh --list)
+check-cluster: guest-programs            # beside a real API server, two at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
+	$(Q)$(TAP) -j 2 $$(tests/run/cluster.sh --list)
 check-exhaustive-vm: guest-programs
 	$(Q)$(call run_all,$(call scripts,exhaustive))
 check-all:                               # everything that CI runs

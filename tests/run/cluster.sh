@@ -13,7 +13,9 @@
 set -u; top=$(realpath "$(dirname "$0")/../.."); here=$top/tests
 if [ "${1-}" = --list ]; then
         cd "$top" || exit; versions=" $(tests/tools/kube.sh --list | xargs) "
-        for script in tests/cluster/*.sh; do [[ $versions != *" $(sed -n 's/^# kube: //p' "$script") "* ]] || echo "$script"; done
+        for script in $(grep -l '^# run: vm' tests/cluster/*.sh) $(grep -l '^# run: host' tests/cluster/*.sh); do   # the long ones begin first
+                [[ $versions != *" $(sed -n 's/^# kube: //p' "$script") "* ]] || echo "$script"
+        done
         exit
 fi
 inside=''; [ "${1-}" != --inside ] || { inside=1; shift; }

@@ -3,6 +3,7 @@
 # Sourced by a script of tests/cluster inside its guest, which has /vmtest/guest.sh, and:
 #   host COMMAND…         a command on the machine where the cluster is, with the functions of control-plane.sh: its output and its status.
 #                         host kubectl get nodes; host api_stop; host eval 'kubectl get events | wc -l'
+#   node_ready            waits until the Node is there and Ready
 . /vmtest/guest.sh
 
 NODE=ip-10-0-2-15.us-west-2.compute.internal
@@ -14,3 +15,4 @@ host() {
         said=${said%status *}; printf '%s' "$said"
         return "${BASH_REMATCH[1]}"
 }
+node_ready() { host kubectl wait --for=create --timeout=180s "node/$NODE" && host kubectl wait --for=condition=Ready --timeout=180s "node/$NODE"; }

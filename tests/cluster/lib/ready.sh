@@ -8,7 +8,7 @@ kubelet_says() { journalctl -b -u kubelet --no-pager -o cat | grep -E '^[EF]' | 
 check_ready() {
         try "nodestrap-config.service succeeded" exited nodestrap-config 0
         try "nodestrap-run.service is active" active nodestrap-run
-        try "the Node is Ready" host kubectl wait --for=create --for=condition=Ready --timeout=120s "node/$NODE" || kubelet_says
+        try "the Node is Ready" node_ready || kubelet_says
         host kubectl get node "$NODE" -o yaml >out/node.yaml
         host kubectl describe node "$NODE" >out/node.txt
         try "kubelet.service is active" active kubelet
