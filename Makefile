@@ -179,5 +179,5 @@ demo: $(O)/nodestrap                     # what init would do on a tray of a GB2
 	  --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04
 clean:
 	$(RM) -r build build-*
--include $(OBJS:.o=.d) $(TABLES:.o=.d) $(FAKES:=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d)
+-include $(OBJS:.o=.d) $(TABLES:.o=.d) $(FAKES:=.d) $(TESTS:=.d) $(HELPERS:=.d) $(FUZZ:=.d) $(BENCH:=.d)
 .SECONDARY:

@@ -88,11 +88,21 @@ typedef struct TokenRequest {
 _must_check_ _nonnull_ int token_make(const TokenRequest *request, char **ret, int64_t *ret_seconds,
                                       Diag *diag);
 
+/* How much who asks for the name needs it. */
+typedef struct NameWish {
+        bool again;                     /* there is one already: a request or two, within 3 s */
+        /* Called with user, once, when EC2 has not answered for 5 s (more: it would be asked on), or is not
+         * asked any more; why says what it did instead. True: there is another way to the name. NULL: there
+         * is none. Not where EC2 has answered that there is no name (yet). */
+        bool (*settle)(void *user, const char *why, bool more);
+        void *user;
+} NameWish;
 typedef struct Ec2 {
         const char *region, *domain;    /* of the instance: "us-west-2", "amazonaws.com" */
         Imds *imds;                     /* for credentials */
         uint64_t deadline_usec;         /* now_usec(): asked until then at most; 0: as long as each question
                                          * takes */
+        NameWish wish;                  /* of ec2_private_dns_name() */
 } Ec2;
 /* Before the first request: can there be endpoints as the environment wants them, in this region? Where EC2
  * will be asked, -EINVAL with a diagnostic if it has none; of STS, which is asked for who kubelet is, a
@@ -100,8 +110,10 @@ typedef struct Ec2 {
  * run beside it. */
 _must_check_ _nonnull_ int ec2_check_endpoints(const Ec2 *ec2, bool asks_ec2, Diag *diag);
 /* DescribeInstances → PrivateDnsName of the instance, from where AWS_REGION or AWS_DEFAULT_REGION say, else
- * from its own region. Attempts of 5 s each, full jitter between them, for 10 minutes at most, or as long as
- * AWS_MAX_ATTEMPTS takes where that is longer; an empty name counts as "not yet". */
+ * from its own region. Attempts of 5 s each, one after the other, for 10 minutes at most, or as long as
+ * AWS_MAX_ATTEMPTS takes where that is longer: after a failure with full jitter, after a throttle with
+ * decorrelated jitter, or what Retry-After says. An empty name counts as "not yet". -ECANCELED without a
+ * diagnostic where ec2->wish was settled otherwise. */
 _must_check_ _nonnull_ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret,
                                                 Diag *diag);
 /* DescribeInstanceTypes → the network interfaces that the default network card can have, and the IPv4

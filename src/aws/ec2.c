@@ -34,15 +34,30 @@ const QueryService ec2_api = {
         .strict = true,
 };
 
-/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, thirty attempts
- * each would leave a third without a name, and the last of them needs most of these ten minutes
- * (tests/bench/fleet.c). */
+/* No limit to the attempts but the time: of ten thousand nodes that boot within a minute, and have no other
+ * way to a name, the last one needs most of these ten minutes (tests/bench/fleet.c). Three times the first
+ * pause of one that is throttled is less than its patience: it asks twice at least before it goes on without
+ * an answer, and hardly more often. */
 const RetryPolicy ec2_retry_policy = {
         .attempts = UINT_MAX,
         .elastic = true,
         .total_usec = 600 * USEC_PER_SEC,
         .base_usec = BACKOFF_USEC,
         .cap_usec = BACKOFF_CAP,
+        .throttled_base_usec = 1500 * USEC_PER_MSEC,
+        .throttled_cap_usec = 60 * USEC_PER_SEC,
+        .patience_usec = 5 * USEC_PER_SEC,
+};
+/* kubelet waits for this one: a second request only where the first one did not get to EC2, or was refused
+ * for the clock. */
+const RetryPolicy ec2_again_policy = {
+        .attempts = 2,
+        .brief = true,
+        .total_usec = 3 * USEC_PER_SEC,
+        .base_usec = BACKOFF_USEC,
+        .cap_usec = USEC_PER_SEC,
+        .throttled_base_usec = 3 * USEC_PER_SEC,
+        .throttled_cap_usec = 3 * USEC_PER_SEC,
 };
 /* The number of pods has a fallback: it is not worth a long wait. And a unit that sets up an interface is
  * started again. */
@@ -138,9 +153,11 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 .domain = other ? NULL : ec2->domain,
                 .action = "DescribeInstances",
                 .fields = fields,
-                .retry = ec2_retry_policy,
+                .retry = ec2->wish.again ? ec2_again_policy : ec2_retry_policy,
                 .accept = accept_name,
                 .ret = ret,
+                .settle = ec2->wish.settle,
+                .user = ec2->wish.user,
                 .missing = "the instance has no private DNS name (yet)",
                 .missing_advice = "Switch on enableDnsHostnames and enableDnsSupport of the VPC",
                 .instead = "spec.featureGates.InstanceIdNodeName: true",

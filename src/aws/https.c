@@ -71,12 +71,18 @@ static size_t collect_body(char *data, size_t one, size_t size, void *user) {
         return one * size;
 }
 
-static size_t note_date(char *data, size_t one, size_t size, void *user) {
+/* Retry-After as a date (RFC 9110) is taken for none: no service of AWS is known to write one. */
+static size_t note_header(char *data, size_t one, size_t size, void *user) {
         HttpsReply *reply = user;
         _cleanup_(freep) char *line = xstrndup(data, one * size);
+        uint64_t seconds = 0;
         if (strncasecmp(line, "date:", 5) == 0) {
                 time_t t = curl.getdate(line + 5, NULL);
                 reply->date = t > 0 ? t : 0;
+        } else if (strncasecmp(line, "retry-after:", 12) == 0) {
+                _cleanup_(freep) char *value = str_strip(line + 12);
+                if (parse_u64(value, &seconds) >= 0)
+                        reply->wait_usec = MIN(seconds, RETRY_AFTER_MAX / USEC_PER_SEC) * USEC_PER_SEC;
         }
         return one * size;
 }
@@ -115,7 +121,7 @@ static void set_options(const Url *url, const char *form, uint64_t limit_usec, c
         curl.setopt(easy, CURLOPT_ERRORBUFFER, error);
         curl.setopt(easy, CURLOPT_WRITEFUNCTION, collect_body);
         curl.setopt(easy, CURLOPT_WRITEDATA, &reply->body);
-        curl.setopt(easy, CURLOPT_HEADERFUNCTION, note_date);
+        curl.setopt(easy, CURLOPT_HEADERFUNCTION, note_header);
         curl.setopt(easy, CURLOPT_HEADERDATA, reply);
         curl.setopt(easy, CURLOPT_NOPROGRESS, 0L);
         curl.setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stop);

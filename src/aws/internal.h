@@ -7,6 +7,7 @@
 
 #define HTTP_MAX_BODY (4u << 20)        /* user data is 16 KiB at most, an answer of EC2 some KiB */
 #define HTTP_MAX_HEAD (64u << 10)
+#define RETRY_AFTER_MAX (60 * USEC_PER_SEC)     /* what a service may ask of us */
 
 /* "http://[fd00:ec2::254]:80/base" in its pieces. */
 typedef struct Url {
@@ -60,6 +61,7 @@ typedef struct HttpsReply {
         long status;
         Text body;
         int64_t date;                   /* of the Date header, in seconds since 1970; 0 where there is none */
+        uint64_t wait_usec;             /* of the Retry-After header, at most RETRY_AFTER_MAX; 0: none */
 } HttpsReply;
 /* Sends a form, by http:// where the URL says so. A response of any status is a success; else *ret_why, the
  * caller's, says what happened: -EADDRNOTAVAIL where the name of the host did not resolve, here or at the
@@ -110,14 +112,24 @@ _malloc_ _nonnull_ char *query_endpoint_advice(const QueryService *service, cons
 _nonnull_ bool query_lacks_fips(const QueryService *service, const char *region);
 
 /* How long and how often one question is asked. With AWS_MAX_ATTEMPTS that often; where elastic, for as long
- * as that takes at cap_usec each, if that is longer. */
+ * as that takes at the longest pause each, if that is longer. Where brief, it ends as soon as the time that
+ * is left is shorter than the next pause. */
 typedef struct RetryPolicy {
         unsigned attempts;
-        bool elastic;
-        uint64_t total_usec, base_usec, cap_usec;
+        bool elastic, brief;
+        uint64_t total_usec;
+        uint64_t base_usec, cap_usec;           /* of backoff_usec(), after a failure */
+        /* Of backoff_apart_usec(), after an answer that says that too many ask; 0: as after a failure. */
+        uint64_t throttled_base_usec, throttled_cap_usec;
+        uint64_t patience_usec;         /* when Query.settle is called first; 0: at the end */
 } RetryPolicy;
-/* that of DescribeInstances, which `make bench` gives to a fleet */
-extern const RetryPolicy ec2_retry_policy;
+/* Those of DescribeInstances, which `make bench` gives to a fleet: for as long as it takes, and for another
+ * look at a name that is assumed. */
+extern const RetryPolicy ec2_retry_policy, ec2_again_policy;
+/* When to ask again after one more failure, the n-th from 0: *last_usec is the pause before, and becomes this
+ * one. wait_usec: what the service itself has asked for, or 0. */
+_nonnull_ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint64_t wait_usec,
+                               uint64_t *last_usec);
 
 typedef struct Query Query;
 struct Query {
@@ -138,11 +150,16 @@ struct Query {
         const char *unauthorized, *expired;     /* what to do about these refusals */
         const char *instead;            /* the setting that makes the question needless, or NULL */
         unsigned *requests;             /* is incremented for each that is sent; or NULL */
+        /* Can who asks do without an answer, of which it is said why there is none? Called with user once,
+         * when there is no answer for patience_usec (more: it would be asked on), or there will be none; never
+         * where the service has answered that there is nothing (yet), or refuses. NULL: they cannot. */
+        bool (*settle)(void *user, const char *why, bool more);
+        void *user;
 };
 /* Asks until there is an answer that q->accept takes, a refusal (-EACCES where who asks lacks a permission,
- * -EPERM for another reason) or no time left (-ETIMEDOUT,
- * -EHOSTUNREACH where there was no answer at all); the last attempt begins at the end of the time at
- * the latest and may take another second. */
+ * -EPERM for another reason), q->settle says that it can do without (-ECANCELED, without a diagnostic) or no
+ * time is left (-ETIMEDOUT, -EHOSTUNREACH where there was no answer at all); the last attempt begins at the
+ * end of the time at the latest and may take another second. */
 _must_check_ _nonnull_ int query_ask(const Query *q, Diag *diag);
 /* These seconds since 1970 by AWS's clock, as far as refusals of earlier questions have shown that this
  * machine's is wrong. */
@@ -178,6 +195,7 @@ _nonnull_ void sigv4_date(int64_t seconds, char ret[static 17]);
 typedef enum RefusalKind {
         REFUSAL_FINAL,
         REFUSAL_TEMPORARY,
+        REFUSAL_THROTTLED,              /* temporary, because too many ask */
         REFUSAL_SIGNATURE,
         REFUSAL_EXPIRED,
         REFUSAL_UNAUTHORIZED

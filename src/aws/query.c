@@ -45,6 +45,11 @@ typedef struct Asking {
         uint64_t deadline_usec;
         bool clock_corrected, credentials_renewed;      /* each is tried once */
         bool reached;                   /* something has answered */
+        bool missing;                   /* the service itself, at last, that there is nothing (yet), */
+        bool throttled;                 /* or that too many ask */
+        uint64_t wait_usec;             /* what it asked for then; 0: nothing */
+        uint64_t begin_usec;
+        bool settled;                   /* who asks was offered to do without */
         bool hopeless;                  /* the next attempt would end as the last one did */
         char *why, *advice;             /* the last failure, and what to do about it */
 } Asking;
@@ -123,6 +128,7 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
         int r = reply->body.size > 0 ? q->accept(q, &reply->body) : -EBADMSG;
         if (r > 0)
                 return QUERY_DONE;
+        a->missing = r == 0;
         return try_again(a,
                          r < 0 ? xasprintf("an answer that is not %s's XML", q->service->name)
                                : xstrdup(q->missing),
@@ -179,6 +185,7 @@ static QueryStep report_refusal(const Asking *a, RefusalKind kind, const HttpsRe
 static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
         const QueryService *s = a->query->service;
         _cleanup_(freep) char *code = refusal_word(&reply->body, s->code_path);
+        a->wait_usec = reply->wait_usec;
         if (!code) {
                 bool redirect = reply->status >= 300 && reply->status < 400;
                 return try_again(a,
@@ -192,21 +199,33 @@ static QueryStep judge_error(Asking *a, const HttpsReply *reply, Diag *diag) {
         /* Only an error of the service itself is final; one of a proxy or a load balancer may pass. */
         RefusalKind kind = refusal_kind(code);
         bool is_signed = a->query->credentials, expired = kind == REFUSAL_EXPIRED,
-             temporary = kind == REFUSAL_TEMPORARY || reply->status >= 500,
+             temporary = kind == REFUSAL_TEMPORARY || kind == REFUSAL_THROTTLED || reply->status >= 500,
              at_once = !temporary && is_signed &&
                        (((expired || kind == REFUSAL_SIGNATURE) && correct_clock(a, reply)) ||
                         (expired && renew_credentials(a, diag)));
         if (!temporary && !at_once)
                 return report_refusal(a, kind, reply, code, diag);
+        a->throttled = kind == REFUSAL_THROTTLED;
         (void)try_again(a, xasprintf("%s (HTTP %ld)", code, reply->status),
                         xasprintf("%s says so itself and may answer later", s->name));
         return at_once ? QUERY_AGAIN_AT_ONCE : QUERY_AGAIN;
 }
 
 /* ---- one after the other ---- */
+
+/* Until then nobody wants to know whether there is another way. */
+static uint64_t patience_end(const Asking *a) {
+        const Query *q = a->query;
+        return q->settle && q->retry.patience_usec > 0 && !a->settled
+                       ? MIN(a->begin_usec + q->retry.patience_usec, a->deadline_usec)
+                       : a->deadline_usec;
+}
+
 static QueryStep attempt_query(Asking *a, Diag *diag) {
         HttpsReply reply = {};
-        uint64_t now = now_usec(), left = a->deadline_usec - MIN(now, a->deadline_usec);
+        uint64_t now = now_usec(), end = patience_end(a), left = (now < end ? end : a->deadline_usec) - now;
+        a->missing = a->throttled = false;
+        a->wait_usec = 0;
         /* The last attempt, at the end of the time, gets a second too. */
         QueryStep step = send_form(a, MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), &reply);
         if (step == QUERY_DONE)
@@ -233,8 +252,18 @@ static void apply_retry_settings(RetryPolicy *policy) {
         if (n == 0 || *text == '-')
                 return;
         policy->attempts = policy->elastic ? (unsigned)MIN(n, UINT_MAX) : (unsigned)MIN(n, policy->attempts);
+        uint64_t longest = MAX(policy->cap_usec, policy->throttled_cap_usec);
         if (policy->elastic)
-                policy->total_usec = MAX(policy->total_usec, policy->attempts * policy->cap_usec);
+                policy->total_usec = MAX(policy->total_usec, policy->attempts * longest);
+}
+
+uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint64_t wait_usec,
+                     uint64_t *last_usec) {
+        uint64_t least = throttled ? MAX(policy->throttled_base_usec, wait_usec) : wait_usec,
+                 most = MAX(policy->throttled_cap_usec, 2 * least);
+        *last_usec = least > 0 ? backoff_apart_usec(*last_usec, least, most)
+                               : backoff_usec(n, policy->base_usec, policy->cap_usec);
+        return *last_usec;
 }
 
 static int report_exhaustion(const Asking *a, unsigned attempts, uint64_t usec, Diag *diag) {
@@ -256,12 +285,33 @@ static int report_stop(const Asking *a, Diag *diag) {
                           s->if_stopped);
 }
 
+/* Is there no need to ask on, as more attempts would? Told once, when that becomes a question. */
+static bool settles(Asking *a, bool more) {
+        const Query *q = a->query;
+        if (!q->settle || a->settled || a->missing || a->hopeless)
+                return false;
+        a->settled = true;
+        return q->settle(q->user, a->why, more);
+}
+
+/* Sleeps until the next attempt; with a look up where patience ends on the way there. 1: no more attempts. */
+static int pause_query(Asking *a, uint64_t until) {
+        uint64_t now = now_usec(), end = patience_end(a);
+        sleep_usec(MIN(until, end) - MIN(now, MIN(until, end)));
+        now = now_usec();
+        if (!stop_signal() && now >= end && end < a->deadline_usec && settles(a, true))
+                return 1;
+        sleep_usec(until - MIN(now, until));
+        return 0;
+}
+
 static int attempt_until(Asking *a, Diag *diag) {
         const Query *q = a->query;
         RetryPolicy policy = q->retry;
-        uint64_t begin = now_usec();
+        uint64_t last = 0;
         apply_retry_settings(&policy);
-        a->deadline_usec = begin + policy.total_usec;
+        a->begin_usec = now_usec();
+        a->deadline_usec = a->begin_usec + policy.total_usec;
         for (unsigned n = 1, failures = 0;; n++) {
                 QueryStep step = attempt_query(a, diag);
                 if (step == QUERY_DONE)
@@ -270,17 +320,22 @@ static int attempt_until(Asking *a, Diag *diag) {
                         return step == QUERY_FORBIDDEN ? -EACCES : -EPERM;
                 if (stop_signal())
                         return report_stop(a, diag);
-                uint64_t now = now_usec();
-                if (a->hopeless || n >= policy.attempts || now >= a->deadline_usec)
-                        return report_exhaustion(a, n, now - begin, diag);
+                uint64_t now = now_usec(), left = a->deadline_usec - MIN(now, a->deadline_usec),
+                         pause = step == QUERY_AGAIN_AT_ONCE ? 0
+                                                             : retry_pause(&policy, failures, a->throttled,
+                                                                           a->wait_usec, &last);
+                if (a->hopeless || n >= policy.attempts || left == 0 || (policy.brief && pause > left))
+                        return settles(a, false) ? -ECANCELED
+                                                 : report_exhaustion(a, n, now - a->begin_usec, diag);
                 if (step == QUERY_AGAIN_AT_ONCE)
                         continue;
-                log_line(failures == 0 ? LOG_INFO : LOG_DEBUG, "%s, %s: %s; trying again.", q->service->name,
-                         q->action, a->why);
-                uint64_t pause = backoff_usec(failures++, policy.base_usec, policy.cap_usec);
-                sleep_usec(MIN(pause, a->deadline_usec - now));
+                log_line(failures++ == 0 ? LOG_INFO : LOG_DEBUG, "%s, %s: %s; trying again.",
+                         q->service->name, q->action, a->why);
+                int r = pause_query(a, now + MIN(pause, left));
                 if (stop_signal())
                         return report_stop(a, diag);
+                if (r > 0)
+                        return -ECANCELED;
         }
 }
 

@@ -9,12 +9,12 @@
 #include <time.h>
 
 static const struct { const char *code; RefusalKind kind; } codes[] = {
-        { "RequestLimitExceeded",       REFUSAL_TEMPORARY    },
-        { "Throttling",                 REFUSAL_TEMPORARY    },
-        { "ThrottlingException",        REFUSAL_TEMPORARY    },
-        { "RequestThrottled",           REFUSAL_TEMPORARY    },
-        { "EC2ThrottledException",      REFUSAL_TEMPORARY    },
-        { "SlowDown",                   REFUSAL_TEMPORARY    },
+        { "RequestLimitExceeded",       REFUSAL_THROTTLED    },
+        { "Throttling",                 REFUSAL_THROTTLED    },
+        { "ThrottlingException",        REFUSAL_THROTTLED    },
+        { "RequestThrottled",           REFUSAL_THROTTLED    },
+        { "EC2ThrottledException",      REFUSAL_THROTTLED    },
+        { "SlowDown",                   REFUSAL_THROTTLED    },
         { "PriorRequestNotComplete",    REFUSAL_TEMPORARY    },
         { "RequestTimeout",             REFUSAL_TEMPORARY    },
         { "InternalError",              REFUSAL_TEMPORARY    },

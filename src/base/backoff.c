@@ -10,15 +10,25 @@
 #include <sys/random.h>
 #include <time.h>
 
-uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec) {
-        uint64_t span = base_usec, random = 0;
-        while (n-- > 0 && span < cap_usec)
-                span *= 2;
-        span = MIN(span, cap_usec);
+/* Anything from 0 to span. */
+static uint64_t random_usec(uint64_t span) {
+        uint64_t random = 0;
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
                 /* The kernel has no entropy yet, early at boot: the clock has to serve. */
                 random = now_usec() * 0x9e3779b97f4a7c15u;
         return random % (span + 1);
+}
+
+uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec) {
+        uint64_t span = base_usec;
+        while (n-- > 0 && span < cap_usec)
+                span *= 2;
+        return random_usec(MIN(span, cap_usec));
+}
+
+uint64_t backoff_apart_usec(uint64_t last_usec, uint64_t base_usec, uint64_t cap_usec) {
+        uint64_t most = 3 * MAX(last_usec, base_usec), usec = base_usec + random_usec(most - base_usec);
+        return MIN(usec, cap_usec);
 }
 
 void sleep_usec(uint64_t usec) {

@@ -76,8 +76,23 @@ AWS_MAX_ATTEMPTS=3 fails name i-0123
 ok 'AWS_MAX_ATTEMPTS is the number of attempts' sent 3 ec2
 ok 'after which the last answer is told' says 'the last one: RequestLimitExceeded (HTTP 503)'
 
+# A throttle says that too many ask: the next request is 1.5 s away at least, by the mock's own clock, and what it asks for is heeded.
+apart() { awk -v least="$1" '$2 == "ec2" { if (last && $1 - last < least) { print; bad = 1 } last = $1 } END { exit bad }' "$tmp/log"; }
+mock2 --fault 'ec2:throttle*1'
+ok 'who is throttled asks again' run name i-0123
+ok 'once' sent 2 ec2
+ok 'and not soon' apart 1.4
+mock2 --fault 'ec2:throttle*1' --fault 'ec2:retry-after=3*1'
+ok 'who is told how long to wait' run name i-0123
+ok 'waits' apart 2.9
+mock2 --fault 'ec2:status=503*1' --fault 'ec2:retry-after=1*1'
+ok 'also by what stands before EC2' run name i-0123
+ok 'as long' apart 0.9
+mock2 --fault 'ec2:status=503*1' --fault 'ec2:retry-after=soon*1'
+ok 'a header that is no number is none' run name i-0123
+
 for settings in 2:2 +2:2 0:4 -1:4 two:4; do
-        mock2 --fault 'ec2:throttle*3'
+        mock2 --fault 'ec2:error=InternalError*3'
         AWS_MAX_ATTEMPTS=${settings%:*} run name i-0123
         ok "AWS_MAX_ATTEMPTS=${settings%:*} is ${settings#*:} attempts of the 4 that are needed" sent "${settings#*:}" ec2
 done

@@ -21,6 +21,7 @@ listens, then serves until killed.
                         lists, without tags
   --no-role             no instance profile
   --tls CERT:KEY        the EC2 API speaks TLS with these PEM files
+  --faults-while FILE   faults hold as long as FILE is there
   --log FILE            a line for each request: SECONDS SERVICE CONNECTION METHOD PATH-OR-ACTION STATUS
   --fault [imds:|ec2:|sts:|container:]KIND[=VALUE][*COUNT][@PATH]   may be given often; COUNT requests (default: all) whose path begins with PATH,
                         or matches it where it has a * (or EC2 action is PATH) get it; faults are taken in the order given, delays go with others
@@ -31,7 +32,7 @@ listens, then serves until killed.
            no-date (an answer without the Date header)
     imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)   text=TEXT (that instead)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
-           skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE
+           skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE   retry-after=SECONDS (in that header, beside others)
     sts:   not-xml   error=CODE   expired and skew=SECONDS as for ec2        container: body=TEXT
 EC2 and STS check the signature (Version 4) of each request with the credentials that the metadata service hands out, or those
 of --key ID:SECRET[:TOKEN], and the date against their clock: 300 s either way, as AWS does. Who assumes the role of
@@ -65,7 +66,7 @@ class Fault:
 
     def takes(self, service, path):
         fits = fnmatch.fnmatchcase(path, self.path) if '*' in self.path else path.startswith(self.path)
-        if self.service != service or self.left == 0 or not fits:
+        if self.service != service or self.left == 0 or not fits or (options.faults_while and not os.path.exists(options.faults_while)):
             return False
         if self.left is not None:
             self.left -= 1
@@ -77,7 +78,7 @@ def faults_for(service, path):
     found = {}
     with lock:
         for f in options.fault:
-            kind = 'framing' if f.kind in FRAMINGS else f.kind if f.kind in ('delay', 'skew') else 'answer'
+            kind = 'framing' if f.kind in FRAMINGS else f.kind if f.kind in ('delay', 'skew', 'retry-after') else 'answer'
             if kind not in found and f.takes(service, path):
                 found[kind] = f
     return found
@@ -427,6 +428,8 @@ def serve_connection(conn, service, number):
             if 'delay' in found:
                 time.sleep(float(found['delay'].value))
             code, text, more = SERVICES[service](method, path, headers, body, found.get('answer'))
+            if 'retry-after' in found:
+                more = more + [('Retry-After', found['retry-after'].value)]
             framing = found['framing'].kind if 'framing' in found else None
             note(service, number, method, what, framing if framing in ('silent', 'hang', 'close', 'refuse', 'garbage') else code)
             if not send(conn, code, text, more, framing):
@@ -478,6 +481,7 @@ def main():
     p.add_argument('--key')
     p.add_argument('--tls')
     p.add_argument('--log')
+    p.add_argument('--faults-while')
     p.add_argument('--fault', action='append', default=[], type=Fault)
     p.add_argument('-h', '--help', action='store_true')
     options = p.parse_args()

@@ -248,4 +248,36 @@ TEST(backoff) {
         ASSERT_TRUE(changes > 50);
 }
 
+TEST(backoff_apart) {
+        uint64_t last = 0, longest = 0;
+        unsigned changes = 0;
+        for (unsigned n = 0; n < 200; n++) {
+                uint64_t usec = backoff_apart_usec(last, 100, 60000);
+                ASSERT_TRUE(usec >= 100 && usec <= 60000 && usec <= 3 * MAX(last, 100u));
+                changes += usec != last;
+                last = usec;
+                longest = MAX(longest, usec);
+        }
+        ASSERT_TRUE(changes > 50 && longest > 10000);
+        ASSERT_EQ(backoff_apart_usec(1 << 30, 100, 60000) <= 60000, true);
+}
+
+TEST(pauses_are_what_the_answer_says) {
+        const RetryPolicy policy = { .base_usec = 10, .cap_usec = 100, .throttled_base_usec = 1000,
+                                     .throttled_cap_usec = 9000 };
+        const RetryPolicy plain = { .base_usec = 10, .cap_usec = 100 };
+        for (unsigned n = 0; n < 100; n++) {
+                uint64_t last = 0;
+                ASSERT_TRUE(retry_pause(&policy, n, false, 0, &last) <= 100);
+                ASSERT_TRUE(retry_pause(&plain, n, true, 0, &last) <= 100);
+                last = 0;
+                uint64_t first = retry_pause(&policy, n, true, 0, &last);
+                ASSERT_TRUE(first >= 1000 && first <= 3000 && last == first);
+                ASSERT_TRUE(retry_pause(&policy, n, true, 0, &last) <= MIN(3 * first, 9000u));
+                last = 0;               /* what the service asks for is the least, and nobody comes at once after it */
+                ASSERT_TRUE(retry_pause(&policy, n, true, 50000, &last) >= 50000 && last <= 100000);
+                ASSERT_TRUE(retry_pause(&plain, n, false, 50000, &last) >= 50000 && last <= 100000);
+        }
+}
+
 TEST_MAIN
