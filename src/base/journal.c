@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 240
+#define TRACE_LINES    64
 
 /* Half a second at most, and no matter if it fails: then the last lines may be missing. */
 static void journal_sync(void) {
@@ -60,24 +61,44 @@ static char *entry_message(sd_journal *j) {
         return line_clean((const char *)data + strlen("MESSAGE="), size - strlen("MESSAGE="));
 }
 
+/* What a Go program says last before the trace of its stack, which is dozens of lines (kubelet panics at a
+ * feature gate that it does not know). */
+static bool line_is_panic(const char *line) {
+        return startswith(line, "panic: ") || startswith(line, "fatal error: ");
+}
+
+/* Of which start of the unit; "" where that is not known. */
+static char *entry_invocation(sd_journal *j) {
+        static const char field[] = "_SYSTEMD_INVOCATION_ID=";
+        const void *data;
+        size_t size;
+        if (sd_journal_get_data(j, "_SYSTEMD_INVOCATION_ID", &data, &size) < 0 || size < strlen(field))
+                return xstrdup("");
+        return xmemdup((const char *)data + strlen(field), size - strlen(field));
+}
+
 static char **journal_last(sd_journal *j, const char *field, const char *unit, uint64_t since_usec,
                            size_t max) {
-        _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit);
+        _cleanup_(freep) char *match = xasprintf("%s=%s", field, unit), *newest = NULL;
         _cleanup_(strv_freep) char **newest_first = NULL;
         char **lines = NULL;
+        size_t first = 0;
         uint64_t usec;
 
         sd_journal_flush_matches(j);
         if (sd_journal_add_match(j, match, 0) < 0 || sd_journal_seek_tail(j) < 0)
                 return NULL;
-        while (strv_length(newest_first) < max && sd_journal_previous(j) > 0) {
+        while (strv_length(newest_first) < MAX(max, (size_t)TRACE_LINES) && sd_journal_previous(j) > 0) {
                 if (sd_journal_get_monotonic_usec(j, &usec, NULL) < 0 || usec < since_usec)
                         break;                  /* of an earlier boot (-ESTALE), or before we began */
-                _cleanup_(freep) char *line = entry_message(j);
+                _cleanup_(freep) char *line = entry_message(j), *invocation = entry_invocation(j);
+                newest = newest ?: xstrdup(invocation);
+                if (line && line_is_panic(line) && streq(invocation, newest))
+                        first = strv_length(newest_first);
                 if (line && *line)
                         strv_push(&newest_first, TAKE_PTR(line));
         }
-        for (size_t n = strv_length(newest_first); newest_first && n > 0; n--)
+        for (size_t n = MIN(first + max, strv_length(newest_first)); n > first; n--)
                 strv_add(&lines, newest_first[n - 1]);
         return lines;
 }

@@ -27,11 +27,12 @@ same() { [ "$1" = "$2" ] && [ "$1" != 0 ]; }
 differ() { [ "$1" != "$2" ] && [ "$2" != 0 ]; }
 
 guest() {
-        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' L FM K E p q r t
+        local ready='/bin/sh -c "systemd-notify --ready; exec sleep inf"' L FM K E p q r t miss
         unit good Type=notify NotifyAccess=all "ExecStart=$ready"
         unit good2 Type=notify NotifyAccess=all "ExecStart=$ready"
         unit simple "ExecStart=/bin/sleep inf"
         unit fails Type=notify "ExecStart=/bin/sh -c \"echo 'one line'; printf 'bad \\\\033[31mflag\\\\n' >&2; exit 3\""
+        unit panics Type=notify "ExecStart=/bin/sh -c \"echo 'one line'; echo 'panic: no such gate'; echo; echo 'goroutine 1 [running]:'; seq -f 'main.f%%g()' 40; exit 2\""
         unit exits 'ExecStart=/bin/sh -c "exit 0"'
         unit loop Restart=on-failure RestartSec=50ms 'ExecStart=/bin/sh -c "sleep 0.05; echo cannot read kubeconfig; exit 1"'
         unit late Restart=on-failure RestartSec=5 'ExecStart=/bin/sh -c "sleep 0.4; exit 1"'
@@ -79,6 +80,8 @@ guest() {
 
         try "a unit that fails" 50 '^failed start-unit:fails.service: .*status 3.*last said "bad .*flag"' '^one line' <<<"start-unit fails.service inputs=1 deadline=10s"
         holds "control characters are gone" bash -c '! grep -q $'"'\033'"' <<<"$1"' _ "$out"
+        try "a Go program that panics: why, not where" 50 '^failed start-unit:panics.service: .*status 2.*last said "panic: no such gate"' '^one line' <<<"start-unit panics.service inputs=1 deadline=10s"
+        miss=0; grep -q goroutine <<<"$out" && miss=1; result $miss "without the trace of its stack"
         holds "a failure leaves no record" test ! -e /run/nodestrap/started/fails.service
         try "a unit that exits at once" 50 '^failed .*exits.service did not stay up: .*status 0' <<<"start-unit exits.service inputs=1 deadline=10s"
         try "a restart loop" 50 '^failed .*last said "cannot read kubeconfig"' <<<"start-unit loop.service inputs=1 deadline=10s"
