@@ -131,8 +131,8 @@ static void tell(Work *w, bool was_tainted, const char *code) {
                              code);
         else if (was_tainted)
                 diag_warn_at(&w->warnings, "node-was-tainted", NULL, w->action->id,
-                             "kubelet no longer registers this node with " TAINT_KEY ", but a Node that it has "
-                             "registered keeps that, and no node may change it: kubectl taint node "
+                             "kubelet no longer registers this node with " TAINT_KEY ", but a Node that it "
+                             "has registered keeps that, and no node may change it: kubectl taint node "
                              "NAME " TAINT_KEY "- and kubectl label node NAME " TAINT_KEY "-, or kubectl "
                              "delete node NAME and a reboot");
 }

@@ -30,8 +30,8 @@ _must_check_ _nonnull_ int kube_event_parse(const char *line, size_t size, const
 _nonnull_ char *kube_status_message(const Text *body);
 
 /* ---- look.c: the same, where it is asked for once ---- */
-/* The body of a 200 (found) or a 404 → there, provider_id and taint. -EBADMSG for what no API server says of
- * a Node of that name. */
+/* The body of a 200 (found) or a 404 → there, provider_id and taint. -EBADMSG for what no API server says
+ * of a Node of that name. */
 _must_check_ _nonnull_ int node_look_parse(const Text *body, bool found, const char *name, const char *key,
                                            NodeLook *ret);
 

@@ -192,7 +192,8 @@ static void judge(Watch *w, const KubeReply *reply) {
         if (stop_signal())
                 return;
         char *text = NULL;
-        Cause cause = kube_explain(w->api, w->access, reply, w->task->identity, w->task->deadline_usec, &text);
+        Cause cause = kube_explain(w->api, w->access, reply, w->task->identity, w->task->deadline_usec,
+                                   &text);
         /* A request that was cut off by the deadline has found out nothing: what is known stays. */
         if (cause == CAUSE_NONE || (reply->cut_by_deadline && w->outcome->text))
                 free(text);
