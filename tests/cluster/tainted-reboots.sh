@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -S trixie -d 0 -m 3G -t 600
+# kube: 1.33.13
+# tree: enabled kube
+# spec: {failurePolicy: join-tainted, instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
+# console: NODESTRAP verdict=tainted code=ESYSCTL
+# console: nodestrap: failed \(40 ESYSCTL\) at set-sysctl:net.ipv4.no_such_setting: .*; and the node cannot join with a taint: Node
+# console: NODESTRAP verdict=ok
+# A node that is unwell over three boots, with the real kubelet: it registers with a taint; when an admin has taken that off it stays out,
+# until the admin does what the verdict says; and with a Node deleted and all well it joins as any other.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/ready.sh
+. /vmtest/ready.sh
+
+field() { host kubectl get node "$NODE" -o "jsonpath=$1"; }
+taints() { field '{range .spec.taints[*]}{.key}={.value}:{.effect} {end}'; }
+has_taint() { grep -F 'nodestrap/unhealthy=ESYSCTL:NoSchedule ' <<<"$(taints)"; }
+ready() { host kubectl wait --for=create --for=condition=Ready --timeout=180s "node/$NODE" || kubelet_says; }
+status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
+runs_over() { systemctl start nodestrap-run; }  # waits for the job of the boot
+
+first() {
+        try "the run phase ends well" runs_over
+        try "a node that is unwell is Ready all the same" ready
+        try "with the verdict tainted" is "$(status verdict code)" "tainted ESYSCTL"
+        try "its Node has the taint" has_taint
+        try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ESYSCTL
+        try "kubelet was started once" is "$(property kubelet NRestarts)" 0
+        field '{}' >out/node-tainted.json
+        try "an admin takes the taint off" host kubectl taint node "$NODE" nodestrap/unhealthy-
+        field '{.metadata.uid}' >uid
+        systemctl reboot
+}
+second() {
+        local advice
+        try "the next boot is no better: it fails" no runs_over
+        try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
+        try "and says of the Node as well" sh -c "nodestrap status | grep -F 'Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; '"
+        try "it does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
+        try "also where systemd is asked for it" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
+        try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"
+        advice=$(nodestrap status | grep -o 'kubectl taint node [^,]*')
+        # shellcheck disable=SC2086 # words
+        try "what the verdict says can be done" host $advice
+        try "then a run by hand is not a failure" runs_over
+        try "the node is Ready" ready
+        try "and its Node the same, with the taint" sh -c "[ '$(field '{.metadata.uid}')' = '$(cat uid)' ] && [ -n '$(has_taint)' ]"
+        try "the verdict is that again" is "$(status verdict code)" "tainted ESYSCTL"
+        systemctl stop kubelet
+        try "an admin deletes it" host kubectl delete node "$NODE"
+        printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {failurePolicy: join-tainted, instance: {sysctl: {net.ipv4.ip_forward: "1"}}}\n' >/etc/eks/nodeadm.d/59-well.yaml
+        rm /etc/eks/nodeadm.d/50-spec.yaml
+        systemctl reboot
+}
+third() {
+        try "when all is well the node is Ready" ready
+        try "with that verdict" is "$(status verdict code)" "ok OK"
+        try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat uid)" ]
+        try "without the taint" no has_taint
+        try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ""
+        try "what a Node of before would have is told" in_journal 'node-was-tainted: kubelet no longer registers this node with nodestrap/unhealthy'
+        finish
+}
+case $VMTEST_BOOT in 1) first;; 2) second;; *) third;; esac
