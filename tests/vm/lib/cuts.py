@@ -28,7 +28,7 @@ SECOND, THIRD, FIRST = 'DISK2', 'DISK3', 'DISK1'
 CUTS = (
     Cut('in mdadm, when one of three disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
     Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
-    Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}),
+    Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
     Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
     Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}, other=True),
@@ -42,7 +42,7 @@ CUTS = (
     Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
     Cut('when the data of one stale member is wiped', None, 'fsync', 1, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
     Cut('when one stale member is wiped', None, 'fsync', 2, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
-    Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+    Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
 )
 NEXT = HERE + '/cut'
 SOURCES = ('-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', CACHE)

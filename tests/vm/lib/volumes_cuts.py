@@ -21,7 +21,7 @@ ENTRIES = {'whole': Entry('/dev/sdb', CONTAINERD, 'xfs', SDB), 'shared': Entry('
 PLACE = '/mnt/k8s-volumes/xvdb'
 CUTS = (
     Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, other=True),
-    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, other=True),
     Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, entry='shared', other=True),
     Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, entry='shared', other=True),
     Cut('before the new file system is marked as finished', None, 'ioctl', 1, PLACE, True, other=True),
