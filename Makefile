@@ -16,7 +16,7 @@ CPPCHECK     ?= cppcheck
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
 O            ?= build$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
-CFLAGS       ?= -Oz -g
+CFLAGS       ?= $(if $(SAN),-O1,-Oz) -g
 PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
 # Loaded by the process that needs them and not linked: libcurl with its thirty libraries to speak TLS (src/base/curl.c), libblkid and
 # libmount on nodes with local disks (src/disk/content.c, src/disk/libmount.c).
