@@ -215,3 +215,19 @@ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag) {
         *ret = a;
         return 0;
 }
+
+int kube_access_take(const Root *root, const json_t *given, KubeAccess *ret, Diag *diag) {
+        KubeAccess a = { .node = json_copy_text(given, "node"), .boot_id = xstrdup("") };
+        int r = -EINVAL;
+        if (a.node && take_plugin(json_object_get(given, "args"), &a))
+                r = take_server(given, "the NodeConfig", &a, diag);
+        if (r >= 0)
+                r = take_authority(root, given, "the NodeConfig", &a, diag);
+        if (r < 0) {
+                kube_access_done(&a);
+                return r;
+        }
+        a.host = url_host(a.server);
+        *ret = a;
+        return 0;
+}

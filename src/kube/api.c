@@ -40,7 +40,7 @@ typedef struct Transfer {
         bool (*on_line)(void *user, const char *line, size_t size);     /* of a watch; else NULL */
         void *user;
         Text line;              /* as far as it has come */
-        uint64_t begin_usec;
+        uint64_t begin_usec, answer_usec;
         uint64_t tick_usec;             /* when on_line is called next without a line */
         bool answered, enough;
 } Transfer;
@@ -130,7 +130,7 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
                 t->tick_usec = now + QUIET_USEC;
                 t->enough = !t->on_line(t->user, "", 0);
         }
-        return t->enough || stop_signal() != 0 || (!t->answered && now > t->begin_usec + ANSWER_USEC);
+        return t->enough || stop_signal() != 0 || (!t->answered && now > t->begin_usec + t->answer_usec);
 }
 
 /* What holds for every request. As with the Go programs of Kubernetes, nothing on this machine itself is
@@ -269,13 +269,15 @@ static void perform(Transfer *t, const KubeRequest *request, const char *token, 
 
 void kube_api_request(KubeApi *a, const KubeRequest *request, const char *token, uint64_t deadline_usec,
                       KubeReply *ret) {
-        Transfer t = { .api = a, .reply = ret, .begin_usec = now_usec() };
-        perform(&t, request, token, deadline_usec, ANSWER_USEC);
+        uint64_t limit = request->answer_usec ?: ANSWER_USEC;
+        Transfer t = { .api = a, .reply = ret, .begin_usec = now_usec(), .answer_usec = limit };
+        perform(&t, request, token, deadline_usec, limit);
 }
 
 void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
-        Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user, .begin_usec = now_usec() };
+        Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user,
+                       .begin_usec = now_usec(), .answer_usec = ANSWER_USEC };
         t.tick_usec = t.begin_usec + QUIET_USEC;
         _cleanup_(freep) char *path =
                 xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",

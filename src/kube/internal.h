@@ -67,6 +67,7 @@ typedef struct KubeRequest {
         const char *method;             /* "GET", "POST", "PATCH" */
         const char *path;               /* "/api/v1/nodes/NAME", encoded */
         const char *body, *type;        /* what is sent, and its media type; NULL: nothing */
+        uint64_t answer_usec;           /* how long the answer may take; 0: ten seconds */
 } KubeRequest;
 /* One request and its whole answer: ret->body has it, whatever its status, up to a MiB. */
 _nonnull_ void kube_api_request(KubeApi *api, const KubeRequest *request, const char *token,

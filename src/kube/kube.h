@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/root.h"
 
+#include <jansson.h>
+
 /* What kubelet was told: read from the files that it reads, since people patch them. */
 typedef struct KubeAccess {
         char *server;                   /* "https://….eks.amazonaws.com" */
@@ -21,6 +23,10 @@ void kube_access_done(KubeAccess *a);
 /* From kubelet's kubeconfig and its environment file. A negative errno, and in diag what to do about it,
  * where they do not say how the cluster is reached or what this node is called. */
 _must_check_ _nonnull_ int kube_access_read(const Root *root, KubeAccess *ret, Diag *diag);
+/* The same from {server, certificate-authority-data, args, node}, as a kubeconfig has the first three: for
+ * what is to be told before there is one. */
+_must_check_ _nonnull_ int kube_access_take(const Root *root, const json_t *given, KubeAccess *ret,
+                                            Diag *diag);
 
 /* Whose tokens these are. Both functions are called again where an attempt failed. */
 typedef struct KubeIdentity {
@@ -70,3 +76,27 @@ typedef struct JoinTask {
 /* Until the goal is reached, the deadline passes, all is lost, or a signal asks to stop. The API server is not
  * polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
 _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
+
+/* What happened to this node, for those who look at the cluster: an Event (core/v1) about its Node, whether
+ * that one exists or not. */
+typedef struct KubeEvent {
+        char name[65];                  /* the same for what is the same, so that it counts: kube_event_name() */
+        bool warning;
+        const char *reason;             /* "NodestrapFailed" */
+        const char *message;
+        const char *first, *last;       /* when, "2026-01-02T03:04:05Z" */
+        int64_t count;
+} KubeEvent;
+/* Of an Event about this node; key tells those of a reason apart. */
+_nonnull_ void kube_event_name(const KubeAccess *access, const char *reason, const char *key,
+                               char ret[static 65]);
+typedef struct KubeSent {
+        Cause cause;                    /* CAUSE_NONE: the cluster has it */
+        char *text;                     /* else one sentence; the caller's */
+        bool refused;                   /* it will not be taken another time either */
+        unsigned retry_after;           /* seconds that the server asks to wait for */
+} KubeSent;
+/* One attempt, of half a minute at most: made, or where the Event is there already, its count, its time and
+ * its message are set. May be repeated. */
+_nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
+                               KubeSent *ret);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One Event, made or counted. It is about the Node as kubelet's own are, whose uid is the Node's name
+ * (kubernetes: pkg/kubelet/kubelet.go, nodeRef), so that kubectl describe node finds it, also where there is
+ * no Node. A node may create and patch Events and read none (kubernetes: plugin/pkg/auth/authorizer/rbac/
+ * bootstrappolicy, NodeRules()); so they are made first, and patched where they are there already. They are
+ * forgotten after an hour (--event-ttl of the API server). */
+#include "kube/internal.h"
+
+#include "base/hash.h"
+#include "base/stop.h"
+#include "base/time.h"
+
+#include <time.h>
+
+#define EVENTS      "/api/v1/namespaces/default/events"
+/* A webhook may take 30 s by its configuration, and where its caller has gone, it was for nothing. */
+#define ANSWER_USEC (35 * USEC_PER_SEC)
+
+void kube_event_name(const KubeAccess *access, const char *reason, const char *key, char ret[static 65]) {
+        static const char prefix[] = "nodestrap-";
+        _cleanup_(freep) char *all = xasprintf("%s\n%s\n%s", access->node, reason, key);
+        char hash[65];
+        sha256_hex(all, strlen(all), hash);
+        memcpy(ret, prefix, sizeof prefix - 1);
+        memcpy(ret + sizeof prefix - 1, hash, 24);
+        ret[sizeof prefix - 1 + 24] = 0;
+}
+
+/* What may change when it happens again. */
+static json_t *make_patch(const KubeEvent *e) {
+        return json_pack("{sI ss ss ss}", "count", (json_int_t)e->count, "firstTimestamp", e->first,
+                         "lastTimestamp", e->last, "message", e->message);
+}
+
+static json_t *make_event(const KubeAccess *a, const KubeEvent *e) {
+        json_t *event = json_pack("{ss ss s{ss ss} s{ss ss ss ss} ss s{ss ss} ss ss ss}",
+                                  "apiVersion", "v1", "kind", "Event",
+                                  "metadata", "name", e->name, "namespace", "default",
+                                  "involvedObject", "apiVersion", "v1", "kind", "Node", "name", a->node,
+                                  "uid", a->node,
+                                  "reason", e->reason,
+                                  "source", "component", "nodestrap", "host", a->node,
+                                  "reportingComponent", "nodestrap", "reportingInstance", a->node,
+                                  "type", e->warning ? "Warning" : "Normal");
+        _cleanup_(json_decrefp) json_t *rest = make_patch(e);
+        json_object_update(event, rest);
+        return event;
+}
+
+typedef struct Sender {
+        KubeApi *api;
+        const KubeAccess *access;
+        const KubeIdentity *identity;
+        const char *token;
+        KubeSent *sent;
+} Sender;
+
+static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
+        KubeMoment moment = {
+                .access = s->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
+        };
+        if (reply->curl == 0 && reply->status == 403) {
+                _cleanup_(freep) char *message = kube_status_message(&reply->body);
+                Text t = {};
+                text_add(&t, "the API server knows this node's role and does not let it create Events: 403 "
+                             "Forbidden; ");
+                text_add_shown(&t, message ?: "", strlen(message ?: ""), 300, 0);
+                *ret = text_take(&t);
+                return CAUSE_FORBIDDEN;
+        }
+        if (kube_failure_wants_clock(reply))
+                moment.server = kube_api_clock(s->api, now_usec() + ANSWER_USEC);
+        return kube_failure(&moment, s->identity, ret);
+}
+
+static void judge(const Sender *s, const KubeReply *reply) {
+        KubeSent *sent = s->sent;
+        bool answered = reply->curl == 0;
+        if (stop_signal())
+                sent->cause = CAUSE_INTERRUPTED;
+        else if (!answered || reply->status < 200 || reply->status >= 300)
+                sent->cause = explain(s, reply, &sent->text);
+        /* what is wrong with it stays wrong with it */
+        sent->refused = answered && (reply->status == 400 || reply->status == 413 || reply->status == 422);
+        sent->retry_after = reply->retry_after;
+}
+
+/* The status of the answer; 0: there was none. Where another is expected than that of success, it stands
+ * for no failure. */
+static long ask(const Sender *s, const char *method, const char *path, const char *type, const json_t *json,
+                long expected) {
+        _cleanup_(freep) char *body = json_dumps(json, JSON_COMPACT);
+        KubeRequest request = {
+                .method = method, .path = path, .body = body, .type = type, .answer_usec = ANSWER_USEC
+        };
+        KubeReply reply = {};
+        kube_api_request(s->api, &request, s->token, now_usec() + ANSWER_USEC, &reply);
+        long status = reply.curl == 0 ? reply.status : 0;
+        if (status != expected)
+                judge(s, &reply);
+        kube_reply_done(&reply);
+        return status;
+}
+
+static void make_or_count(const Sender *s, const KubeEvent *e) {
+        _cleanup_(json_decrefp) json_t *event = make_event(s->access, e), *patch = make_patch(e);
+        _cleanup_(freep) char *path = xasprintf(EVENTS "/%s", e->name);
+        if (ask(s, "POST", EVENTS, "application/json", event, 409) != 409)
+                return;
+        if (ask(s, "PATCH", path, "application/merge-patch+json", patch, 404) != 404)
+                return;
+        (void)ask(s, "POST", EVENTS, "application/json", event, 0);     /* it went in between */
+}
+
+void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
+                     KubeSent *ret) {
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(kube_api_freep) KubeApi *api = NULL;
+        _cleanup_(freep) char *token = NULL, *why = NULL;
+        KubeSent sent = {};
+        if (identity->token(identity->user, &token, &diag) < 0) {
+                const Diagnostic *error = diag_first_error(&diag);
+                sent.cause = error ? error->cause : CAUSE_INTERNAL;
+                sent.text = error ? diagnostic_format(error) : xstrdup("no token");
+        } else if (kube_api_new(access, &api, &why) < 0) {
+                sent.cause = CAUSE_INTERNAL;
+                sent.text = xasprintf("libcurl.so.4 cannot be loaded: %s", why);
+        } else {
+                Sender s = { .api = api, .access = access, .identity = identity, .token = token, .sent = &sent };
+                make_or_count(&s, event);
+        }
+        if (token)
+                explicit_bzero(token, strlen(token));
+        *ret = sent;
+}
