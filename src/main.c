@@ -67,6 +67,13 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 .internal = parsed && o->name == PROGRAM_NODEADM_INTERNAL,
         };
         if (run->step && run_changes_machine(run)) {
+                bool failed = r < 0 || (report.results && results_first_failure(report.results));
+                _cleanup_(node_name_done) NodeName name = {};
+                if (failed && run->config)
+                        init_find_name(run, &name);
+                report.config = run->config;
+                report.region = name.region;
+                report.node = name.node;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);
                 if (code == EXIT_DONE && failed_before && !results_first_failure(&run->results))

@@ -15,7 +15,7 @@
 #define ASKS    (BIT(CLUSTER_NAME) | BIT(CLUSTER_ID) | BIT(REGION) | BIT(ROLE_ARN))
 
 enum {
-        INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, STATUS,
+        INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, SEND_EVENTS, STATUS,
         UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
@@ -63,6 +63,12 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "wait until this node has joined its cluster, or say why it does not",
                 .names = OURS, .flags = ROOT | BIT(FOR) | BIT(TIMEOUT),
                 .last = STAGE_ROOT, .run = command_wait,
+        },
+        [SEND_EVENTS] = {
+                .words = "send-events",
+                .help = "tell the cluster what failed on this node; nodestrap-event.service calls it",
+                .names = OURS, .flags = ROOT,
+                .last = STAGE_ROOT, .run = command_send_events,
         },
         [STATUS] = {
                 .words = "status",

@@ -17,6 +17,8 @@ _must_check_ _nonnull_ int command_config_schema(Run *run);
 _must_check_ _nonnull_ int command_token(Run *run);
 /* until the node has joined; reports by itself */
 _must_check_ _nonnull_ int command_wait(Run *run);
+/* the notices of this boot → Events, until the last one is sent or has become too old */
+_must_check_ _nonnull_ int command_send_events(Run *run);
 _must_check_ _nonnull_ int command_status(Run *run);            /* prints what the last boot did */
 /* sets up a network interface that has come, or takes away what it had made of one that has gone */
 _must_check_ _nonnull_ int command_udev_net_manager(Run *run);

@@ -11,6 +11,8 @@
 #include "base/time.h"
 #include "report/status.h"
 
+#define IMDS_USEC        (3 * USEC_PER_SEC)     /* for the name in an Event */
+#define DOCUMENT         "dynamic/instance-identity/document"
 #define SYSTEMCTL_USEC   (10 * USEC_PER_SEC)
 #define SYSTEMCTL_OUTPUT 4096
 
@@ -77,6 +79,43 @@ void init_forgive_devices(void) {
         int r = child_run(argv, SYSTEMCTL_USEC, SYSTEMCTL_OUTPUT, &result);
         if (r < 0 || result.status != 0)
                 log_debug("nodestrap-devices.service stays a unit that has failed");
+}
+
+void node_name_done(NodeName *n) {
+        free(n->node);
+        free(n->region);
+        *n = (NodeName){};
+}
+
+/* What EC2 would have said, most likely: local-hostname is the private DNS name but where DHCP options give
+ * names of another domain. Nobody is asked where nobody answered before. */
+static void guess_name(const Run *run, NodeName *ret) {
+        _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
+        _cleanup_(diag_done) Diag ignored = {};
+        _cleanup_(freep) char *text = NULL;
+        json_t *answers = run->imds ? imds_answers(run->imds) : NULL;
+        if (json_object_size(answers) == 0)
+                return;
+        imds_recall(imds, answers);
+        if (imds_get(imds, DOCUMENT, &text, NULL, &ignored) < 0)
+                return;
+        _cleanup_(json_decrefp) json_t *document = json_loads(text, 0, NULL);
+        ret->region = json_copy_text(document, "region");
+        if (run->config->gates.instance_id_node_name)
+                ret->node = json_copy_text(document, "instanceId");
+        else if (imds_get(imds, "meta-data/local-hostname", &ret->node, NULL, &ignored) >= 0)
+                ret->node[strcspn(ret->node, " \t\r\n")] = 0;
+}
+
+void init_find_name(const Run *run, NodeName *ret) {
+        const Instance *i = run->host ? &run->host->instance : NULL;
+        const char *name = !i                                         ? NULL
+                           : run->config->gates.instance_id_node_name ? i->id
+                                                                      : i->private_dns_name;
+        *ret = (NodeName){ .node = name ? xstrdup(name) : NULL,
+                           .region = i && i->region ? xstrdup(i->region) : NULL };
+        if (!i)
+                guess_name(run, ret);
 }
 
 int command_init(Run *run) {

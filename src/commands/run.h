@@ -44,6 +44,12 @@ _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
 /* Where that ended well: its unit is none that has failed, and needs nobody's eye. */
 void init_forgive_devices(void);
 
+/* What the cluster calls this node, and where it is; both may stay NULL. */
+typedef struct NodeName { char *node, *region; } NodeName;
+_nonnull_ void node_name_done(NodeName *n);
+/* For a failure, also one that came before they were found out: then as the metadata service may know them. */
+_nonnull_ void init_find_name(const Run *run, NodeName *ret);
+
 /* ---- the stages, in their order (road.c) ---- */
 /* --root, and the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);

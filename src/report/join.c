@@ -9,6 +9,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/event.h"
 #include "report/metrics.h"
 #include "report/status.h"
 
@@ -160,10 +161,12 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
         _cleanup_(freep) char *console = xasprintf("NODESTRAP verdict=%s code=%s step=join t=%.1fs plan=%s%s",
                                                    v.word, v.code, seconds, plan_id ?: "-", times);
 
+        bool by_unit = is_started_by_unit();
         files_write(root, joined, &v);
+        if (by_unit)
+                event_of_join(root, &v);
         if (root_is_host(root))
-                (is_started_by_unit() ? verdict_announce : verdict_record)(&v, "join", plan_id ?: "", seconds,
-                                                                           console);
+                (by_unit ? verdict_announce : verdict_record)(&v, "join", plan_id ?: "", seconds, console);
         for (char **line = o->details; line && *line; line++)
                 log_error("  | %s", *line);
         verdict_tell(&v, last);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "report/event.h"
 #include "report/metrics.h"
 #include "report/status.h"
 #include "report/verdict.h"
@@ -18,6 +19,10 @@ static const Result *result_of(const Results *r, ActionType type, const char *ta
                 if (r->items[i].action->type == type && streq(r->items[i].action->target, target))
                         return &r->items[i];
         return NULL;
+}
+
+bool report_did(const Report *report, ActionType type, const char *target) {
+        return report->results && went_well(result_of(report->results, type, target));
 }
 
 /* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs
@@ -155,12 +160,14 @@ ExitCode report_write(const Root *root, const Report *given) {
         _cleanup_(freep) char *text = json_dumps(status, JSON_INDENT(1)), *metrics = metrics_make(status);
         _cleanup_(freep) char *console = console_line(&v, &report, seconds),
                               *last = last_line(&v, &report, seconds);
+        bool well = streq(json_get_text(status, "verdict"), "ok");
         json_decref(status);
         if (report.plan)
                 report_tell(&report.plan->warnings);
         report_tell(report.diag);
         files_write(root, text, metrics);
         close_fd(&lock);
+        event_of_run(root, &report, &v, well);
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
         tell_details(v.text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console, the last line
- * on stderr. */
+/* What happened → status.json, metrics.prom, journal fields, one verdict line on the console, an Event in
+ * the cluster, the last line on stderr. */
 #include "apply/apply.h"
 
 typedef struct Report {
@@ -15,7 +15,13 @@ typedef struct Report {
         const Diag *diag;
         unsigned imds_requests, ec2_requests;
         bool internal;                  /* called nodeadm-internal: each failure ends with EXIT_INTERNAL */
+        const Config *config;           /* of the cluster that hears of a failure; NULL: */
+        const char *region, *node;      /* not known, as may be where this node is, and
+                                         * what the cluster calls it */
 } Report;
+
+/* Did this run do it, or find it done? */
+_nonnull_ bool report_did(const Report *report, ActionType type, const char *target);
 
 /* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line
  * will say it. */

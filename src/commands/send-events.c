@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap send-events`: what report/event.c has left for the cluster → Events, with this node's own token.
+ * Nobody waits for it and nothing fails with it: what cannot be sent is tried again for half an hour, then
+ * one line of the journal says that the cluster has not heard of it. */
+#include "commands/commands.h"
+#include "commands/run.h"
+
+#include "apply/identity.h"
+#include "base/backoff.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "report/event.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <sys/inotify.h>
+
+#define TOTAL_USEC   (30 * 60 * USEC_PER_SEC)   /* since the verdict */
+#define TOKEN_USEC   (10 * USEC_PER_SEC)
+#define BACKOFF_USEC (1 * USEC_PER_SEC)
+#define BACKOFF_CAP  (30 * USEC_PER_SEC)
+#define RETRY_CAP    300                        /* seconds, of what the server asks for */
+#define NOTICE_MAX   (1u << 20)
+#define SENT_FILE    "/var/lib/nodestrap/events.json"   /* {NAME: {count, first}}, the latest last: of an
+                                                         * earlier boot, too */
+#define SENT_MAX     32
+
+typedef struct Round {
+        const Root *root;
+        bool left;                      /* something has to be tried again */
+        unsigned retry_after;
+        Cause told;                     /* what the journal has heard last of why */
+} Round;
+
+/* ---- what was sent before ---- */
+
+static json_t *sent_read(const Root *root) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        json_t *sent = NULL;
+        if (root_read(root, SENT_FILE, NOTICE_MAX, &text, &size) >= 0)
+                sent = json_loadb(text, size, 0, NULL);
+        if (json_is_object(sent))
+                return sent;
+        json_decref(sent);
+        return json_object();
+}
+
+static void sent_note(const Root *root, json_t *sent, const KubeEvent *e) {
+        json_object_del(sent, e->name);
+        while (json_object_size(sent) >= SENT_MAX)
+                json_object_del(sent, json_object_iter_key(json_object_iter(sent)));
+        json_object_set_new(sent, e->name,
+                            json_pack("{sI ss}", "count", (json_int_t)e->count, "first", e->first));
+        _cleanup_(freep) char *text = json_dumps(sent, JSON_INDENT(1));
+        int r = root_replace(root, SENT_FILE, text, strlen(text), 0644);
+        if (r < 0)
+                log_debug(SENT_FILE " cannot be written: %s", strerror(-r));
+}
+
+/* ---- one notice ---- */
+
+/* What kubelet reads counts for more, but where it is of an earlier boot. */
+static int find_access(const Root *root, const json_t *notice, KubeAccess *ret, Diag *diag) {
+        const json_t *access = json_object_get(notice, "access");
+        bool given = json_is_true(json_object_get(notice, "given"));
+        int r = access && given ? kube_access_take(root, access, ret, diag)
+                                : kube_access_read(root, ret, diag);
+        if (r < 0 && access && !given)
+                r = kube_access_take(root, access, ret, diag);
+        return r;
+}
+
+static void adopt_environment(const json_t *notice) {
+        const char *name;
+        json_t *value;
+        json_object_foreach(json_object_get(notice, "environment"), name, value) {
+                if (json_is_string(value))
+                        setenv(name, json_string_value(value), 1);
+        }
+}
+
+/* As often as this one was sent before, by what is remembered: an attempt whose answer was lost does not
+ * count twice. */
+static KubeSent send_event(const Root *root, const KubeAccess *access, const json_t *notice) {
+        _cleanup_(json_decrefp) json_t *sent = sent_read(root);
+        ClusterIdentity as = { .access = access, .deadline_usec = now_usec() + TOKEN_USEC };
+        KubeIdentity identity = cluster_identity(&as);
+        KubeEvent e = {
+                .warning = json_is_true(json_object_get(notice, "warning")),
+                .reason = json_get_text(notice, "reason"),
+                .message = json_get_text(notice, "message"),
+                .last = json_get_text(notice, "time"),
+        };
+        KubeSent result = {};
+        kube_event_name(access, e.reason, json_get_text(notice, "key"), e.name);
+        const json_t *before = json_object_get(sent, e.name);
+        const char *first = json_get_text(before, "first");
+        _cleanup_(freep) char *since = xstrdup(*first ? first : e.last);
+        e.first = since;
+        e.count = MAX(json_integer_value(json_object_get(before, "count")), 0) + 1;
+        kube_event_send(access, &identity, &e, &result);
+        if (result.cause == CAUSE_NONE) {
+                log_info("Cluster %s has heard it: %s, Event %s in namespace default, count %lld.",
+                         access->cluster, e.reason, e.name, (long long)e.count);
+                sent_note(root, sent, &e);
+        }
+        return result;
+}
+
+static bool is_over(const char *name) {
+        uint64_t now = now_usec(), since = 0;
+        _cleanup_(freep) char *number = xstrndup(name, strcspn(name, "."));
+        return parse_u64(number, &since) < 0 || now > MIN(since, now) + TOTAL_USEC;
+}
+
+/* May it go? */
+static bool settle(Round *round, const char *name, const json_t *notice, const KubeSent *sent) {
+        if (sent->cause == CAUSE_NONE)
+                return true;
+        bool over = sent->refused || is_over(name);
+        if (over)
+                log_warning("The cluster will not hear of %s (%s): %s", json_get_text(notice, "reason"),
+                            cause_word(sent->cause), sent->text ?: "");
+        else if (sent->cause != round->told && sent->text)
+                log_info("The cluster has not heard of %s yet (%s): %s", json_get_text(notice, "reason"),
+                         cause_word(sent->cause), sent->text);
+        round->told = sent->cause;
+        round->retry_after = MAX(round->retry_after, sent->retry_after);
+        return over;
+}
+
+static bool try_notice(Round *round, const char *name, const char *path) {
+        _cleanup_(kube_access_done) KubeAccess access = {};
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = root_read(round->root, path, NOTICE_MAX, &text, &size);
+        _cleanup_(json_decrefp) json_t *notice = r >= 0 ? json_loadb(text, size, 0, NULL) : NULL;
+        if (!*json_get_text(notice, "reason") || !*json_get_text(notice, "time")) {
+                log_warning("%s is no notice for the cluster.", path);
+                return true;
+        }
+        adopt_environment(notice);
+        KubeSent sent = { .refused = true };
+        r = find_access(round->root, notice, &access, &diag);
+        if (r >= 0)
+                r = hash_load(&diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        if (r >= 0)
+                sent = send_event(round->root, &access, notice);
+        else {
+                sent.cause = error ? error->cause : CAUSE_INTERNAL;
+                sent.text = error ? diagnostic_format(error) : xstrdup(strerror(-r));
+        }
+        bool settled = settle(round, name, notice, &sent);
+        free(sent.text);
+        return settled;
+}
+
+/* ---- all of them ---- */
+
+static int try_all(Round *round, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(round->root, EVENTS_DIR, &names);
+        round->left = false;
+        round->retry_after = 0;
+        if (r < 0 && r != -ENOENT)
+                return diag_error(diag, r, CAUSE_USAGE, EVENTS_DIR " cannot be read: %s", strerror(-r));
+        for (char **name = names; r >= 0 && name && *name && !stop_signal(); name++) {
+                _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", *name);
+                if (**name == '.')      /* it is being written */
+                        continue;
+                if (!try_notice(round, *name, path) ||
+                    (root_remove(round->root, path) < 0 && root_remove_dir(round->root, path) != 1))
+                        round->left = true;
+        }
+        return 0;
+}
+
+/* Until it is time for another round; a notice that came since the last one began ends it. */
+static bool wait_for_more(const Round *round, int fd, unsigned failures) {
+        uint64_t pause = backoff_usec(failures, BACKOFF_USEC, BACKOFF_CAP);
+        pause = MAX(pause, MIN(round->retry_after, RETRY_CAP) * USEC_PER_SEC);
+        return stop_wait(fd, now_usec() + pause) == 1;
+}
+
+int command_send_events(Run *run) {
+        Round round = { .root = run->root };
+        _cleanup_(freep) char *path = xasprintf("%s" EVENTS_DIR, root_path(run->root));
+        stop_catch();
+        for (unsigned failures = 0; !stop_signal();) {
+                _cleanup_(close_fd) int fd = inotify_init1(IN_CLOEXEC);
+                if (fd >= 0)
+                        (void)inotify_add_watch(fd, path, IN_MOVED_TO);
+                int r = try_all(&round, &run->diag);
+                if (r < 0 || !round.left)
+                        return r;
+                failures = wait_for_more(&round, fd, failures) ? 0 : failures + 1;
+        }
+        return 0;
+}

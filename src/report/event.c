@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the cluster is to hear of this node. The same failure of two phases, or of two boots, is one Event
+ * that counts, with the words of the last one. */
+#include "report/event.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "doc/doc.h"
+
+#include <errno.h>
+
+#define UNWELL_FILE "/var/lib/nodestrap/unwell.json"    /* of what the cluster has heard, and not yet that it
+                                                         * is well again */
+#define UNWELL_MAX  4096
+#define SENTENCE_MAX 760                                /* characters: an Event's message has 1024 at most */
+
+/* Which machine this is, as its firmware says: the instance's id on Nitro. Other instances may have had the
+ * node's name. */
+static char *find_machine(const Root *root) {
+        char *id = NULL;
+        if (root_read_line(root, "/sys/devices/virtual/dmi/id/board_asset_tag", &id) >= 0 &&
+            startswith(id, "i-"))
+                return id;
+        free(id);
+        id = NULL;
+        return root_read_line(root, "/sys/devices/virtual/dmi/id/product_uuid", &id) >= 0 ? id : xstrdup("");
+}
+
+/* ---- a notice ---- */
+
+static void make_room(const Root *root) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(root, EVENTS_DIR, &names) < 0)
+                return;
+        size_t n = strv_length(names);
+        for (size_t i = 0; i + EVENTS_MAX <= n; i++) {
+                _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", names[i]);
+                (void)!root_remove(root, path);
+        }
+}
+
+/* In the order of their names; only root may read them, since a proxy's password may be in one. */
+static void notice_write(const Root *root, const json_t *notice) {
+        _cleanup_(freep) char *text = json_dumps(notice, JSON_INDENT(1));
+        _cleanup_(freep) char *path =
+                xasprintf(EVENTS_DIR "/%020llu.%d", (unsigned long long)now_usec(), (int)getpid());
+        int r = root_make_dirs(root, RUN_DIR, 0755);
+        if (r >= 0)
+                r = root_make_dirs(root, EVENTS_DIR, 0700);
+        make_room(root);
+        if (r >= 0)
+                r = root_replace_volatile(root, path, text, strlen(text), 0600);
+        if (r < 0)
+                (void)log_line_errno(LOG_WARNING, r, "The cluster will not hear of this, as %s cannot be "
+                                                     "written", path);
+}
+
+static json_t *environment_json(void) {
+        static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy" };
+        json_t *environment = json_object();
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                json_set_text(environment, names[i], getenv(names[i]));
+        return environment;
+}
+
+static json_t *access_json(const Report *r) {
+        const Cluster *c = r->config ? &r->config->cluster : NULL;
+        const char *name = !c ? NULL : c->outpost ? c->id : c->name;
+        if (!name || !c->endpoint || !c->certificate_authority || !r->region || !r->node)
+                return NULL;
+        _cleanup_(freep) char *ca =
+                base64_encode(c->certificate_authority, c->certificate_authority_size);
+        return json_pack("{ss ss s[ssss] ss}", "server", c->endpoint, "certificate-authority-data", ca, "args",
+                         "--cluster-name", name, "--region", r->region, "node", r->node);
+}
+
+static json_t *notice_new(const Root *root, bool warning, const char *reason, const char *code,
+                          const char *step, const char *message) {
+        _cleanup_(freep) char *machine = find_machine(root), *when = verdict_time(),
+                              *key = xasprintf("%s\n%s\n%s", machine, code, step);
+        json_t *notice = json_object();
+        json_object_set_new(notice, "reason", json_string(reason));
+        json_object_set_new(notice, "warning", json_boolean(warning));
+        json_object_set_new(notice, "message", text_json(message));
+        json_object_set_new(notice, "key", text_json(key));
+        json_object_set_new(notice, "time", json_string(when));
+        return notice;
+}
+
+/* "EFABRIC at await-fabric: the sentence" */
+static void add_verdict(Text *t, const char *code, const char *step, const char *text) {
+        text_add(t, "%s at %s: ", code, step);
+        text_add_shown(t, text, strcspn(text, "\n"), SENTENCE_MAX, 0);
+}
+
+/* ---- init ---- */
+
+/* What becomes of the node now. */
+static void add_outlook(Text *t, const Report *report, const Verdict *v) {
+        if (v->tolerated)
+                text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", v->code);
+        else if (!strstr(report->phases, "run") && v->phase && streq(v->phase, "devices"))
+                text_add(t, "; the run phase tries this again before it starts kubelet");
+        else if (!report_did(report, ACTION_START_UNIT, "kubelet.service"))
+                text_add(t, "; kubelet was not started");
+        text_add(t, " (nodestrap status, on the node, tells all)");
+}
+
+static void remember(const Root *root, const Verdict *v) {
+        _cleanup_(freep) char *machine = find_machine(root);
+        _cleanup_(json_decrefp) json_t *unwell = json_object();
+        json_object_set_new(unwell, "machine", text_json(machine));
+        json_object_set_new(unwell, "code", json_string(v->code));
+        json_object_set_new(unwell, "step", text_json(v->step));
+        _cleanup_(freep) char *text = json_dumps(unwell, JSON_INDENT(1));
+        int r = root_replace(root, UNWELL_FILE, text, strlen(text), 0644);
+        if (r < 0)
+                log_debug(UNWELL_FILE " cannot be written: %s", strerror(-r));
+}
+
+/* kubeconfig and what names the node are what kubelet reads, people's changes with them; but where this run
+ * should have written them and did not, they are of another time, or of another node that the image was made
+ * of. */
+static void tell_failure(const Root *root, const Report *report, const Verdict *v) {
+        const char *file = report->config && report->config->cluster.outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG;
+        bool here = !strstr(report->phases, "config") ||
+                    (report_did(report, ACTION_WRITE_FILE, file) &&
+                     report_did(report, ACTION_WRITE_FILE, KUBELET_ENVIRONMENT));
+        json_t *access = access_json(report);
+        Text t = {};
+        if (!here && !access)
+                return;                 /* nothing says whom to tell */
+        add_verdict(&t, v->code, v->step, v->text ?: "");
+        add_outlook(&t, report, v);
+        _cleanup_(json_decrefp) json_t *notice =
+                notice_new(root, true, v->tolerated ? "NodestrapTainted" : "NodestrapFailed", v->code, v->step,
+                           t.data);
+        text_done(&t);
+        if (access)
+                json_object_set_new(notice, "access", access);
+        json_object_set_new(notice, "given", json_boolean(!here));
+        json_object_set_new(notice, "environment", environment_json());
+        notice_write(root, notice);
+        remember(root, v);
+}
+
+/* An image may be made of a machine that was unwell. */
+static void tell_recovery(const Root *root) {
+        _cleanup_(freep) char *text = NULL, *machine = NULL;
+        if (root_read(root, UNWELL_FILE, UNWELL_MAX, &text, NULL) < 0)
+                return;
+        _cleanup_(json_decrefp) json_t *unwell = json_loads(text, 0, NULL);
+        const char *code = json_get_text(unwell, "code"), *step = json_get_text(unwell, "step");
+        (void)!root_remove(root, UNWELL_FILE);
+        machine = find_machine(root);
+        if (!*code || !streq(machine, json_get_text(unwell, "machine")))
+                return;
+        _cleanup_(freep) char *message =
+                xasprintf("%s at %s has passed: all that nodestrap had to do is done", code, step);
+        _cleanup_(json_decrefp) json_t *notice =
+                notice_new(root, false, "NodestrapRecovered", code, step, message);
+        json_object_set_new(notice, "environment", environment_json());
+        notice_write(root, notice);
+}
+
+void event_of_run(const Root *root, const Report *report, const Verdict *v, bool well) {
+        if (v->exit_code != EXIT_DONE)
+                tell_failure(root, report, v);
+        else if (well && strstr(report->phases, "run"))
+                tell_recovery(root);
+}
+
+/* ---- wait ---- */
+
+void event_of_join(const Root *root, const Verdict *v) {
+        Text t = {};
+        if (v->exit_code != EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
+                return;                 /* init has told it, or there is nobody to tell */
+        add_verdict(&t, v->code, v->step, v->text ?: "");
+        _cleanup_(json_decrefp) json_t *notice =
+                notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);
+        text_done(&t);
+        json_object_set_new(notice, "environment", environment_json());
+        notice_write(root, notice);
+}

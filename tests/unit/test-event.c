@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Verdicts → notices for the cluster, as files below a temporary root, and who the cluster is; that they become Events is in tests/cluster/events.sh. */
+#include "files.h"
+#include "doc/doc.h"
+#include "report/event.h"
+
+#include "test.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define TAG "/sys/devices/virtual/dmi/id/board_asset_tag"
+#define UNWELL "/var/lib/nodestrap/unwell.json"
+#define PEM "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+typedef struct Box { char path[32]; Root *root; Config config; Action kubelet, kubeconfig, environment; Result items[3]; Results results; Report report; Verdict verdict; } Box;
+
+static void box_done(Box *b) {
+        root_free(b->root);
+        tree_remove(b->path);
+}
+
+/* A run phase that failed where kubelet was not started. */
+static void box_init(Box *b) {
+        static char name[] = "training", id[] = "0a1b", endpoint[] = "https://api.example", pem[] = PEM, kubelet[] = "kubelet.service", kubeconfig[] = KUBECONFIG,
+                    environment[] = KUBELET_ENVIRONMENT, text[] = "3 of 8 disks are there\nlast words";
+        *b = (Box){ .path = "/tmp/test-event.XXXXXX" };
+        ASSERT_TRUE(mkdtemp(b->path));
+        ASSERT_OK(root_new(b->path, &b->root));
+        ASSERT_OK(root_replace(b->root, TAG, "i-0123\n", 7, 0444));
+        b->config.cluster = (Cluster){ .name = name, .id = id, .endpoint = endpoint, .certificate_authority = pem, .certificate_authority_size = strlen(pem) };
+        b->kubelet = (Action){ .type = ACTION_START_UNIT, .target = kubelet };
+        b->kubeconfig = (Action){ .type = ACTION_WRITE_FILE, .target = kubeconfig };
+        b->environment = (Action){ .type = ACTION_WRITE_FILE, .target = environment };
+        b->items[0] = (Result){ .action = &b->kubelet, .outcome = OUTCOME_SKIPPED };
+        b->items[1] = (Result){ .action = &b->kubeconfig, .outcome = OUTCOME_UNCHANGED };
+        b->items[2] = (Result){ .action = &b->environment, .outcome = OUTCOME_DONE };
+        b->results = (Results){ .items = b->items, .n = 3 };
+        b->report = (Report){ .command = "init", .phases = "run", .results = &b->results, .config = &b->config, .region = "us-west-2", .node = "ip-10-0-0-10.example" };
+        b->verdict = (Verdict){ .word = "failed", .code = "EDISKS", .exit_code = EXIT_STORAGE, .step = "await-disks", .phase = "run", .text = text };
+}
+#define BOX(name) _cleanup_(box_done) Box name; box_init(&name)
+
+static const Verdict all_well = { .word = "ok", .code = "OK", .exit_code = EXIT_DONE };
+
+/* The only notice, which is taken away. */
+static json_t *notice(const Box *b) {
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(freep) char *text = NULL, *path = NULL;
+        ASSERT_OK(root_list(b->root, EVENTS_DIR, &names));
+        ASSERT_EQ(strv_length(names), 1);
+        path = xasprintf(EVENTS_DIR "/%s", names[0]);
+        ASSERT_OK(root_read(b->root, path, 1 << 20, &text, NULL));
+        ASSERT_EQ(root_remove(b->root, path), 1);
+        json_t *json = json_loads(text, 0, NULL);
+        ASSERT_TRUE(json);
+        return json;
+}
+
+static size_t waiting(const Box *b) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(b->root, EVENTS_DIR, &names);
+        ASSERT_TRUE(r >= 0 || r == -ENOENT);
+        return strv_length(names);
+}
+
+static void assert_message(const Box *b, const char *want) {
+        json_t *n = notice(b);
+        ASSERT_STREQ(json_get_text(n, "message"), want);
+        json_decref(n);
+}
+#define TAIL " (nodestrap status, on the node, tells all)"
+
+TEST(what_a_failure_says) {
+        BOX(b);
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_t *n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapFailed");
+        ASSERT_TRUE(json_is_true(json_object_get(n, "warning")));
+        ASSERT_STREQ(json_get_text(n, "message"), "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started" TAIL);
+        ASSERT_STREQ(json_get_text(n, "key"), "i-0123\nEDISKS\nawait-disks");
+        ASSERT_EQ(strlen(json_get_text(n, "time")), strlen("2026-01-02T03:04:05Z"));
+        json_decref(n);
+}
+
+TEST(what_becomes_of_the_node) {
+        BOX(b);
+        b.items[0].outcome = OUTCOME_UNCHANGED;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there" TAIL);
+        b.report.phases = "devices";
+        b.verdict.phase = "devices";
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; the run phase tries this again before it starts kubelet" TAIL);
+        b.report.phases = "devices,run";
+        b.verdict = (Verdict){ .word = "tainted", .code = "EFABRIC", .exit_code = EXIT_ACCELERATOR, .step = "await-fabric", .phase = "devices", .tolerated = true };
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_t *n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapTainted");
+        ASSERT_STREQ(json_get_text(n, "message"), "EFABRIC at await-fabric: ; kubelet registers the node with the taint nodestrap/unhealthy=EFABRIC:NoSchedule" TAIL);
+        json_decref(n);
+}
+
+/* Somebody else's words in the sentence are long, of many lines, or no text at all. */
+TEST(messages_fit) {
+        BOX(b);
+        _cleanup_(freep) char *text = xcalloc(5001, 1);
+        memset(text, 'x', 5000);
+        memcpy(text, "\xff\x1b[1m", 5);
+        b.verdict.text = text;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_t *n = notice(&b);
+        const char *message = json_get_text(n, "message");
+        ASSERT_TRUE(startswith(message, "EDISKS at await-disks: \\xff\\x1b[1mxxx") && endswith(message, TAIL) && strlen(message) <= 1024);
+        json_decref(n);
+}
+
+TEST(who_hears_of_it) {
+        BOX(b);
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_t *n = notice(&b), *access = json_object_get(n, "access");
+        ASSERT_TRUE(json_is_false(json_object_get(n, "given")));        /* kubeconfig is of this boot */
+        ASSERT_STREQ(json_get_text(access, "server"), "https://api.example");
+        _cleanup_(kube_access_done) KubeAccess a = {};
+        _cleanup_(diag_done) Diag diag = {};
+        ASSERT_OK(kube_access_take(b.root, access, &a, &diag));
+        ASSERT_STREQ(a.server, "https://api.example");
+        ASSERT_STREQ(a.host, "api.example");
+        ASSERT_STREQ(a.cluster, "training");
+        ASSERT_STREQ(a.region, "us-west-2");
+        ASSERT_STREQ(a.node, "ip-10-0-0-10.example");
+        ASSERT_STREQ(a.ca, PEM);
+        json_decref(n);
+}
+
+/* The configuration phase writes kubeconfig and the node's name: where it did not come to one of them, what is there is of another time. */
+TEST(a_kubeconfig_of_another_time) {
+        for (size_t i = 1; i < 3; i++) {
+                BOX(b);
+                b.report.phases = "config";
+                event_of_run(b.root, &b.report, &b.verdict, false);
+                json_t *n = notice(&b);
+                ASSERT_TRUE(json_is_false(json_object_get(n, "given")));
+                json_decref(n);
+                b.items[i].outcome = OUTCOME_FAILED;
+                event_of_run(b.root, &b.report, &b.verdict, false);
+                n = notice(&b);
+                ASSERT_TRUE(json_is_true(json_object_get(n, "given")));
+                json_decref(n);
+        }
+}
+
+TEST(nobody_to_tell) {
+        BOX(b);
+        b.report = (Report){ .command = "init", .phases = "config,devices,run", .step = "source" };
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        ASSERT_EQ(waiting(&b), 0);
+        b.report = (Report){ .command = "init", .phases = "config", .config = &b.config, .region = "us-west-2" };       /* nobody knows the name */
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        ASSERT_EQ(waiting(&b), 0);
+        event_of_run(b.root, &b.report, &all_well, true);
+        ASSERT_EQ(waiting(&b), 0);
+}
+
+TEST(a_cluster_on_an_outpost) {
+        BOX(b);
+        static char file[] = KUBECONFIG_BOOTSTRAP;
+        b.config.cluster.outpost = true;
+        b.kubeconfig.target = file;
+        b.report.phases = "config";
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_t *n = notice(&b), *access = json_object_get(n, "access");
+        ASSERT_TRUE(json_is_false(json_object_get(n, "given")));
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(access, "args"), 1)), "0a1b");
+        json_decref(n);
+}
+
+TEST(proxies) {
+        BOX(b);
+        setenv("HTTPS_PROXY", "http://proxy:3128", 1);
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        unsetenv("HTTPS_PROXY");
+        json_t *n = notice(&b);
+        ASSERT_STREQ(json_get_text(json_object_get(n, "environment"), "HTTPS_PROXY"), "http://proxy:3128");
+        json_decref(n);
+}
+
+TEST(well_again) {
+        BOX(b);
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_decref(notice(&b));
+        b.report.phases = "config,devices";
+        event_of_run(b.root, &b.report, &all_well, true);       /* there is a phase to come */
+        ASSERT_EQ(waiting(&b), 0);
+        b.report.phases = "run";
+        event_of_run(b.root, &b.report, &all_well, false);      /* another phase is not well */
+        ASSERT_EQ(waiting(&b), 0);
+        event_of_run(b.root, &b.report, &all_well, true);
+        json_t *n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapRecovered");
+        ASSERT_TRUE(json_is_false(json_object_get(n, "warning")));
+        ASSERT_STREQ(json_get_text(n, "key"), "i-0123\nEDISKS\nawait-disks");
+        json_decref(n);
+        event_of_run(b.root, &b.report, &all_well, true);
+        ASSERT_EQ(waiting(&b), 0);
+}
+
+TEST(another_machine_was_unwell) {
+        static const char *const files[] = { "{\"machine\": \"i-9999\", \"code\": \"EDISKS\", \"step\": \"s\"}", "", "[]", "{\"machine\": \"i-0123\"", "{\"code\": 7}" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                BOX(b);
+                ASSERT_OK(root_replace(b.root, UNWELL, files[i], strlen(files[i]), 0644));
+                event_of_run(b.root, &b.report, &all_well, true);
+                ASSERT_EQ(waiting(&b), 0);
+                ASSERT_EQ(root_exists(b.root, UNWELL), 0);
+        }
+}
+
+TEST(the_oldest_goes) {
+        BOX(b);
+        for (int i = 0; i < EVENTS_MAX + 3; i++) {
+                _cleanup_(freep) char *text = xasprintf("number %d", i);
+                b.verdict.text = text;
+                event_of_run(b.root, &b.report, &b.verdict, false);
+        }
+        _cleanup_(strv_freep) char **names = NULL;
+        ASSERT_OK(root_list(b.root, EVENTS_DIR, &names));
+        ASSERT_EQ(strv_length(names), EVENTS_MAX);
+        _cleanup_(freep) char *path = xasprintf(EVENTS_DIR "/%s", names[0]), *first = NULL;
+        ASSERT_OK(root_read(b.root, path, 1 << 20, &first, NULL));
+        ASSERT_TRUE(strstr(first, "number 3;"));
+}
+
+TEST(joins) {
+        BOX(b);
+        b.verdict = (Verdict){ .word = "failed", .code = "ENOTREADY", .exit_code = EXIT_NOT_JOINED, .step = "join", .text = b.verdict.text };
+        event_of_join(b.root, &b.verdict);
+        json_t *n = notice(&b);
+        ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapNotJoined");
+        ASSERT_STREQ(json_get_text(n, "message"), "ENOTREADY at join: 3 of 8 disks are there");
+        json_decref(n);
+        event_of_join(b.root, &all_well);
+        b.verdict.exit_code = EXIT_STORAGE;                     /* init's */
+        event_of_join(b.root, &b.verdict);
+        b.verdict.exit_code = EXIT_NOT_JOINED;
+        b.verdict.code = cause_word(CAUSE_NO_KUBECONFIG);       /* whom to tell? */
+        event_of_join(b.root, &b.verdict);
+        ASSERT_EQ(waiting(&b), 0);
+}
+
+/* ---- kube/ ---- */
+
+TEST(access_that_is_none) {
+        static const char ca[] = "\"certificate-authority-data\": \"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t\"", args[] = "\"args\": [\"--cluster-name\", \"c\"]";
+        const struct { char *text; Cause cause; } cases[] = {
+                { xasprintf("{%s, %s, \"node\": \"n\", \"server\": \"http://a\"}", ca, args), CAUSE_NO_KUBECONFIG },
+                { xasprintf("{%s, %s, \"node\": \"n\"}", ca, args), CAUSE_NO_KUBECONFIG },
+                { xasprintf("{%s, %s, \"server\": \"https://a\"}", ca, args), CAUSE_NONE },
+                { xasprintf("{%s, \"node\": \"n\", \"server\": \"https://a\"}", ca), CAUSE_NONE },
+                { xasprintf("{%s, \"node\": \"n\", \"server\": \"https://a\"}", args), CAUSE_API_CERT },
+                { xasprintf("{\"certificate-authority-data\": \"?\", %s, \"node\": \"n\", \"server\": \"https://a\"}", args), CAUSE_API_CERT },
+                { xstrdup("[]"), CAUSE_NONE },
+        };
+        BOX(b);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(diag_done) Diag diag = {};
+                KubeAccess a = {};
+                json_t *given = json_loads(cases[i].text, 0, NULL);
+                ASSERT_TRUE(given);
+                if (kube_access_take(b.root, given, &a, &diag) >= 0 || a.server)
+                        FAIL("case %zu is taken", i);
+                const Diagnostic *error = diag_first_error(&diag);
+                if ((error ? error->cause : CAUSE_NONE) != cases[i].cause)
+                        FAIL("case %zu: %s", i, error ? error->text : "no error");
+                json_decref(given);
+                free(cases[i].text);
+        }
+}
+
+TEST(names) {
+        char one[65], other[65], node[] = "ip-10-0-0-10.example", second[] = "ip-10-0-0-11.example";
+        _cleanup_(diag_done) Diag diag = {};
+        ASSERT_OK(hash_load(&diag));
+        KubeAccess a = { .node = node }, b = { .node = second };
+        kube_event_name(&a, "NodestrapFailed", "i-1\nEDISKS\nawait-disks", one);
+        ASSERT_EQ(strlen(one), strlen("nodestrap-") + 24);
+        ASSERT_EQ(strspn(one, "abcdefghijklmnopqrstuvwxyz0123456789-"), strlen(one));
+        kube_event_name(&a, "NodestrapFailed", "i-1\nEDISKS\nawait-disks", other);
+        ASSERT_STREQ(one, other);
+        kube_event_name(&b, "NodestrapFailed", "i-1\nEDISKS\nawait-disks", other);
+        ASSERT_TRUE(!streq(one, other));
+        kube_event_name(&a, "NodestrapTainted", "i-1\nEDISKS\nawait-disks", other);
+        ASSERT_TRUE(!streq(one, other));
+        kube_event_name(&a, "NodestrapFailed", "i-2\nEDISKS\nawait-disks", other);
+        ASSERT_TRUE(!streq(one, other));
+}
+
+TEST_MAIN
