@@ -101,6 +101,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *user) {
         _cleanup_(freep) char *raw = xstrndup(data, one * size), *line = str_strip(raw);
         const char *value;
         uint64_t seconds;
+        if (!t->answered)       /* an answer that comes late, comes with what there is */
+                t->tick_usec = now_usec() + QUIET_USEC;
         t->answered = true;
         t->api->curl.getinfo(t->api->easy, CURLINFO_RESPONSE_CODE, &t->reply->status);
         if (header_value(line, "date:", &value))
@@ -278,7 +280,6 @@ void kube_api_watch(KubeApi *a, const char *token, uint64_t deadline_usec,
                     bool (*on_line)(void *user, const char *line, size_t size), void *user, KubeReply *ret) {
         Transfer t = { .api = a, .reply = ret, .on_line = on_line, .user = user,
                        .begin_usec = now_usec(), .answer_usec = ANSWER_USEC };
-        t.tick_usec = t.begin_usec + QUIET_USEC;
         _cleanup_(freep) char *path =
                 xasprintf("/api/v1/nodes?watch=1&fieldSelector=metadata.name%%3D%s&timeoutSeconds=%u",
                           a->access->node, WATCH_SEC);
