@@ -14,7 +14,7 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 240
+#define LINE_MAX_BYTES 400     /* kubelet's reason stands behind a hundred of names */
 #define TRACE_LINES    64
 
 /* Half a second at most, and no matter if it fails: then the last lines may be missing. */

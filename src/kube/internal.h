@@ -18,6 +18,7 @@ typedef struct KubeNode {
         KubeNodeState state;
         bool silent;                    /* kubelet has stopped reporting: the Ready condition is Unknown */
         char *reason, *message;         /* of the Ready condition where it is not true; may be NULL */
+        char *provider_id;              /* of the instance that made it, where it is stale; may be NULL */
         int64_t created, ready_since;   /* seconds since 1970, 0: not known. By the
                                          * cluster's clock, and by this machine's */
 } KubeNode;
@@ -99,7 +100,14 @@ typedef struct Kubelet {
         char *state;                    /* "kubelet.service is active (running)";
                                          * NULL: systemd does not say */
         bool runs;
-        char **lines;                   /* its last words of this boot */
+        char *words;                    /* of this boot: those that tell most, without the time; NULL: none */
+        char **lines;                   /* the last lines */
 } Kubelet;
 void kubelet_done(Kubelet *k);
-_nonnull_ void kubelet_look(const Root *root, Kubelet *ret);
+/* registered: what it says is not about its registration. */
+_nonnull_ void kubelet_look(const Root *root, bool registered, Kubelet *ret);
+/* Which of kubelet's lines, oldest first, says why there is no Node, or else what its last error was, or its
+ * last line. NULL where there are none. */
+const char *kubelet_choose_line(char *const *lines, bool registered);
+/* Without "E0102 15:04:05.123456    1234 file.go:42] ", which klog puts before what is said. */
+_nonnull_ const char *klog_text(const char *line);

@@ -72,30 +72,45 @@ static void obstacle(Watch *w, Cause cause, char *text) {
                 log_info("Not yet (%s): %s", cause_word(cause), text);
 }
 
-static void add_condition(Text *t, const char *words) {
+/* What the cluster says, between these; nothing where it says nothing. */
+static void add_words(Text *t, const char *words, const char *before, const char *behind) {
         if (!words)
                 return;
-        text_add(t, ": ");
+        text_add(t, "%s", before);
         text_add_shown(t, words, strlen(words) - endswith(words, "."), CONDITION_MAX, 0);
+        text_add(t, "%s", behind);
+}
+
+/* kubelet registers once, when it starts (kubernetes: pkg/kubelet/kubelet_node_status.go,
+ * registerWithAPIServer()). */
+static void add_absence(const Watch *w, Text *t) {
+        const KubeAccess *a = w->access;
+        if (w->outcome->registered_usec > 0)
+                text_add(t,
+                         "Node %s was registered with cluster %s and somebody has deleted it: kubelet makes "
+                         "it anew only when it starts again (systemctl restart kubelet)",
+                         a->node, a->cluster);
+        else
+                text_add(t, "cluster %s has no Node %s: kubelet has not registered it", a->cluster, a->node);
 }
 
 static void obstacle_node(Watch *w) {
         const KubeNode *n = &w->node;
         Text t = {};
         if (n->state == KUBE_NODE_ABSENT)
-                text_add(&t, "cluster %s has no Node %s: kubelet has not registered it", w->access->cluster,
-                         w->access->node);
-        else if (n->state == KUBE_NODE_STALE)
+                add_absence(w, &t);
+        else if (n->state == KUBE_NODE_STALE) {
                 text_add(&t,
                          "the Node %s that cluster %s has is of an earlier boot, or of another instance that "
-                         "had the name: kubelet has not reported "
-                         "since this machine started",
+                         "had the name",
                          w->access->node, w->access->cluster);
-        else {
+                add_words(&t, n->provider_id, " (", ")");
+                text_add(&t, ": kubelet has not reported since this machine started");
+        } else {
                 text_add(&t, "Node %s is registered with cluster %s and not Ready", w->access->node,
                          w->access->cluster);
-                add_condition(&t, n->reason);
-                add_condition(&t, n->message);
+                add_words(&t, n->reason, ": ", "");
+                add_words(&t, n->message, ": ", "");
         }
         obstacle(w, n->state == KUBE_NODE_REGISTERED ? CAUSE_NOT_READY : CAUSE_NOT_REGISTERED, text_take(&t));
 }
@@ -256,12 +271,11 @@ static void try_until(Watch *w) {
 /* What kubelet and systemd say, where it is kubelet's turn. */
 static void add_kubelet(Watch *w, Text *t) {
         Kubelet k = {};
-        kubelet_look(w->task->root, &k);
-        size_t n = strv_length(k.lines);
+        kubelet_look(w->task->root, w->outcome->cause == CAUSE_NOT_READY, &k);
         if (k.state)
                 text_add(t, "; %s", k.state);
-        if (n > 0)
-                text_add(t, "; it last said \"%s\"", k.lines[n - 1]);
+        if (k.words)
+                text_add(t, "; it says: %s", k.words);
         text_add(t, "; journalctl -u kubelet%s",
                  k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
         w->outcome->details = TAKE_PTR(k.lines);

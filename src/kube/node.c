@@ -15,6 +15,7 @@
 void kube_node_done(KubeNode *n) {
         free(n->reason);
         free(n->message);
+        free(n->provider_id);
         *n = (KubeNode){};
 }
 
@@ -49,9 +50,10 @@ static void take_node(const json_t *object, const char *boot_id, KubeNode *n) {
         const char *its_boot = json_get_text(json_object_get(status, "nodeInfo"), "bootID");
         n->created = parse_time(json_get_text(json_object_get(object, "metadata"), "creationTimestamp"));
         n->state = KUBE_NODE_REGISTERED;
-        if (*its_boot && *boot_id && !streq(its_boot, boot_id))
+        if (*its_boot && *boot_id && !streq(its_boot, boot_id)) {
                 n->state = KUBE_NODE_STALE;
-        else
+                n->provider_id = json_copy_text(json_object_get(object, "spec"), "providerID");
+        } else
                 take_ready(json_object_get(status, "conditions"), n);
 }
 
