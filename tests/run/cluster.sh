@@ -40,10 +40,11 @@ if [ -z "$inside" ]; then
                 CNI=$("$here/tools/peers.sh" --cached cni trixie containernetworking-plugins 2>"$W/said") || cannot $? <"$W/said"
                 export CNI
         fi
-        unshare --net --mount --pid --fork true 2>"$W/said" || { echo "skip: no namespaces here: $(cat "$W/said")" >"$W/said"; cannot 77 <"$W/said"; }
+        unshare --net --mount --pid --fork --kill-child --mount-proc true 2>"$W/said" || { echo "skip: no namespaces here: $(cat "$W/said")" >"$W/said"; cannot 77 <"$W/said"; }
         unshare --net --mount --pid --fork --kill-child --mount-proc bash "$0" --inside "$script"; exit
 fi
 
+trap 'exit 130' HUP INT TERM     # the first process of a namespace heeds none by itself, and all the others end with it
 export CLUSTER=$W/cluster; mkdir -p "$CLUSTER"
 ip link set lo up; for address in 10.0.2.100 10.0.2.101 10.0.2.103 169.254.169.254; do ip address add $address/32 dev lo; done
 . "$here/cluster/lib/control-plane.sh"
