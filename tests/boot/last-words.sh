@@ -20,5 +20,12 @@ try "nor do our entries in the journal, in any field" quiet out/ours
 try "which are there" grep -q NODESTRAP_TEXT out/ours
 try "what status shows holds none" sh -c "nodestrap status | grep -F 'last said' && ! nodestrap status | grep CANARY"
 try "nodestrap wait quotes kubelet and holds none" sh -c "nodestrap wait --timeout 1s 2>out/wait; ! grep CANARY out/wait"
+messages() { python3 -c 'import glob, json
+for f in glob.glob("/run/nodestrap/events/*"): print(json.load(open(f))["message"])'; }
+messages >out/messages
+try "what the cluster is to hear quotes it" grep -F 'EUNIT at start-unit:containerd.service: ' out/messages
+try "and holds none" quiet out/messages
+journalctl -b -o export _SYSTEMD_UNIT=nodestrap-event.service >out/sender
+try "nor does what its sender says" quiet out/sender
 
 finish

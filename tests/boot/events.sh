@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S bookworm -d 0
+# imds: imds-m5
+# tree: enabled
+# spec: {instance: {sysctl: {net.ipv4.no_such_setting: "1"}}}
+# console: NODESTRAP verdict=failed code=ESYSCTL step=set-sysctl:net.ipv4.no_such_setting
+# Phases fail on a machine that cannot reach its cluster: what the cluster should hear waits and is tried again, from early in the boot on;
+# nothing waits for it, nothing fails with it, and the console has no word of it.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+waiting() { find /run/nodestrap/events -type f | sort | xargs cat | python3 -c 'import json, sys
+d, t = json.JSONDecoder(), sys.stdin.read()
+while t:
+    n, end = d.raw_decode(t)
+    print(n["reason"], n["message"].removesuffix(" (nodestrap status, on the node, tells all)"))
+    t = t[end:]'; }
+failed_units() { systemctl list-units --failed --plain --no-legend | awk '{ print $1 }' | sort | xargs; }
+try "the devices phase and the run phase failed, and nothing else" is "$(failed_units)" "nodestrap-devices.service nodestrap-run.service"
+try "the boot was over all the same" is "$(cat out/state)" degraded
+try "no job is left" test -z "$(systemctl list-jobs --no-legend | grep -v vmtest)"
+try "the sender is at work" is "$(property nodestrap-event ActiveState) $(property nodestrap-event SubState)" "active running"
+try "since before the run phase ended" before "$(property nodestrap-event ExecMainStartTimestampMonotonic)" "$(property nodestrap-run ExecMainExitTimestampMonotonic)"
+try "it was started once" is "$(property nodestrap-event NRestarts)" 0
+try "the unit that starts it is well" is "$(property nodestrap-event.path ActiveState) $(property nodestrap-event.path Result)" "active success"
+try "no ordering cycle was broken" no_cycle
+waiting >out/notices
+try "both verdicts wait, in their order" is "$(wc -l <out/notices)" 2
+try "that of the devices says that there is another attempt" sh -c "sed -n 1p out/notices | grep -E '^NodestrapFailed ESYSCTL at set-sysctl:net.ipv4.no_such_setting: .*; the run phase tries this again before it starts kubelet$'"
+try "that of the run phase, what became of the node" sh -c "sed -n 2p out/notices | grep -E '^NodestrapFailed ESYSCTL at .*; kubelet was not started$'"
+try "the journal has why it waits" in_journal 'The cluster has not heard of NodestrapFailed yet \((EAPINAME|EAPIROUTE)\): '
+
+# A shutdown ends it at once, as well
+systemctl stop nodestrap-event.path nodestrap-event.service
+try "it ends when it is told to" is "$(property nodestrap-event Result) $(property nodestrap-event ExecMainStatus)" "success 0"
+try "and has lost nothing" is "$(waiting | wc -l)" 2
+rm -r /run/nodestrap/events/*; systemctl start nodestrap-event.path
+try "with nothing to tell it is not started" is "$(property nodestrap-event ActiveState)" inactive
+printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {sysctl: {net.ipv4.ip_forward: "1"}}}\n' >/etc/eks/nodeadm.d/99-spec.yaml
+rm /etc/eks/nodeadm.d/50-spec.yaml
+# shellcheck disable=SC2046 # sources are words
+try "an init by hand that ends well" nodestrap init --skip config $(sources)
+try "is told, too" is "$(waiting)" "NodestrapRecovered ESYSCTL at set-sysctl:net.ipv4.no_such_setting has passed: all that nodestrap had to do is done"
+started() { for _ in {1..300}; do [ "$(property nodestrap-event ActiveState)" != active ] || return 0; sleep 0.1; done; return 1; }
+try "the sender is started again" started
+
+finish

@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# cluster: front no-controllers
+# What fails on a node becomes an Event of its cluster, posted with the node's own rights: for a Node that does not exist yet and for one
+# that does, counted over phases and boots; sent in the end by whatever way the API server was away; and never a reason to fail.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+spool=root/run/nodestrap/events
+mkdir root && "$tests/fixtures/expand.sh" m5-large root && cp root/proc/meminfo meminfo
+printf '{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": {}}\n' >root/more.json
+
+# A machine that does not say how much memory it has stops every phase.
+ill() { rm -f root/proc/meminfo; echo nonsense >root/proc/meminfo; }
+well() { rm -f root/proc/meminfo; cp meminfo root/proc/; }
+init() { nodestrap init --root root -c imds://user-data -c file:///more.json "$@"; }
+fails() { ! init "$@" 2>said || { cat said; return 1; }; }
+config_fails() { fails --skip devices --skip run; }
+devices_fail() { fails --skip config --skip run; }
+run_fails() { fails --skip config; }
+reboot() { rm -r root/run; mkdir -p root/{run,proc/sys/kernel/random}; cat /proc/sys/kernel/random/uuid >root/proc/sys/kernel/random/boot_id; }
+send() { timeout 100 "$NODESTRAP" send-events --root root 2>sent; }
+waiting() { find $spool -type f 2>/dev/null | wc -l; }
+# event REASON PATH: of its only Event
+event() { kubectl get events -n default --field-selector "reason=$1" -o "jsonpath={.items[*]$2}"; }
+has() { is "$(event "$1" "$2")" "$3"; }
+count() { has NodestrapFailed .count "$1"; }
+told() { kubectl get events -n default --field-selector "reason=$1" --no-headers | wc -l; }
+
+# ---- before there is a kubeconfig, or a Node ----
+ill; try "the configuration phase fails" config_fails
+try "nothing of it says how the cluster is reached" no test -e root/var/lib/kubelet/kubeconfig
+try "it has left one notice" is "$(waiting)" 1
+try "for root alone" is "$(stat -c %a $spool $spool/* | xargs)" "700 600"
+try "which is sent" send
+try "at the first attempt" no grep -v "^nodestrap: Cluster training has heard it: NodestrapFailed" sent
+try "and is gone" is "$(waiting)" 0
+try "the Event is about the Node, as kubelet's are" has NodestrapFailed .involvedObject "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"$NODE\",\"uid\":\"$NODE\"}"
+try "it is a warning" has NodestrapFailed .type Warning
+try "of this program" has NodestrapFailed .source "{\"component\":\"nodestrap\",\"host\":\"$NODE\"}"
+message() { event NodestrapFailed .message; }
+says() { grep -qE -- "$1" <<<"$(message)" || { message; return 1; }; }
+try "it says code, step, sentence and what becomes of the node" says '^EFACTS at detect: .*/proc/meminfo.*; kubelet was not started \(nodestrap status, on the node, tells all\)$'
+try "kubectl get events shows it" grep -E "Warning +NodestrapFailed +node/$NODE +EFACTS at detect" <(kubectl get events)
+try "the node may read none" grep -q 'cannot get resource "events"' <(as_node get event "$(event NodestrapFailed .metadata.name)" 2>&1)
+try "nothing to tell is no failure" send
+try "and no word" no test -s sent
+
+# ---- phases of one boot ----
+well; try "the configuration phase ends well" init --skip devices --skip run
+try "which is not yet the end of it" is "$(waiting)" 0
+ill; try "the devices phase fails with the same" devices_fail
+try "that is sent" send
+try "and counts" count 2
+try "it says that there is another attempt" says '; the run phase tries this again before it starts kubelet \('
+try "so does the run phase" run_fails
+try "that is sent" send
+try "and counts" count 3
+try "with the last words" says '; kubelet was not started \('
+well; try "mended by hand" init --skip config
+try "that is told, too" send
+try "once" is "$(told NodestrapRecovered)" 1
+try "and is no warning" has NodestrapRecovered .type Normal
+try "it says of what" has NodestrapRecovered .message "EFACTS at detect has passed: all that nodestrap had to do is done"
+try "another run" init --skip config
+try "is nothing to tell" is "$(waiting)" 0
+
+# ---- a Node, and other boots ----
+try "the Node registers" register
+described() { kubectl describe node $NODE >described; grep -E "$1" described || { cat described; return 1; }; }
+try "kubectl describe node shows it" described 'Warning +NodestrapFailed +.* \(x3 over .*\) +nodestrap .*EFACTS at detect: '
+try "and that it has passed" described 'Normal +NodestrapRecovered '
+first=$(event NodestrapFailed .firstTimestamp)
+reboot; ill; try "the next boot fails as well" run_fails
+try "that is sent" send
+try "and counts" count 4
+try "since the same time" has NodestrapFailed .firstTimestamp "$first"
+kubectl delete events -n default --all >/dev/null
+reboot; try "a boot after the API server has forgotten it" run_fails
+try "that is sent" send
+try "and counts on" count 5
+try "since the same time" has NodestrapFailed .firstTimestamp "$first"
+rm root/var/lib/nodestrap/events.json
+try "where the node has forgotten it" run_fails
+try "that is sent" send
+try "one Event stays one" is "$(told NodestrapFailed)" 1
+echo '{"x": 7, "y": [' >root/var/lib/nodestrap/events.json
+try "where what it remembers is damaged" run_fails
+try "that is sent" send
+try "and remembered anew" python3 -c 'import json; [e] = json.load(open("root/var/lib/nodestrap/events.json")).values(); assert e["count"] == 1, e'
+
+# ---- kubelet does not come ----
+kubectl delete nodes --all >/dev/null; well; init --skip config 2>said; send
+as_unit() { bash -c 'export SYSTEMD_EXEC_PID=$$; exec "$NODESTRAP" "$@"' bash "$@"; }
+try "a wait that was typed" no nodestrap wait --root root --timeout 300ms
+try "leaves nothing to tell" is "$(waiting)" 0
+try "one of a unit does" no as_unit wait --root root --timeout 300ms
+try "that is sent" send
+try "it says why" grep -E "^ENOTREGISTERED at join: cluster training has no Node $NODE: kubelet has not registered it" <(event NodestrapNotJoined .message)
+
+# ---- the API server is away ----
+ill
+# away NAME WORD BREAK MEND: the journal names it (WORD); once it is mended, the Event is there
+away() {
+        local before; before=$(event NodestrapFailed .count)
+        $3 >/dev/null; run_fails; send & local pid=$! end=$((SECONDS + 60)) rc
+        until grep -q "has not heard of NodestrapFailed yet ($2)" sent 2>/dev/null; do
+                kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: is named $2" cat sent /dev/null/none; return; }
+                sleep 0.05
+        done
+        try "$1: is named $2" true
+        $4 >/dev/null; wait $pid; rc=$?
+        try "$1: the sender ends well" is $rc 0
+        try "$1: the Event comes when it is over" count $((before + 1))
+}
+away "down" EAPIROUTE "stop front" front_start
+away "cut off" EAPICERT "front_says close" "front_says pass"
+away "503" EAPIERROR "front_says status=503" "front_says pass"
+try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
+away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"
+# What the API server has heard of a token it remembers, and two of the same second are one.
+unmap() { authenticator_stop; authenticator_start unmapped; while as_node auth whoami; do :; done >/dev/null 2>&1; }
+map() { authenticator_stop; authenticator_start mapped; }
+away "role not mapped" ENOTMAPPED unmap map
+try "role not mapped: what to type is said" grep -q 'aws eks create-access-entry --cluster-name training' sent
+away "etcd full" EAPIERROR etcd_fill etcd_empty
+try "etcd full: so is etcd's own word" grep -q 'answers HTTP 500 (etcdserver: mvcc: database space exceeded)' sent
+# A webhook that nobody answers, as one whose pods wait for this very node
+webhook() {
+        cat <<-END | kubectl apply -f - >/dev/null
+	apiVersion: admissionregistration.k8s.io/v1
+	kind: ValidatingWebhookConfiguration
+	metadata: {name: slow}
+	webhooks:
+	  - name: slow.example.com
+	    admissionReviewVersions: [v1]
+	    sideEffects: None
+	    failurePolicy: Fail
+	    timeoutSeconds: $1
+	    clientConfig: {url: "https://127.0.0.1:7443/", caBundle: "$(base64 -w0 "$CLUSTER/pki/ca.crt")"}
+	    rules: [{apiGroups: [""], apiVersions: [v1], resources: [events], operations: [CREATE, UPDATE]}]
+	END
+}
+hanging_webhook() { spawn silent socat TCP-LISTEN:7443,bind=127.0.0.1,fork,reuseaddr EXEC:'sleep 60'; webhook 1; }
+no_webhook() { stop silent; kubectl delete validatingwebhookconfiguration slow >/dev/null; }
+away "a slow webhook" EAPIERROR hanging_webhook no_webhook
+try "a slow webhook: it is named" grep -q 'slow.example.com' sent
+
+# ---- what will never be taken ----
+deny() {
+        cat <<-'END' | kubectl apply -f - >/dev/null
+	apiVersion: admissionregistration.k8s.io/v1
+	kind: ValidatingAdmissionPolicy
+	metadata: {name: no-events}
+	spec:
+	  failurePolicy: Fail
+	  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [events], operations: [CREATE, UPDATE]}]}
+	  validations: [{expression: "object.reason != 'NodestrapFailed'", message: "not here"}]
+	---
+	apiVersion: admissionregistration.k8s.io/v1
+	kind: ValidatingAdmissionPolicyBinding
+	metadata: {name: no-events}
+	spec: {policyName: no-events, validationActions: [Deny]}
+	END
+        until_denied grep -q 'not here'
+}
+until_denied() {                        # COMMAND: with what kubectl says of such an Event
+        local end=$((SECONDS + 60))
+        until kubectl patch event "$(event NodestrapFailed .metadata.name)" --type=merge -p "{\"message\": \"$RANDOM\"}" 2>&1 | "$@"; do [ $SECONDS -lt $end ] || return; sleep 0.1; done
+}
+try "a policy of the cluster takes no such Events" deny
+try "another failure" run_fails
+try "is no failure of the sender's" send
+try "it gives up" is "$(waiting)" 0
+try "with one line" is "$(wc -l <sent)" 1
+try "that says why" grep -E 'The cluster will not hear of NodestrapFailed \(EAPIERROR\): .*HTTP 422 .*not here' sent
+kubectl delete validatingadmissionpolicybinding no-events >/dev/null
+try "the policy goes" until_denied grep -v 'not here'
+
+# ---- what else may lie there ----
+try "a failure" run_fails
+mkdir $spool/1; echo '{"reason": "Cut", ' >$spool/2; : >$spool/3; echo '[]' >$spool/4; head -c 2000000 /dev/zero >$spool/5; echo '{"reason": 7, "time": []}' >$spool/no-number
+ln -s /dev/zero $spool/6; mkfifo $spool/7; : >$spool/.half-written.tmp
+for n in {10..40}; do printf '{"reason": "NodestrapFailed", "warning": true, "message": "number %s", "key": "key-%s", "time": "2026-01-02T03:04:05Z"}' "$n" "$n" >"$spool/000000000000000000$n.1"; done
+try "beside rubbish, and many" send
+try "all of them are told" is "$(($(told NodestrapFailed)))" 32
+try "the rubbish is named" is "$(grep -c 'is no notice for the cluster' sent)" 8
+try "and gone, but for what is being written" is "$(ls -A $spool)" .half-written.tmp
+try "what is remembered does not grow" python3 -c 'import json; assert len(json.load(open("root/var/lib/nodestrap/events.json"))) == 32'
+echo '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "message": "m", "key": "k", "given": true, "access": {"server": "http://10.0.2.100:6443", "args": ["--cluster-name", "training"], "node": "n"}}' >$spool/00000000000000000001.1
+try "an API server without TLS" send
+try "gets no token" grep -qE 'will not hear of NodestrapFailed \(ENOKUBECONFIG\): .*http' sent
+for n in {1..20}; do run_fails; done
+try "where nobody sends, not more wait than sixteen" is "$(waiting)" 16
+
+
+finish
