@@ -3,6 +3,7 @@
  * join: what, where, why, and what to do next. */
 #include "kube/internal.h"
 
+#include "base/paths.h"
 #include "base/time.h"
 
 #include <curl/curl.h>
@@ -144,22 +145,6 @@ static Cause explain_certificate(const KubeMoment *m, Text *t) {
         return CAUSE_API_CERT;
 }
 
-static Cause explain_handshake(const KubeMoment *m, Text *t) {
-        text_add(t, "no TLS 1.2 or later with %s (", m->access->server);
-        add_message(t, m->reply->error);
-        text_add(t, "): what answers there is no API server, or something on the way breaks TLS");
-        return CAUSE_API_CERT;
-}
-
-static Cause explain_silence(const KubeMoment *m, Text *t) {
-        text_add(t,
-                 "%s is reached and does not answer, for %.1f s: the API server is overloaded, or something "
-                 "on the way swallows what is sent (an MTU "
-                 "that is too large does that)",
-                 m->access->server, (double)m->reply->usec / USEC_PER_SEC);
-        return CAUSE_API_SILENT;
-}
-
 static Cause explain_break(const KubeMoment *m, Text *t) {
         text_add(t, "the connection to %s broke (", m->access->server);
         add_message(t, m->reply->error);
@@ -168,6 +153,28 @@ static Cause explain_break(const KubeMoment *m, Text *t) {
                          ? "what answers there is no API server"
                          : "the API server restarts, or something on the way cuts connections off");
         return CAUSE_API_ERROR;
+}
+
+/* Behind a load balancer an API server that is down is a connection that ends at once. */
+static Cause explain_handshake(const KubeMoment *m, Text *t) {
+        static const char *const ends[] = { "reset by peer", "SSL_ERROR_SYSCALL", "unexpected eof" };
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+                if (strstr(m->reply->error, ends[i]))
+                        return explain_break(m, t);
+        text_add(t, "no TLS 1.2 or later with %s (", m->access->server);
+        add_message(t, m->reply->error);
+        text_add(t, "): what answers there is no API server, or something on the way breaks TLS");
+        return CAUSE_API_CERT;
+}
+
+static Cause explain_silence(const KubeMoment *m, Text *t) {
+        text_add(t,
+                 "%s is reached and does not answer, for %.1f s: the API server is overloaded or itself "
+                 "waits, for etcd or for who tells it whose token this is (look at the cluster's health in "
+                 "EKS's console), or something on the way swallows what is sent (an MTU that is too large "
+                 "does that)",
+                 m->access->server, (double)m->reply->usec / USEC_PER_SEC);
+        return CAUSE_API_SILENT;
 }
 
 static Cause explain_timeout(const KubeMoment *m, Text *t) {
@@ -207,12 +214,14 @@ static Cause explain_unauthorized(const KubeMoment *m, const KubeIdentity *ident
         }
         _cleanup_(freep) char *principal = identity->principal(identity->user);
         text_add(t,
-                 "the API server does not know the IAM role of this node (401 Unauthorized): %s has no "
-                 "access entry and no line in aws-auth for %s; "
+                 "the API server does not know the IAM role of this node (401 Unauthorized; it never says "
+                 "why): %s has no access entry and no line in aws-auth for %s; "
                  "create one: aws eks create-access-entry --cluster-name %s%s%s --type EC2_LINUX "
-                 "--principal-arn %s",
+                 "--principal-arn %s; if it has one, %s is not the cluster's name, which the token is made "
+                 "for (spec.cluster.name), or not that of the cluster at %s; or its authenticator does not "
+                 "reach STS: its log in CloudWatch (authenticator) names the reason",
                  a->cluster, principal ?: "that role", a->cluster, a->region ? " --region " : "",
-                 a->region ?: "", principal ?: "ARN-OF-THE-ROLE");
+                 a->region ?: "", principal ?: "ARN-OF-THE-ROLE", a->cluster, a->server);
         return CAUSE_NOT_MAPPED;
 }
 
@@ -223,15 +232,33 @@ static void add_status_message(Text *t, const Text *body) {
         text_add(t, message ? ")" : "");
 }
 
+/* 'User "system:node:NAME" cannot watch …' → NAME; NULL for a user who is no node. */
+static char *node_that_asks(const Text *body) {
+        static const char prefix[] = "User \"system:node:";
+        _cleanup_(freep) char *message = kube_status_message(body);
+        const char *at = message ? strstr(message, prefix) : NULL;
+        return at ? xstrndup(at + strlen(prefix), strcspn(at + strlen(prefix), "\"")) : NULL;
+}
+
+/* The Node authorizer lets a node see its own Node alone, and only who is in the group is a node
+ * (kubernetes: plugin/pkg/auth/authorizer/node, pkg/auth/nodeidentifier). */
 static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         const char *node = m->access->node;
+        _cleanup_(freep) char *asks = node_that_asks(&m->reply->body);
         text_add(t, "the API server knows this node's role and does not let it see Node %s: 403 Forbidden",
                  node);
         add_status_message(t, &m->reply->body);
-        text_add(t,
-                 "; the role must be mapped to user system:node:%s and group system:nodes, as an access "
-                 "entry of type EC2_LINUX does",
-                 node);
+        if (asks && !streq(asks, node)) {
+                text_add(t, "; the cluster takes this node for ");
+                add_message(t, asks);
+                text_add(t, ": the name that kubelet registers with (--hostname-override, in " KUBELET_ENVIRONMENT
+                            ") must be that one, the private DNS name that EC2 has of this instance; or the "
+                            "role is mapped to the name of another node instead of {{EC2PrivateDNSName}}");
+        } else
+                text_add(t,
+                         "; the role must be mapped to user system:node:%s%s and group system:nodes, as an "
+                         "access entry of type EC2_LINUX does",
+                         node, asks ? ", which it is," : "");
         return CAUSE_FORBIDDEN;
 }
 

@@ -335,10 +335,16 @@ def serve_connection(conn, number):
     try:
         if options.tls == 'hang':
             time.sleep(3600)
-        if options.tls != 'none':
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(f'{options.folder}/{options.tls}.crt', f'{options.folder}/{options.tls}.key')
-            conn = context.wrap_socket(conn, server_side=True)
+        if options.tls == 'none':       # as a server of HTTP answers to who speaks TLS
+            conn.recv(1)
+            conn.sendall(b'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+            conn.shutdown(socket.SHUT_WR)
+            while conn.recv(65536):     # else what is left of it would reset the connection
+                pass
+            return
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f'{options.folder}/{options.tls}.crt', f'{options.folder}/{options.tls}.key')
+        conn = context.wrap_socket(conn, server_side=True)
         with conn.makefile('rb') as file:
             while serve_one(conn, file, number):
                 pass

@@ -149,6 +149,18 @@ TEST(no_node_and_no_answer) {
 /* ---- the name of the Node ---- */
 
 /* All that counts of a kubeconfig here. */
+TEST(whose_node_it_was) {
+        static const char line[] = "{\"type\":\"ADDED\",\"object\":{\"spec\":{\"providerID\":\"aws:///a/i-0\"},\"status\":{\"nodeInfo\":{\"bootID\":\"b\"}}}}\n";
+        _cleanup_(kube_node_done) KubeNode stale = {}, own = {};
+        char *why = NULL;
+        ASSERT_OK(kube_event_parse(line, strlen(line), "another", &stale, &why));
+        ASSERT_EQ(stale.state, KUBE_NODE_STALE);
+        ASSERT_STREQ(stale.provider_id, "aws:///a/i-0");
+        ASSERT_OK(kube_event_parse(line, strlen(line), "b", &own, &why));
+        ASSERT_EQ(own.state, KUBE_NODE_REGISTERED);
+        ASSERT_TRUE(!own.provider_id);
+}
+
 static const char kubeconfig[] =
         "current-context: k\ncontexts: [{name: k, context: {cluster: c, user: u}}]\n"
         "clusters: [{name: c, cluster: {server: \"https://kube.example\","
@@ -291,18 +303,29 @@ static char *explain(const KubeAccess *access, const KubeIdentity *identity, con
         return text;
 }
 
+#define BODY(text) { text, sizeof text - 1, sizeof text }
+
 TEST(failures) {
+        static char asks[] = "{\"message\": \"nodes \\\"n\\\" is forbidden: User \\\"system:node:ip-1\\\" cannot watch\"}",
+                    lonely[] = "{\"message\": \"User \\\"system:node:n\\\" cannot watch\"}", user[] = "{\"message\": \"User \\\"me\\\" cannot watch\"}",
+                    open_end[] = "{\"message\": \"User \\\"system:node:ip-1\"}";
+        static char reset[] = "Recv failure: Connection reset by peer", eof[] = "TLS connect error: error:0A000126:SSL routines::unexpected eof while reading";
         static char e[] = "words of libcurl", names[] = "no alternative certificate subject name matches";
         static const Case cases[] = {
                 { { .status = 200 }, 0, CAUSE_NONE, "" },
                 { { .status = 401, .date = 1 }, 1767323045, CAUSE_NOT_MAPPED, "--region cn-north-1 --type EC2_LINUX --principal-arn arn:aws-cn:iam::1:role/r" },
                 { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "arn:aws-cn:iam::1:role/r; create one" },
+                { { .status = 401 }, 0, CAUSE_NOT_MAPPED, "if it has one, training is not the cluster's name, which the token is made for (spec.cluster.name), or not that of the cluster at https://kube.example; or its authenticator" },
                 { { .status = 401 }, 1767323045 - 299, CAUSE_NOT_MAPPED, "create one" },
                 { { .status = 401 }, 1767323045 - 300, CAUSE_CLOCK, "2026-01-02T03:04:05Z, the server's 2026-01-02T02:59:05Z: ours is 300 s ahead" },
                 { { .status = 401 }, 1767323045 + 300, CAUSE_CLOCK, "ours is 300 s behind" },
                 { { .status = 401 }, 1767323045 + 86400, CAUSE_CLOCK, "ours is 24 h behind" },
                 { { .status = 401 }, 1767323045 + 864000, CAUSE_CLOCK, "ours is 10 days behind" },
                 { { .status = 403 }, 0, CAUSE_FORBIDDEN, "Node n: 403 Forbidden; the role must be mapped to user system:node:n" },
+                { { .status = 403, .body = BODY(asks) }, 0, CAUSE_FORBIDDEN, "; the cluster takes this node for ip-1: the name that kubelet registers with (--hostname-override, in /etc/eks/kubelet/environment) must be that one" },
+                { { .status = 403, .body = BODY(lonely) }, 0, CAUSE_FORBIDDEN, "the role must be mapped to user system:node:n, which it is, and group system:nodes" },
+                { { .status = 403, .body = BODY(user) }, 0, CAUSE_FORBIDDEN, "User \"me\" cannot watch); the role must be mapped to user system:node:n and group system:nodes" },
+                { { .status = 403, .body = BODY(open_end) }, 0, CAUSE_FORBIDDEN, "takes this node for ip-1: " },
                 { { .status = 429 }, 0, CAUSE_API_ERROR, "HTTP 429: the API server is overloaded" },
                 { { .status = 302 }, 0, CAUSE_API_ERROR, "HTTP 302, as no API server does" },
                 { { .curl = CURLE_COULDNT_RESOLVE_HOST, .error = e }, 0, CAUSE_API_NAME, "kube.example, does not resolve (words of libcurl)" },
@@ -320,6 +343,8 @@ TEST(failures) {
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = e, .verify = X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN }, 0, CAUSE_API_CERT, "CA in /ca.crt has not signed (self" },
                 { { .curl = CURLE_PEER_FAILED_VERIFICATION, .error = names }, 0, CAUSE_API_CERT, "for other names than its own" },
                 { { .curl = CURLE_SSL_CONNECT_ERROR, .error = e }, 0, CAUSE_API_CERT, "no TLS 1.2" },
+                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = reset }, 0, CAUSE_API_ERROR, "broke (Recv failure: Connection reset by peer): the API server restarts" },
+                { { .curl = CURLE_SSL_CONNECT_ERROR, .error = eof }, 0, CAUSE_API_ERROR, "the API server restarts" },
                 { { .curl = CURLE_SSL_CACERT_BADFILE, .error = e }, 0, CAUSE_API_CERT, "/ca.crt holds no certificate that can be read" },
                 { { .curl = CURLE_GOT_NOTHING, .error = e }, 0, CAUSE_API_ERROR, "broke (words of libcurl): the API server restarts" },
                 { { .curl = CURLE_WEIRD_SERVER_REPLY, .error = e }, 0, CAUSE_API_ERROR, "what answers there is no API server" },
@@ -333,7 +358,7 @@ TEST(failures) {
 TEST(role_not_known) {
         static const Case c = { { .status = 401 }, 0, CAUSE_NOT_MAPPED, NULL };
         _cleanup_(freep) char *text = explain(&access_nowhere, &unknown, &c);
-        ASSERT_CONTAINS(text, "no line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE");
+        ASSERT_CONTAINS(text, "no line in aws-auth for that role; create one: aws eks create-access-entry --cluster-name training --type EC2_LINUX --principal-arn ARN-OF-THE-ROLE; if it has one, ");
 }
 
 TEST(somebody_elses_words) {
@@ -349,6 +374,44 @@ TEST(when_the_clock_is_asked_for) {
         r.verify = X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
         ASSERT_TRUE(!kube_failure_wants_clock(&r));
         ASSERT_TRUE(!kube_failure_wants_clock(&(KubeReply){ .status = 401 }));
+}
+
+/* ---- kubelet's words, as 1.33.13 and 1.37.0 log them ---- */
+
+#define STARTS   "I1123 04:15:55.702952    8264 server.go:530] \"Kubelet version\" kubeletVersion=\"v1.33.13\""
+#define FAILS    "E1123 04:15:56.962592    8374 run.go:72] \"command failed\" err=\"failed to validate kubelet configuration, error: kubelet is configured to not run on a host using cgroup v1\""
+#define NO_NODE  "E1123 04:16:01.000001    8374 kubelet_node_status.go:107] \"Unable to register node with API server\" err=\"etcdserver: mvcc: database space exceeded\" node=\"n\""
+#define NOISE    "E1123 04:16:02.000001    8374 eviction_manager.go:292] \"Eviction manager: failed to get summary stats\" err=\"failed to get node info: node \\\"n\\\" not found\""
+#define HAS_NODE "I1123 04:16:03.000001    8374 kubelet_node_status.go:78] \"Successfully registered node\" node=\"n\""
+
+TEST(the_words_of_kubelet_that_tell_most) {
+        static const struct { const char *lines[6]; bool registered; int want; } cases[] = {
+                { { STARTS, FAILS }, false, 1 },
+                { { FAILS, STARTS, "\tvolumeStatsAggPeriod: 1m0s", " >" }, false, 0 },          /* it has started again */
+                { { STARTS, NO_NODE, NOISE, STARTS }, false, 1 },
+                { { STARTS, NO_NODE, NOISE, NO_NODE, NOISE }, false, 3 },
+                { { NO_NODE, HAS_NODE, NOISE, STARTS }, false, 2 },                             /* that is over */
+                { { NO_NODE, NOISE, STARTS }, true, 1 },
+                { { STARTS, " >" }, false, 1 },
+                { { STARTS, "joining-kubelet: registers n" }, false, 1 },
+                { { "Error: no klog] line", "E11x3 04: no] line", "E1123", "" }, false, 3 },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char **lines = (char **)(uintptr_t)cases[i].lines;
+                const char *line = kubelet_choose_line(lines, cases[i].registered);
+                if (line != cases[i].lines[cases[i].want])
+                        FAIL("case %zu: %s", i, line);
+        }
+        char *none[] = { NULL };
+        ASSERT_TRUE(!kubelet_choose_line(none, false) && !kubelet_choose_line(NULL, false));
+}
+
+TEST(without_what_klog_puts_before_it) {
+        ASSERT_STREQ(klog_text("E1123 04:15:55.575868    8231 run.go:72] \"command failed\" err=\"[x] y\""), "\"command failed\" err=\"[x] y\"");
+        ASSERT_STREQ(klog_text("joining-kubelet: registers n"), "joining-kubelet: registers n");
+        ASSERT_STREQ(klog_text("E1123 without an end"), "E1123 without an end");
+        ASSERT_STREQ(klog_text("E112"), "E112");
+        ASSERT_STREQ(klog_text(""), "");
 }
 
 TEST_MAIN
