@@ -20,6 +20,7 @@ typedef enum Flag {
         FLAG_DAEMON,
         FLAG_DRY_RUN,
         FLAG_STRICT,
+        FLAG_STRICT_NODE_NAME,
         FLAG_CREDENTIAL_PLUGIN,
         FLAG_OUTPUT,
         FLAG_WRITE_TO,
@@ -84,7 +85,7 @@ typedef struct Options {
         char **sources;                 /* as given, in order; imds://user-data when none was */
         char **daemons;
         bool skip_config, skip_devices, skip_run;
-        bool strict, dry_run, development;
+        bool strict, strict_node_name, dry_run, development;
         Output output;
         const char *root;
         const char *cache;              /* --config-cache, or NULL */

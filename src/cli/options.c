@@ -38,6 +38,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                                       .letter = 'd' },
         [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
         [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
+        [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
+                                      "wait for EC2 to say the node's name, as long as it takes" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
         [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },
@@ -174,6 +176,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_DAEMON:             return add_daemon(o, argument, diag);
         case FLAG_DRY_RUN:            o->dry_run = true; return 0;
         case FLAG_STRICT:             o->strict = true; return 0;
+        case FLAG_STRICT_NODE_NAME:   o->strict_node_name = true; return 0;
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
         case FLAG_WRITE_TO:           o->write_to = argument; return 0;

@@ -124,11 +124,17 @@ int command_init(Run *run) {
                 return r;
         log_info("Applying plan %s.", run->plan->id);
         warn_of_other(run);
-        keep_facts(run);
+        /* A name that is corrected is known once the files have it: a run that ends before asks again. */
+        const char *before = run->host->name_before;
+        bool corrected = before && !streq(before, run->host->instance.private_dns_name);
+        if (!corrected)
+                keep_facts(run);
         keep_plan(run);
         r = apply_plan(run->root, run->plan, &run->results, &run->diag);
         run->applied = true;
-        if (r >= 0 && run->cache && !run->options.skip_config)
+        if (r >= 0 && corrected)
+                keep_facts(run);
+        if (r >= 0 && run->cache && (before || !run->options.skip_config))
                 write_cache(run);
         return r;
 }

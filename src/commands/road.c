@@ -217,10 +217,24 @@ static int detect(Run *run) {
                 .instance_type = o->instance_type, .kubelet_version = o->kubelet_version,
                 .containerd_version = o->containerd_version, .driver_version = o->driver_version,
                 .imds = run->imds, .cached_status = run->cached_status,
+                .strict_node_name = o->strict_node_name,
+                .name_again = run_changes_machine(run) && !does_devices_alone(o),
                 .storage = !o->skip_run, .disks_timeout_usec = waits ? DISKS_USEC : 0,
                 .volumes_timeout_usec = waits ? VOLUMES_USEC : 0,
         };
         return host_detect(run->root, run->config, &options, &run->host, &run->diag);
+}
+
+/* What was written with a name that is another one is written again before kubelet starts. */
+static void correct_name(Run *run) {
+        const Host *h = run->host;
+        if (!h->name_before || streq(h->name_before, h->instance.private_dns_name))
+                return;
+        diag_warn(&run->diag, "node-name-corrected",
+                  "the node's name is %s, says EC2, and not %s, which was assumed while it did not answer: "
+                  "the config phase is done again",
+                  h->instance.private_dns_name, h->name_before);
+        run->options.skip_config = false;
 }
 
 /* Before anything is looked at: another init may be changing just that. One that does the devices alone is
@@ -269,8 +283,10 @@ int run_make_plan(Run *run) {
                 r = take_locks(run);
         if (r >= 0)
                 r = detect(run);
-        if (r >= 0)
+        if (r >= 0) {
+                correct_name(run);
                 r = run_enter(run, "plan");
+        }
         if (r >= 0)
                 r = plan_make(run->config, run->host, &options, &run->plan, &run->diag);
         if (r < 0)

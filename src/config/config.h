@@ -123,6 +123,7 @@ typedef struct InstanceOptions {
         ServiceEnvironment *environment; size_t n_environment;  /* services and names sorted */
         char **nameservers, **domains;
         EfaMode efa; unsigned expected_efa;                     /* 0: not said */
+        bool strict_node_name;          /* no other name than EC2's word */
         Variable *sysctl; size_t n_sysctl;                      /* sorted */
 } InstanceOptions;
 

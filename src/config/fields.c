@@ -172,6 +172,9 @@ static const Field instance_fields[] = {
         { FIELD("network", MAP, "Name resolution and network devices."), .fields = network_fields },
         { FIELD("sysctl", DICT, "Kernel settings by name."),
           .fields = string_item, AT(instance), .bind = bind_sysctl },
+        { FIELD("strictNodeName", BOOL,
+                "Wait until EC2 says the node's name, also where the metadata service has the same one?"),
+          AT(instance.strict_node_name) },
         {}
 };
 

@@ -92,18 +92,29 @@ _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *
  * h->product_name. */
 _must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options,
                                            Host *h, Diag *diag);
-/* The private DNS name, where kubelet is to have it and no cache knew it: one question to EC2. aside: on a
- * thread of its own, while the disks are waited for and looked at; no other call of aws/ until name_take(),
- * which must follow and waits for the answer. */
+/* One line of metadata. -ENOENT without a diagnostic for a 404: the caller decides what that means. */
+_must_check_ _nonnull_ int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag);
+/* There is a configuration already: what the service does not tell now is a missing fact, with the exit code
+ * of those, and no missing source. */
+_nonnull_ void move_facts(Diag *to, Diag *from);
+/* The private DNS name, where kubelet is to have it and no cache knew it for sure: one question to EC2.
+ * aside: on a thread of its own, while the disks are waited for and looked at; no other call of aws/ until
+ * name_take(), which must follow and waits for the answer. */
 typedef struct NameQuestion {
         Ec2 ec2;
-        const char *id;
-        char *name;
+        const Instance *instance;
+        char *name;                     /* EC2's answer */
+        char *assumed, *why;            /* the name where there is none, and why there is none */
+        bool again;                     /* ask once more when it has been assumed */
         int result;
         Diag diag;
         bool running;
         pthread_t thread;
 } NameQuestion;
+/* Does this node wait for EC2, however long it takes? */
+_nonnull_ bool name_is_strict(const Config *config, const HostOptions *options);
+/* Is it what EC2 calls this instance where nobody has given its VPC a domain of another name? */
+_nonnull_ bool name_is_regional(const Instance *instance, const char *name);
 /* Can EC2 be asked as the environment wants it to be? Before anybody is. */
 _must_check_ _nonnull_ int name_check(const Config *config, const HostOptions *options, const Host *h,
                                       Diag *diag);

@@ -158,6 +158,8 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         r = find_api_servers(config, options, h, diag);
         if (r < 0)
                 return r;
+        if (h->name_assumed)
+                assume(h, "instance.privateDnsName");
         strv_sort(h->assumed);
         *ret = TAKE_PTR(h);
         return 0;
@@ -192,6 +194,7 @@ Host *host_free(Host *h) {
                 h->instance.ipv4,
                 h->instance.ipv6,
                 h->instance.private_dns_name,
+                h->name_before,
                 h->product_name,
                 h->kernel,
                 h->arch,

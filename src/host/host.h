@@ -213,6 +213,10 @@ typedef struct Host {
         char **assumed;                 /* facts that were not looked at but assumed,
                                          * for the plan's reader: "instance.id" … */
         Instance instance;
+        bool name_assumed;              /* its private_dns_name is the metadata service's word, for want of
+                                         * EC2's */
+        char *name_before;              /* what an earlier run has assumed it to be, and EC2 has been
+                                         * asked again since; else NULL */
         const InstanceType *type;       /* NULL: unknown to the table */
         bool eni_limits_known; unsigned max_enis, addresses_per_eni;    /* from the table or EC2 */
         char *eni_limits_why;           /* why they are not known, where they are not */
@@ -263,6 +267,8 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
         Imds *imds;                     /* NULL: instance facts are assumed and listed in host->assumed */
         json_t *cached_status;          /* nodeadm's .status of --config-cache:
                                          * used instead of asking; or NULL */
+        bool strict_node_name;          /* wait for EC2 to say the name, as long as it takes */
+        bool name_again;                /* ask once more for one that is assumed */
         bool storage;                   /* look at what the disks carry, where
                                          * the configuration wants them used */
         uint64_t disks_timeout_usec;    /* and wait so long for those that are

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Who this instance is: the cache of an earlier phase, else the metadata service's identity document and two
- * more values (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html), and one
- * EC2 call for the private DNS name. A value that is known is not asked for. Without a metadata service
- * everything is assumed, and said to be. */
+ * more values (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html). A value
+ * that is known is not asked for. Without a metadata service everything is assumed, and said to be. */
 #include "host/detect.h"
 
 #include "base/stop.h"
@@ -10,7 +9,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stddef.h>
 
 #define DOCUMENT "dynamic/instance-identity/document"
@@ -97,7 +95,8 @@ static bool cache_is_ours(const Root *root, const json_t *status, Diag *diag) {
         return false;
 }
 
-static void take_cache(const Config *config, const json_t *status, Host *h) {
+static void take_cache(const Config *config, const HostOptions *options, Host *h) {
+        const json_t *status = options->cached_status;
         const json_t *instance = json_object_get(status, "instance"),
                      *own = json_object_get(status, "nodestrap");
         for (size_t k = 0; k < ARRAY_SIZE(facts); k++) {
@@ -112,9 +111,12 @@ static void take_cache(const Config *config, const json_t *status, Host *h) {
                 h->addresses_per_eni = (unsigned)addresses;
                 h->eni_limits_known = true;
         }
-        if (config->gates.instance_id_node_name) {      /* the configuration may have changed since */
+        h->name_assumed = h->instance.private_dns_name && json_is_true(json_object_get(own, "nameAssumed"));
+        /* the configuration may have changed since */
+        if (config->gates.instance_id_node_name || (h->name_assumed && name_is_strict(config, options))) {
                 free(h->instance.private_dns_name);
                 h->instance.private_dns_name = NULL;
+                h->name_assumed = false;
         }
 }
 
@@ -152,8 +154,7 @@ static int ask_document(Imds *imds, Host *h, Diag *diag) {
         return r;
 }
 
-/* One line of metadata; the caller decides what a 404 (-ENOENT, no diagnostic) means. */
-static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
+int metadata_line(Imds *imds, const char *path, char **ret, Diag *diag) {
         _cleanup_(freep) char *text = NULL;
         int r = imds_get(imds, path, &text, NULL, diag);
         if (r < 0)
@@ -168,7 +169,7 @@ static int ask_line(Imds *imds, const char *path, char **ret, Diag *diag) {
 }
 
 static int ask_mac(Imds *imds, Host *h, Diag *diag) {
-        int r = ask_line(imds, "meta-data/mac", &h->instance.mac, diag);
+        int r = metadata_line(imds, "meta-data/mac", &h->instance.mac, diag);
         return r == -ENOENT
                        ? diag_error_at(
                                  diag, r, CAUSE_IMDS, NULL, "meta-data/mac",
@@ -177,7 +178,7 @@ static int ask_mac(Imds *imds, Host *h, Diag *diag) {
 }
 
 static int ask_ipv4(Imds *imds, Host *h, Diag *diag) {
-        int r = ask_line(imds, "meta-data/local-ipv4", &h->instance.ipv4, diag);
+        int r = metadata_line(imds, "meta-data/local-ipv4", &h->instance.ipv4, diag);
         return r == -ENOENT ? diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
                                             "the cluster is IPv4, and the metadata service knows no IPv4 "
                                             "address of this instance")
@@ -185,7 +186,7 @@ static int ask_ipv4(Imds *imds, Host *h, Diag *diag) {
 }
 
 static int ask_domain(Imds *imds, Host *h, Diag *diag) {
-        int r = ask_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
+        int r = metadata_line(imds, "meta-data/services/domain", &h->instance.domain, diag);
         if (r != -ENOENT)
                 return r;
         h->instance.domain = xstrdup(partition_find(h->instance.region ?: "")->domain);
@@ -195,7 +196,7 @@ static int ask_domain(Imds *imds, Host *h, Diag *diag) {
 static int ask_ipv6(Imds *imds, Host *h, Diag *diag) {
         _cleanup_(freep) char *path =
                 xasprintf("meta-data/network/interfaces/macs/%s/ipv6s", h->instance.mac);
-        int r = ask_line(imds, path, &h->instance.ipv6, diag);
+        int r = metadata_line(imds, path, &h->instance.ipv6, diag);
         if (r != -ENOENT)
                 return r;
         return diag_error_at(diag, r, CAUSE_FACTS, NULL, "spec.cluster.cidr",
@@ -221,75 +222,11 @@ static int ask(const Config *config, const HostOptions *options, Host *h, Diag *
         return r < 0 ? r : 0;
 }
 
-/* There is a configuration already: what the service does not tell now is a missing fact, with the exit code
- * of those, and no missing source. */
-static void move_facts(Diag *to, Diag *from) {
+void move_facts(Diag *to, Diag *from) {
         for (size_t i = 0; i < from->n; i++)
                 if (from->items[i].cause == CAUSE_IMDS)
                         from->items[i].cause = CAUSE_FACTS;
         diag_move(to, from);
-}
-
-/* ---- the name, which only EC2 knows ---- */
-
-static void *ask_name(void *userdata) {
-        NameQuestion *q = userdata;
-        q->result = ec2_private_dns_name(&q->ec2, q->id, &q->name, &q->diag);
-        return NULL;
-}
-
-/* Interrupts the sleep between two attempts; why it ends there, stop_signal() says. */
-static void on_wake(_unused_ int signal) {
-}
-
-static bool ask_aside(NameQuestion *q) {
-        struct sigaction wake = { .sa_handler = on_wake };
-        sigset_t held, before;
-
-        sigemptyset(&wake.sa_mask);
-        sigemptyset(&held);
-        /* SIGTERM and SIGINT are left to the main thread, which waits for the disks. */
-        sigaddset(&held, SIGTERM);
-        sigaddset(&held, SIGINT);
-        if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
-                return false;
-        bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        return running;
-}
-
-static bool asks_name(const Config *config, const HostOptions *options, const Host *h) {
-        return options->imds && !h->instance.private_dns_name && !config->gates.instance_id_node_name;
-}
-
-static Ec2 make_ec2(const HostOptions *options, const Host *h) {
-        return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
-}
-
-int name_check(const Config *config, const HostOptions *options, const Host *h, Diag *diag) {
-        Ec2 ec2 = make_ec2(options, h);
-        return options->imds ? ec2_check_endpoints(&ec2, asks_name(config, options, h), diag) : 0;
-}
-
-void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
-        *q = (NameQuestion){ .ec2 = make_ec2(options, h), .id = h->instance.id };
-        if (!asks_name(config, options, h))
-                return;
-        q->running = aside && ask_aside(q);
-        if (!q->running)
-                ask_name(q);
-}
-
-int name_take(NameQuestion *q, Host *h, Diag *diag) {
-        if (q->running) {
-                if (stop_signal())
-                        pthread_kill(q->thread, SIGUSR1);
-                pthread_join(q->thread, NULL);
-        }
-        if (q->name)
-                h->instance.private_dns_name = TAKE_PTR(q->name);
-        move_facts(diag, &q->diag);
-        return q->result;
 }
 
 /* A type that EC2's own firmware names. */
@@ -300,7 +237,7 @@ static bool product_is_type(const char *name) {
 
 int detect_identity(const Root *root, const Config *config, const HostOptions *options, Host *h, Diag *diag) {
         if (options->cached_status && cache_is_ours(root, options->cached_status, diag))
-                take_cache(config, options->cached_status, h);
+                take_cache(config, options, h);
         if (options->imds) {
                 Diag found = {};
                 int r = ask(config, options, h, &found);

@@ -32,10 +32,12 @@ static void set_content(json_t *object, const Content *c) {
                 json_object_set_new(object, "content", string_shown(text));
 }
 
-/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own,
- * where a type is so new that EC2 had to be asked for its limits: so it is asked once. */
+/* The shape: NodeConfigStatus in awslabs/amazon-eks-ami, nodeadm/internal/api/types.go. One key is our own:
+ * the limits of a type so new that EC2 had to be asked for them, so that it is asked once, and whether the
+ * name is assumed, so that it is asked again. */
 json_t *host_status(const Host *host) {
         json_t *instance = json_object(), *status = json_object();
+        _cleanup_(json_decrefp) json_t *own = json_object();
         const Instance *i = &host->instance;
         unsigned enis, addresses;
 
@@ -51,11 +53,13 @@ json_t *host_status(const Host *host) {
         if (host->kubelet_version)
                 json_object_set_new(status, "kubeletVersion", json_sprintf("v%s", host->kubelet_version));
         if (host->eni_limits_known && !eni_limits_find(i->type, &enis, &addresses)) {
-                json_t *own = json_object();
                 set_number(own, "enis", host->max_enis);
                 set_number(own, "addressesPerEni", host->addresses_per_eni);
-                json_object_set_new(status, "nodestrap", own);
         }
+        if (host->name_assumed)
+                json_object_set_new(own, "nameAssumed", json_true());
+        if (json_object_size(own) > 0)
+                json_object_set(status, "nodestrap", own);
         return status;
 }
 

@@ -265,7 +265,7 @@ static void warn_of_host(Plan *plan, const Config *config, const Host *host) {
                           host->instance.type ?: "the instance type");
         if (host->bootstrappers)
                 warn_of_bootstrappers(plan, host->bootstrappers);
-        if (host->assumed)
+        if (strv_length(host->assumed) > (host->name_assumed ? 1 : 0))
                 diag_warn(&plan->warnings, "assumed-facts",
                           "the facts named as assumed were not looked at; on the node they are, and the plan "
                           "and its id may differ there");

@@ -61,10 +61,10 @@ well 'a clock a day behind' "warning: The clock of this machine is 86400 s behin
 well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2's" "${name[@]}" --fault ec2:skew=-86400
 settled
 
-# broken DESCRIPTION CODE WORD STEP WORDS OPTION...
+# broken DESCRIPTION CODE WORD STEP WORDS OPTION...: where the name is EC2's word (node-name.sh has what happens where it need not be)
 broken() {
         mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 "${@:6}"
-        init --config-cache "$cache"
+        init --config-cache "$cache" --strict-node-name
         ok "$1" fails "$2" "$3" "$4"
         ok "$1: $5" says_last "$5"
 }

@@ -45,6 +45,8 @@ static unsigned forks, threads_at_fork;
 static bool waits_for_fork;             /* EC2 answers only then, or after a second */
 static bool waits_for_end;              /* and when no child is left, or after ten */
 static bool child_is_left;
+static unsigned ec2_silent;             /* so many questions get no answer for as long as it is waited for */
+static unsigned ec2_names_again;        /* those of a name that there is already */
 static const Run *late_disks;           /* whose disks come while EC2 is asked */
 
 static void move_disks(const Run *r, const char *from, const char *to) {
@@ -89,6 +91,12 @@ int ec2_private_dns_name(const Ec2 *ec2, const char *instance_id, char **ret, Di
                 move_disks(late_disks, "later", "block");
         if (!startswith(instance_id, "i-"))
                 return diag_error(diag, -EINVAL, CAUSE_EC2, "no such instance");
+        ec2_names_again += ec2->wish.again;
+        if (ec2_silent > 0) {
+                ec2_silent--;
+                if (ec2->wish.settle && ec2->wish.settle(ec2->wish.user, "throttled", true))
+                        return -ECANCELED;
+        }
         *ret = xasprintf("ip-10-1-2-3.%s.compute.internal", ec2->region);
         return 0;
 }
@@ -628,6 +636,107 @@ TEST(disks_that_nobody_expected_are_looked_at_when_they_come) {
         ASSERT_EQ(r.host->disks[3].content.kind, CONTENT_OTHER);
         ASSERT_EQ(forks, 1);
         ASSERT_EQ(threads_at_fork, 1);
+}
+
+TEST(names_of_the_regions_own_domain) {
+        static const struct { const char *region, *ipv4, *name; bool is; } tries[] = {
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.us-west-2.compute.internal",     true  },
+                { "cn-north-1", "10.1.2.3", "ip-10-1-2-3.cn-north-1.compute.internal",    true  },
+                { "us-west-2",  "10.1.2.3", "i-0abc.us-west-2.compute.internal",          true  },
+                { "us-west-2",  NULL,       "i-0abc.us-west-2.compute.internal",          true  },
+                { "us-east-1",  "10.1.2.3", "ip-10-1-2-3.ec2.internal",                   true  },
+                { "us-east-1",  "10.1.2.3", "i-0abc.ec2.internal",                        true  },
+                { "us-east-1",  "10.1.2.3", "ip-10-1-2-3.us-east-1.compute.internal",     false },
+                { "us-east-2",  "10.1.2.3", "ip-10-1-2-3.ec2.internal",                   false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.us-west-1.compute.internal",     false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.us-west-2.compute.internal.x",   false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.x.us-west-2.compute.internal",   false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-33.us-west-2.compute.internal",    false },
+                { "us-west-2",  "10.1.2.33", "ip-10-1-2-3.us-west-2.compute.internal",    false },
+                { "us-west-2",  "10.1.2.3", "ip-10.1.2.3.us-west-2.compute.internal",     false },
+                { "us-west-2",  "10.1.2.3", "IP-10-1-2-3.us-west-2.compute.internal",     false },
+                { "us-west-2",  "10.1.2.3", "i-0ab.us-west-2.compute.internal",           false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3us-west-2.compute.internal",      false },
+                { "us-west-2",  NULL,       "ip-.us-west-2.compute.internal",             false },
+                { "us-west-2",  NULL,       ".us-west-2.compute.internal",                false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.corp.example",                   false },
+                { "us-west-2",  "10.1.2.3", "ip-10-1-2-3",                                false },
+                { "us-west-2",  "10.1.2.3", "",                                           false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
+                Instance one = { .id = (char *)"i-0abc", .region = (char *)tries[i].region, .ipv4 = (char *)tries[i].ipv4 };
+                if (name_is_regional(&one, tries[i].name) != tries[i].is)
+                        FAIL("%s in %s", tries[i].name, tries[i].region);
+        }
+}
+
+/* Runs anew on the status of the run before. */
+static void run_next(Run *r) {
+        json_t *status = host_status(r->host);
+        json_decref(r->options.cached_status);
+        host_free(r->host);
+        diag_done(&r->diag);
+        r->diag = (Diag){};
+        r->host = NULL;
+        r->options.cached_status = status;
+        run_ok(r);
+}
+
+#define LOCAL_NAME "ip-10-1-2-3.eu-west-1.compute.internal"
+
+TEST(a_name_is_assumed_until_ec2_says_it) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), { "meta-data/local-hostname", LOCAL_NAME "\n" }, {} } };
+        r.options.imds = &imds;
+        r.options.cached_status = NULL;
+        r.options.name_again = true;
+        ec2_silent = 2;
+        ec2_names_again = 0;
+        run_ok(&r);
+        ASSERT_STREQ(r.host->instance.private_dns_name, LOCAL_NAME);
+        ASSERT_TRUE(r.host->name_assumed && !r.host->name_before && strv_contains(r.host->assumed, "instance.privateDnsName"));
+        ASSERT_EQ(diag_count(&r.diag, true), 1);
+        ASSERT_EQ(imds.requests, 4);
+        ASSERT_EQ(ec2_names_again, 0);
+        r.options.name_again = false;   /* the devices phase */
+        run_next(&r);
+        ASSERT_TRUE(r.host->name_assumed && !r.host->name_before && strv_contains(r.host->assumed, "instance.privateDnsName"));
+        ASSERT_EQ(ec2_names_again, 0);
+        ASSERT_EQ(diag_count(&r.diag, true), 0);
+        r.options.name_again = true;    /* the run phase, without an answer, */
+        run_next(&r);
+        ASSERT_TRUE(r.host->name_assumed && !r.host->name_before);
+        ASSERT_EQ(ec2_names_again, 1);
+        ASSERT_EQ(diag_count(&r.diag, true), 1);
+        run_next(&r);                   /* and with one */
+        ASSERT_TRUE(!r.host->name_assumed && !r.host->assumed);
+        ASSERT_STREQ(r.host->name_before, LOCAL_NAME);
+        ASSERT_STREQ(r.host->instance.private_dns_name, LOCAL_NAME);
+        ASSERT_EQ(ec2_names_again, 2);
+        unsigned asked = ec2_names;
+        run_next(&r);
+        ASSERT_TRUE(!r.host->name_before);
+        ASSERT_EQ(ec2_names, asked);
+        json_decref(r.options.cached_status);
+}
+
+TEST(who_is_strict_assumes_no_name) {
+        RUN(r, "m5-large");
+        Imds imds = { .answers = (const Answer[]){ ANSWERS("m5.large"), { "meta-data/local-hostname", LOCAL_NAME }, {} } };
+        r.options.imds = &imds;
+        ec2_silent = 1;
+        run_ok(&r);
+        ASSERT_TRUE(r.host->name_assumed);
+        r.config.instance.strict_node_name = true;
+        ec2_silent = 1;
+        ec2_names_again = 0;
+        unsigned asked = ec2_names;
+        run_next(&r);
+        ASSERT_TRUE(!r.host->name_assumed && !r.host->name_before);
+        ASSERT_EQ(ec2_names, asked + 1);
+        ASSERT_EQ(ec2_names_again, 0);
+        json_decref(r.options.cached_status);
+        ec2_silent = 0;
 }
 
 TEST(instance_id_as_name_needs_no_ec2) {

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The private DNS name of this instance, which kubelet has and the cluster knows the node by: EC2's word. EC2
+ * may not answer for minutes where many nodes boot at once. The metadata service has the name, too, but with
+ * the domain of the VPC's DHCP options behind it; where that is the region's own one, both names are the same
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html). Then the node goes on with
+ * it, and EC2 is asked once more before kubelet starts. */
+#include "host/detect.h"
+
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define AGAIN_USEC (3 * USEC_PER_SEC)   /* for another answer, credentials included */
+
+bool name_is_strict(const Config *config, const HostOptions *options) {
+        return options->strict_node_name || config->instance.strict_node_name;
+}
+
+/* The regions of China have no domain of their own there
+ * (https://github.com/kubernetes-sigs/kubespray/issues/4345); where a partition has one, its instances wait
+ * for EC2. */
+bool name_is_regional(const Instance *instance, const char *name) {
+        bool first = streq(instance->region, "us-east-1");
+        _cleanup_(freep) char *address = instance->ipv4 ? xasprintf("ip-%s", instance->ipv4) : xstrdup("");
+        _cleanup_(freep) char *domain = NULL;
+        for (char *p = address; *p; p++)
+                if (*p == '.')
+                        *p = '-';
+        _cleanup_(freep) char *label = xstrndup(name, strcspn(name, "."));
+        if (!*label || (!streq(label, address) && !streq(label, instance->id)))
+                return false;
+        domain = first ? xstrdup(".ec2.internal") : xasprintf(".%s.compute.internal", instance->region);
+        return streq(name + strlen(label), domain);
+}
+
+/* Query.settle, in the thread that asks EC2. */
+static bool settle_name(void *user, const char *why, bool more) {
+        NameQuestion *q = user;
+        _cleanup_(diag_done) Diag unknown = {};
+        _cleanup_(freep) char *name = NULL;
+        bool known = metadata_line(q->ec2.imds, "meta-data/local-hostname", &name, &unknown) >= 0;
+        if (!known || !name_is_regional(q->instance, name)) {
+                if (more)
+                        log_info("EC2 does not answer, and is waited for: the metadata service's "
+                                 "local-hostname is not of %s's own domain, so EC2 may have another name.",
+                                 q->instance->region);
+                return false;
+        }
+        q->assumed = TAKE_PTR(name);
+        q->why = xstrdup(why);
+        q->again = q->again && more;
+        return true;
+}
+
+static bool keep_name(void *user, const char *why, _unused_ bool more) {
+        NameQuestion *q = user;
+        free(q->why);
+        q->why = xstrdup(why);
+        return true;
+}
+
+/* No answer changes nothing; a refusal is one. */
+static int ask_again(NameQuestion *q) {
+        _cleanup_(diag_done) Diag found = {};
+        q->ec2.wish = (NameWish){ .again = true, .settle = keep_name, .user = q };
+        q->ec2.deadline_usec = now_usec() + AGAIN_USEC;
+        int r = ec2_private_dns_name(&q->ec2, q->instance->id, &q->name, &found);
+        if (r == -ECANCELED)
+                return 0;
+        bool none = r == -ETIMEDOUT || r == -EHOSTUNREACH;      /* no credentials, or no name (yet) */
+        if (none)
+                keep_name(q, diag_first_error(&found)->text, false);
+        else
+                diag_move(&q->diag, &found);
+        return none ? 0 : r;
+}
+
+static void *ask_name(void *userdata) {
+        NameQuestion *q = userdata;
+        if (q->assumed)
+                q->result = ask_again(q);
+        else
+                q->result = ec2_private_dns_name(&q->ec2, q->instance->id, &q->name, &q->diag);
+        if (q->result == -ECANCELED)
+                q->result = q->again ? ask_again(q) : 0;
+        return NULL;
+}
+
+/* Interrupts the sleep between two attempts; why it ends there, stop_signal() says. */
+static void on_wake(_unused_ int signal) {
+}
+
+static bool ask_aside(NameQuestion *q) {
+        struct sigaction wake = { .sa_handler = on_wake };
+        sigset_t held, before;
+
+        sigemptyset(&wake.sa_mask);
+        sigemptyset(&held);
+        /* SIGTERM and SIGINT are left to the main thread, which waits for the disks. */
+        sigaddset(&held, SIGTERM);
+        sigaddset(&held, SIGINT);
+        if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
+                return false;
+        bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return running;
+}
+
+static bool asks_name(const Config *config, const HostOptions *options, const Host *h) {
+        bool open = !h->instance.private_dns_name || (h->name_assumed && options->name_again);
+        return options->imds && open && !config->gates.instance_id_node_name;
+}
+
+static Ec2 make_ec2(const HostOptions *options, const Host *h) {
+        return (Ec2){ .region = h->instance.region, .domain = h->instance.domain, .imds = options->imds };
+}
+
+int name_check(const Config *config, const HostOptions *options, const Host *h, Diag *diag) {
+        Ec2 ec2 = make_ec2(options, h);
+        return options->imds ? ec2_check_endpoints(&ec2, asks_name(config, options, h), diag) : 0;
+}
+
+void name_ask(const Config *config, const HostOptions *options, const Host *h, bool aside, NameQuestion *q) {
+        *q = (NameQuestion){ .ec2 = make_ec2(options, h), .instance = &h->instance,
+                             .again = options->name_again && options->storage };
+        if (!asks_name(config, options, h))
+                return;
+        if (!name_is_strict(config, options))
+                q->ec2.wish = (NameWish){ .settle = settle_name, .user = q };
+        if (h->name_assumed)
+                q->assumed = xstrdup(h->instance.private_dns_name);
+        q->running = aside && ask_aside(q);
+        if (!q->running)
+                ask_name(q);
+}
+
+static void warn_of_assumption(const NameQuestion *q, Diag *diag) {
+        diag_warn(diag, "node-name-assumed",
+                  "EC2 has not said this node's name (%s); it goes on as %s, as the metadata service has it: "
+                  "that is of the region's own domain, as EC2's names are. With --strict-node-name or "
+                  "spec.instance.strictNodeName: true it waits for EC2",
+                  q->why, q->assumed);
+}
+
+int name_take(NameQuestion *q, Host *h, Diag *diag) {
+        if (q->running) {
+                if (stop_signal())
+                        pthread_kill(q->thread, SIGUSR1);
+                pthread_join(q->thread, NULL);
+        }
+        if (q->name) {
+                if (h->name_assumed)
+                        h->name_before = TAKE_PTR(h->instance.private_dns_name);
+                h->instance.private_dns_name = TAKE_PTR(q->name);
+                h->name_assumed = false;
+        } else if (q->assumed && q->result >= 0) {
+                warn_of_assumption(q, diag);
+                free(h->instance.private_dns_name);
+                h->instance.private_dns_name = TAKE_PTR(q->assumed);
+                h->name_assumed = true;
+        }
+        free(q->assumed);
+        free(q->why);
+        move_facts(diag, &q->diag);
+        return q->result;
+}
