@@ -558,13 +558,31 @@ class Node:
                 if not a.get('why'):
                     yield f'{a["id"]}: no reason'
 
+    def complaints_node(self, fs=None):
+        """What the plan said that kubelet will find below its directory: to the byte where it was mounted or stays as it is."""
+        if self.last.plan is None or 'failed' in self.last.plan:
+            return
+        node, s = self.last.plan['node'], os.statvfs(KUBELET)
+        said, size = quantity(node['capacity'].get('ephemeral-storage', '0')), s.f_blocks * s.f_frsize
+        states = {a['type']: state_of(a) for a in self.last.plan['actions'] if a['type'] in ('mount', 'bind')}
+        exact = self.strategy == 'Mount' or states.get('bind') == 'keep' or states.get('mount') in ('keep', 'repair')
+        # xfs cuts its last allocation group to the array's stripes; what a small ext4 takes goes in steps
+        tolerance = 0 if exact else 8 * MIB if {self.fs, fs or self.fs} == {'xfs'} else size * 0.05
+        if abs(said - size) > tolerance:
+            yield f'the plan expects {said} bytes below {KUBELET}, and {size} are there'
+        if ('ephemeral-storage' in node['approximate']) == exact:
+            yield f'the plan says {node["approximate"]} of the node, and {states} of the storage'
+        memory = int(read('/proc/meminfo').split('MemTotal:')[1].split()[0]) * 1024
+        if quantity(node['capacity']['memory']) != memory or node['capacity']['cpu'] != str(os.cpu_count()):
+            yield f'the plan expects {node["capacity"]}; memory is {memory}'
+
     @counted
     def complaints_up(self, states, tools=None, fs=None):
         """All that a node must be after a boot that went well."""
         if self.last.code:
             return [f'exit {self.last.code}', self.last.err[-1500:]]
         try:
-            found = list(self.complaints_plan(states)) + list(self.complaints_array()) + list(self.complaints_mounts(fs))
+            found = list(self.complaints_plan(states)) + list(self.complaints_node(fs)) + list(self.complaints_array()) + list(self.complaints_mounts(fs))
             if not found:
                 found += list(self.complaints_size()) + list(self.complaints_data())
             found += list(self.complaints_daemons()) + list(self.complaints_etc())
@@ -624,6 +642,12 @@ class Node:
             if self.last.plan:
                 text.append('\n'.join(f'{a["id"]}: {state_of(a)}: {a.get("why")}' for a in self.last.plan['actions'] if a.get('group') == 'storage'))
         return text
+
+
+def quantity(text):
+    """Of bytes, as Kubernetes writes it."""
+    number, suffix = re.fullmatch('([0-9]+)([A-Za-z]*)', text).groups()
+    return int(number) * {'': 1, 'k': 10**3, 'M': 10**6, 'G': 10**9, 'Ki': 2**10, 'Mi': 2**20, 'Gi': 2**30, 'Ti': 2**40}[suffix]
 
 
 def state_of(action):
