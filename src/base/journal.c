@@ -98,7 +98,7 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                 if (line && *line)
                         strv_push(&newest_first, TAKE_PTR(line));
         }
-        for (size_t n = MIN(first + max, strv_length(newest_first)); n > first; n--)
+        for (size_t n = MIN(first + max, strv_length(newest_first)); newest_first && n > first; n--)
                 strv_add(&lines, newest_first[n - 1]);
         return lines;
 }
