@@ -110,7 +110,10 @@ static int look_until(Work *w, const KubeAccess *a) {
                 if (l.cause == CAUSE_NONE && !is_another(w, &l))
                         return decide(w, a, &l);
                 int r = l.cause != CAUSE_NONE ? hold_unknown(w, a, &l) : hold_another(w, a, &l);
-                work_progress(w, "%s", w->text);
+                if (l.cause != CAUSE_NONE)
+                        work_progress(w, "%s; asking again", l.text);
+                else
+                        work_progress(w, "Node %s is another instance's: waiting until it is gone", a->node);
                 if (!pause_for(w, n, l.retry_after, patience) || now_usec() + ANSWER_USEC > patience)
                         return r;
         }
