@@ -16,7 +16,7 @@
 field() { host kubectl get node "$NODE" -o "jsonpath=$1"; }
 taints() { field '{range .spec.taints[*]}{.key}={.value}:{.effect} {end}'; }
 has_taint() { grep -F 'nodestrap/unhealthy=ESYSCTL:NoSchedule ' <<<"$(taints)"; }
-ready() { host kubectl wait --for=create --for=condition=Ready --timeout=180s "node/$NODE" || kubelet_says; }
+ready() { node_ready || { kubelet_says; false; }; }
 status() { python3 -c 'import json, sys; print(*(json.load(open("/run/nodestrap/status.json"))[k] for k in sys.argv[1:]))' "$@"; }
 runs_over() { systemctl start nodestrap-run; }  # waits for the job of the boot
 
@@ -29,23 +29,23 @@ first() {
         try "kubelet was started once" is "$(property kubelet NRestarts)" 0
         field '{}' >out/node-tainted.json
         try "an admin takes the taint off" host kubectl taint node "$NODE" nodestrap/unhealthy-
-        field '{.metadata.uid}' >uid
+        field '{.metadata.uid}' >out/uid
         systemctl reboot
 }
 second() {
         local advice
         try "the next boot is no better: it fails" no runs_over
         try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
-        try "and says of the Node as well" sh -c "nodestrap status | grep -F 'Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; '"
+        try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; " <<<"$(status text)"
         try "it does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "also where systemd is asked for it" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
         try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"
-        advice=$(nodestrap status | grep -o 'kubectl taint node [^,]*')
+        advice=$(status text | grep -o 'kubectl taint node [^,]*')
         # shellcheck disable=SC2086 # words
         try "what the verdict says can be done" host $advice
         try "then a run by hand is not a failure" runs_over
         try "the node is Ready" ready
-        try "and its Node the same, with the taint" sh -c "[ '$(field '{.metadata.uid}')' = '$(cat uid)' ] && [ -n '$(has_taint)' ]"
+        try "and its Node the same, with the taint" sh -c "[ '$(field '{.metadata.uid}')' = '$(cat out/uid)' ] && [ -n '$(has_taint)' ]"
         try "the verdict is that again" is "$(status verdict code)" "tainted ESYSCTL"
         systemctl stop kubelet
         try "an admin deletes it" host kubectl delete node "$NODE"
@@ -56,7 +56,7 @@ second() {
 third() {
         try "when all is well the node is Ready" ready
         try "with that verdict" is "$(status verdict code)" "ok OK"
-        try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat uid)" ]
+        try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat out/uid)" ]
         try "without the taint" no has_taint
         try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ""
         try "what a Node of before would have is told" in_journal 'node-was-tainted: kubelet no longer registers this node with nodestrap/unhealthy'
