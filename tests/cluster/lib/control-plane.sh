@@ -104,16 +104,18 @@ aws_start() {
 }
 aws_stop() { stop aws; }
 
-# Who a role is: WORD is mapped or unmapped.
+# authenticator_start [mapped|unmapped [USER GROUP…]]: who a role is; without a user that of a node
 authenticator_start() {
-        local role=$ROLE; [ "${1-mapped}" = mapped ] || role=somebody-else
+        local role=$ROLE user='system:node:{{EC2PrivateDNSName}}' groups=(system:bootstrappers system:nodes)
+        [ "${1-mapped}" = mapped ] || role=somebody-else
+        [ $# -lt 3 ] || { user=$2; groups=("${@:3}"); }
         cat >"$CLUSTER/authenticator.yaml" <<-END
 	clusterID: training
 	server:
 	  mapRoles:
 	    - roleARN: arn:aws:iam::$ACCOUNT:role/$role
-	      username: system:node:{{EC2PrivateDNSName}}
-	      groups: [system:bootstrappers, system:nodes]
+	      username: $user
+	      groups: [$(IFS=,; echo "${groups[*]}")]
 	END
         spawn authenticator env AWS_ACCESS_KEY_ID=AKIDAUTHENTICATOR AWS_SECRET_ACCESS_KEY=authenticator-secret AWS_REGION=$REGION \
                 AWS_STS_REGIONAL_ENDPOINTS=regional SSL_CERT_FILE="$CLUSTER/pki/aws-ca.crt" "$KUBE/aws-iam-authenticator" server --config "$CLUSTER/authenticator.yaml" \

@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: host
+# kube: 1.37.0
+# cluster: down front no-controllers
+# `nodestrap wait` beside a real API server: what it says while a node does not join, and that it goes on until it does. What no API
+# server answers (broken TLS, half an answer, proxies, names) is in tests/check/wait.sh.
+[ -n "${CLUSTER-}" ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
+# shellcheck source=tests/cluster/lib/host.sh
+. "$(dirname "$(realpath "$0")")/lib/host.sh"
+
+declare -A waits
+# begin DIR [OPTION…]: a wait on that machine, which is made if it is not there
+begin() {
+        [ -d "$1/etc" ] || machine "$1"
+        ( ${clock:+faketime -f "$clock"} "$NODESTRAP" wait --root "$1" "${@:2}" >"$1/out" 2>"$1/err"; echo $? >"$1/rc" ) & waits[$1]=$!
+}
+end() { local d; for d; do wait "${waits[$d]}"; unset "waits[$d]"; done; }
+told() { tail -n +2 "$1/err" | grep -qF -- "$2" || { cat "$1/err"; return 1; }; }       # behind what it is about to do
+ended() { is "$(cat "$1/rc")" "$2" || { cat "$1/err"; return 1; }; }
+says() { tail -n 1 "$1/err" | grep -F -- "$2" || { tail -n 1 "$1/err"; return 1; }; }   # its last line does
+fails() { ended "$1" 60 && says "$1" "nodestrap: failed (60 $2) at join: $3"; }
+# until_told DIR TEXT: while the wait runs, a minute at most
+until_told() {
+        local i; for ((i = 0; i < 600; i++)); do
+                told "$1" "$2" >/dev/null && return
+                kill -0 "${waits[$1]}" 2>/dev/null || break
+                sleep 0.1
+        done; told "$1" "$2"
+}
+restart_authenticator() { authenticator_stop; authenticator_start "$@"; }
+restart_aws() { aws_stop; aws_start "$@"; }
+
+# Certificates that were not made a moment ago, as no cluster's are.
+p=$CLUSTER/pki
+old_pki() {
+        faketime -f -20d openssl req -x509 -key "$p/ca.key" -out "$p/ca.crt" -subj /CN=kubernetes -days 3650 -addext keyUsage=critical,keyCertSign,cRLSign &&
+                faketime -f -10d openssl x509 -req -in "$p/api.csr" -CA "$p/ca.crt" -CAkey "$p/ca.key" -days 3650 -out "$p/api.crt" \
+                        -extfile <(printf 'basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=IP:127.0.0.1,IP:10.0.2.100')
+}
+command -v faketime >/dev/null || { echo "1..0 # SKIP no faketime here"; exit; }
+try "certificates that are some days old" old_pki; stop front; front_start
+
+# ---- an API server that is not there, and comes ----
+begin late --timeout 2m
+try "an API server that is down: the load balancer cuts off" until_told late "Not yet (EAPIERROR): the connection to $API broke ("
+try "it comes" api_start
+try "that is noticed, and no Node found" until_told late "Not yet (ENOTREGISTERED): cluster training has no Node $NODE: kubelet has not registered it"
+try "the node registers" register
+end late
+try "and the wait ends well" ended late 0
+try "with the Node's times" says late "nodestrap: ok: Node $NODE of cluster training is ready: registered "
+kubectl delete node $NODE >/dev/null
+
+# ---- the role is mapped ----
+begin absent --timeout 5s
+machine name; sed -i 's/=ip-10-0-2-15/=ip-10-0-2-99/' name/etc/eks/kubelet/environment; begin name --timeout 5s
+machine cluster; sed -i 's/training/another/' cluster/var/lib/kubelet/kubeconfig; begin cluster --timeout 5s
+machine ca other; begin ca --timeout 5s
+clock=-1h begin behind --timeout 5s
+clock=+1h begin ahead --timeout 5s
+clock=-15d begin far-behind --timeout 5s
+end absent name cluster ca behind ahead far-behind
+try "no Node" fails absent ENOTREGISTERED "cluster training has no Node $NODE: kubelet has not registered it"
+try "one request is enough for that" says absent '(1 request in '
+try "another Node's name" fails name EFORBIDDEN "the API server knows this node's role and does not let it see Node ip-10-0-2-99.us-west-2.compute.internal: 403 Forbidden (nodes \"ip-10-0-2-99"
+try "by whom the API server takes it for" says name "; the cluster takes this node for $NODE: the name that kubelet registers with (--hostname-override, in /etc/eks/kubelet/environment) must be that one"
+try "a token for another cluster is a 401 like any" fails cluster ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized; it never says why): another has no access entry"
+try "and that is named as well" says cluster "if it has one, another is not the cluster's name, which the token is made for (spec.cluster.name), or not that of the cluster at $API"
+try "the CA of another cluster" fails ca EAPICERT "10.0.2.100 shows a certificate that the cluster's CA in /etc/kubernetes/pki/ca.crt has not signed ("
+try "a clock that is an hour behind" eval 'fails behind ECLOCK "the API server does not take this node'\''s token (401): this machine'\''s clock says 20" && says behind "ours is 3600 s behind; look at chronyc tracking"'
+try "or ahead" eval 'fails ahead ECLOCK "the API server does not take this node'\''s token (401): this machine'\''s clock says 20" && says ahead "ours is 3600 s ahead; look at chronyc tracking"'
+try "so far behind that the certificate is not valid yet" eval 'fails far-behind ECLOCK "the certificate of 10.0.2.100 is not valid yet at the time that this machine believes it is" && says far-behind "ours is 15 days behind"'
+
+# ---- or not, or to somebody else ----
+restart_authenticator unmapped; begin unmapped --timeout 4s; end unmapped
+try "a role that is mapped to nobody" fails unmapped ENOTMAPPED "the API server does not know the IAM role of this node (401 Unauthorized; it never says why): training has no access entry and no line in aws-auth for arn:aws:iam::$ACCOUNT:role/$ROLE"
+try "and what to type" says unmapped "aws eks create-access-entry --cluster-name training --region $REGION --type EC2_LINUX --principal-arn arn:aws:iam::$ACCOUNT:role/$ROLE; "
+authenticator_stop; begin nobody --timeout 4s; end nobody
+try "an authenticator that is away is no other 401" eval 'fails nobody ENOTMAPPED "" && says nobody "or its authenticator does not reach STS: its log in CloudWatch (authenticator) names the reason"'
+authenticator_start mapped 'system:node:{{EC2PrivateDNSName}}' viewers; begin group --timeout 4s; end group
+try "a node's name without its group" eval 'fails group EFORBIDDEN "" && says group "the role must be mapped to user system:node:$NODE, which it is, and group system:nodes, as an access entry of type EC2_LINUX does"'
+restart_authenticator mapped somebody system:nodes; begin user --timeout 4s; end user
+try "the group without a node's name" eval 'fails user EFORBIDDEN "" && says user "(nodes \"$NODE\" is forbidden: User \"somebody\" cannot watch resource \"nodes\"" && says user "the role must be mapped to user system:node:$NODE and group system:nodes"'
+restart_authenticator
+
+# ---- a webhook that is slow ----
+try "the node registers once more" register
+restart_aws --fault sts:delay=3; begin slow --timeout 60s; end slow
+try "who is asked whose token it is, is slow" ended slow 0
+try "meanwhile nothing is said that is not so" no told slow "Not yet"
+restart_aws --fault sts:delay=13; begin slower --timeout 2m; end slower
+try "so slow that no answer is waited for" told slower "Not yet (EAPISILENT): $API is reached and does not answer, for 10.0 s: the API server is overloaded or itself waits, for etcd or for who tells it whose token this is"
+try "but it is asked again" ended slower 0
+restart_aws
+
+# ---- errors of its own ----
+front_says status=503; begin 503 --timeout 4s; until_told 503 "Not yet"; end 503
+front_says status=429,retry-after=60; begin 429 --timeout 6s; until_told 429 "Not yet"; front_says pass; end 429
+try "503" fails 503 EAPIERROR "$API answers HTTP 503 (the front says no): the API server is overloaded or not whole; look at the cluster's health in EKS's console"
+try "429" fails 429 EAPIERROR "$API answers HTTP 429 (the front says no): the API server is overloaded or not whole"
+try "is asked again when it says" says 429 "(1 request in "
+
+# ---- etcd ----
+kubectl delete node $NODE >/dev/null
+etcd_fill >/dev/null
+full() { no register 2>&1 | grep -F "etcdserver: mvcc: database space exceeded"; }
+try "an etcd that is full: no Node can be made" full
+begin full --timeout 2m
+try "which is all that the API server says of it" until_told full "Not yet (ENOTREGISTERED): cluster training has no Node $NODE"
+etcd_empty >/dev/null
+try "it has room again" register
+end full
+try "and the wait ends well, without another request" eval 'ended full 0 && says full "(1 request, "'
+etcd_stop; begin lost --timeout 2m
+try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API is reached and does not answer" && no told lost ENOTREGISTERED'
+etcd_start; end lost
+try "when it is back, the wait ends well" ended lost 0
+
+# ---- the Node ----
+kubectl delete node $NODE >/dev/null
+node() { printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}, "spec": {"providerID": "aws:///us-west-2a/i-0earlier"}}' $NODE | kubectl create -f -; }
+boot() { kubectl patch node $NODE --subresource=status -p "{\"status\": {\"nodeInfo\": {\"bootID\": \"$1\"}, \"conditions\": [{\"type\": \"Ready\", \"status\": \"$2\", \"reason\": \"$3\", \"message\": \"$4\"}]}}"; }
+# what kubelet sends: kubectl would read the status first, which no node may
+reports() {
+        local token; token=$(nodestrap token --cluster-name training --region $REGION | python3 -c 'import json, sys; print(json.load(sys.stdin)["status"]["token"])') &&
+                curl -sSf --noproxy '*' --cacert "$p/ca.crt" -H "Authorization: Bearer $token" -H 'Content-Type: application/strategic-merge-patch+json' -X PATCH "$API/api/v1/nodes/$NODE/status" \
+                        -d "{\"status\": {\"nodeInfo\": {\"bootID\": \"$(cat /proc/sys/kernel/random/boot_id)\"}, \"conditions\": [{\"type\": \"Ready\", \"status\": \"$1\", \"reason\": \"$2\", \"message\": \"$3\"}]}}"
+}
+try "an earlier instance had the name, and was Ready" eval 'node && boot another-boot True KubeletReady well'
+begin node --timeout 2m
+try "its Node is not this one" until_told node "Not yet (ENOTREGISTERED): the Node $NODE that cluster training has is of an earlier boot, or of another instance that had the name (aws:///us-west-2a/i-0earlier): kubelet has not reported since this machine started"
+try "kubelet of this boot takes it over" reports False KubeletNotReady "container runtime network not ready: NetworkReady=false"
+try "which is told" until_told node "Node $NODE is registered, "
+try "and what is missing" until_told node "Not yet (ENOTREADY): Node $NODE is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready: NetworkReady=false"
+try "somebody deletes it" kubectl delete node $NODE
+try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE was registered with cluster training and somebody has deleted it: kubelet makes it anew only when it starts again (systemctl restart kubelet)"
+try "it is made again" register
+end node
+try "and Ready at last" ended node 0
+try "no wait has said what is secret" no grep -rlE 'k8s-aws-v1|secret|session' ./*/err ./*/out ./*/root/run
+
+finish
