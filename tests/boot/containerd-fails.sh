@@ -4,6 +4,7 @@
 # imds: imds-m5
 # tree: enabled kubelet_enabled containerd_fails
 # console: NODESTRAP verdict=failed code=EUNIT
+# console-lacks: step=join
 # A containerd that does not start keeps kubelet from starting, even one that is enabled by itself.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
@@ -12,5 +13,9 @@ try "the run phase exits with 50" exited nodestrap-run 50
 try "nodestrap-run.service failed" failed nodestrap-run
 try "kubelet was not started" never_started
 try "the root cause names containerd" in_journal 'failed \(50 EUNIT\).*containerd'
+try "wait says so at once" wait_is_told "50 EUNIT at start-unit:containerd.service): "
+try "with containerd's last words" grep '^nodestrap: .*  | ' out/wait
+# The console shows what a unit says (joined.sh), and nothing of what somebody types, or a unit's script.
+try "a script of a unit is no unit" no systemd-run --quiet --wait sh -c 'nodestrap wait; exit $?'
 
 finish

@@ -15,6 +15,7 @@
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
 #   # kernel: ARGUMENT…             on the command line of the guest's kernel (vmboot.sh)
 #   # console: REGEX                one more TAP line: the console shows a line that matches; may stand several times
+#   # console-lacks: REGEX          the same: no line does
 # $NODESTRAP is the program, $HELPERS and $FAKES the folders of the test programs; without $NODESTRAP all of them are made here. $KEEP is a
 # directory that gets all results. Exit: 0, or 1 after a failure; a skipped script says so in TAP.
 set -u; top=$(realpath "$(dirname "$0")/../.."); here=$top/tests; script=$(realpath "$1"); name=${script#"$here"/}
@@ -369,6 +370,11 @@ while read -r regex; do
         if cat "$out"/console* | tr -d '\r' | grep -qE -- "$regex"; then echo "ok $planned - the console shows $regex"
         else bad=1; echo "not ok $planned - the console shows $regex"; cat "$out"/console* | tr -d '\r' | tail -15 | sed 's/^/# /'; fi
 done < <(head_of console)
+while read -r regex; do
+        planned=$((planned + 1))
+        if ! cat "$out"/console* | tr -d '\r' | grep -E -- "$regex" >"$W/shown"; then echo "ok $planned - the console does not show $regex"
+        else bad=1; echo "not ok $planned - the console does not show $regex"; sed 's/^/# /' "$W/shown"; fi
+done < <(head_of console-lacks)
 if [[ " $options " = *" -e "* ]]; then
         planned=$((planned + 1))
         if [ "$(cat "$out/ebs" 2>&1)" = untouched ]; then echo "ok $planned - nobody wrote to the EBS volume"

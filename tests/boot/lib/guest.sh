@@ -87,6 +87,8 @@ cloud_init_network() {                  # the unit was renamed in 24.3
         echo "$t"
 }
 
+# Where init has failed, wait says init's sentence at once: wait_is_told "CODE at STEP): TEXT"
+wait_is_told() { nodestrap wait --timeout 5m 2>out/wait; is $? 60 && tail -n 1 out/wait | grep -F "nodestrap: failed (60 EINIT) at join: kubelet is not started, because nodestrap init has failed ($1" && grep -E '"requests": 0,?$' /run/nodestrap/joined.json || { cat out/wait; return 1; }; }
 # A node that joins: the unit waits, nothing waits for the unit; the test says when the network is up (tree: joined).
 join_not_ready() { nodestrap wait --timeout 2s 2>out/not-ready; is $? 60; }
 join_gone() { nodestrap wait --timeout 2s 2>out/gone; is $? 60 && grep -F "$1" out/gone; }
