@@ -35,12 +35,14 @@ spawn() {
         disown
         until [ -s "$CLUSTER/pid/$name" ]; do sleep 0.01; done
 }
+# Nobody has asked for its status yet, but it holds nothing any more: as long as one thread is left, its sockets are.
+ended() { grep -q '^State:.Z' "/proc/$1/status" && [ "$(find "/proc/$1/task" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]; } 2>/dev/null
 # stop NAME [SIGNAL]: it is gone when this returns
 stop() {
         local pid; read -r pid 2>/dev/null <"$CLUSTER/pid/$1" || return 0
         rm -f "$CLUSTER/pid/$1"
         kill "-${2:-KILL}" "$pid" 2>/dev/null || return 0
-        while kill -0 "$pid" 2>/dev/null && ! grep -qs '^State:.Z' "/proc/$pid/status"; do sleep 0.02; done
+        while kill -0 "$pid" 2>/dev/null && ! ended "$pid"; do sleep 0.02; done
 }
 # comes NAME COMMAND…: waits until COMMAND succeeds, as long as the program NAME runs, 90 s at most
 comes() {
@@ -203,5 +205,5 @@ make_forwards() {
         chmod 755 "$f"/*
         for name in 10.0.2.100:6443=api 10.0.2.101:443=ec2 10.0.2.102:7=host; do word+=,guestfwd=tcp:${name%=*}-cmd:$f/${name#*=}; done
         read -r mac <"$CLUSTER/imds/latest/meta-data/mac" || [ -n "$mac" ]
-        export NODESTRAP_TEST_QEMU_ARGS="-netdev user,id=n1,net=10.0.2.0/24,restrict=on$word -device virtio-net-pci,netdev=n1,mac=$mac,romfile="
+        export NODESTRAP_TEST_QEMU_ARGS="${NODESTRAP_TEST_QEMU_ARGS-} -netdev user,id=n1,net=10.0.2.0/24,restrict=on$word -device virtio-net-pci,netdev=n1,mac=$mac,romfile="
 }
