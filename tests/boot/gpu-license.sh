@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: nsboot.sh -S trixie -d 0 -t 240
+# run: nsboot.sh -S trixie -d 0 -t 600
 # imds: imds-m5
 # gpu: g6f gridd many
 # tree: gpu
