@@ -145,7 +145,7 @@ deps:                                    # what `make` needs
 	$(APT) gcc libc6-dev pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
 deps-test: deps                          # what the tests, the package and the boots need
 	$(APT) clang clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
-	  build-essential debhelper lintian bash-completion man-db systemd
+	  build-essential debhelper lintian bash-completion man-db systemd faketime
 	tests/tools/vmboot.sh --deps
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
