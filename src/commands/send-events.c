@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `nodestrap send-events`: what report/event.c has left for the cluster → Events, with this node's own token.
- * Nobody waits for it and nothing fails with it: what cannot be sent is tried again for half an hour, then
- * one line of the journal says that the cluster has not heard of it. */
+ * `nodestrap send-events`: what report/event.c has left for the cluster → Events, with this node's own
+ * token. Nobody waits for it and nothing fails with it: what cannot be sent is tried again for half an
+ * hour, then one line of the journal says that the cluster has not heard of it. */
 #include "commands/commands.h"
 #include "commands/run.h"
 
@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <sys/inotify.h>
 
-#define TOTAL_USEC   (30 * 60 * USEC_PER_SEC)   /* since the verdict */
+#define TOTAL_USEC   (1800 * USEC_PER_SEC)      /* since the verdict */
 #define TOKEN_USEC   (10 * USEC_PER_SEC)
 #define BACKOFF_USEC (1 * USEC_PER_SEC)
 #define BACKOFF_CAP  (30 * USEC_PER_SEC)

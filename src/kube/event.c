@@ -126,7 +126,9 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                 sent.cause = CAUSE_INTERNAL;
                 sent.text = xasprintf("libcurl.so.4 cannot be loaded: %s", why);
         } else {
-                Sender s = { .api = api, .access = access, .identity = identity, .token = token, .sent = &sent };
+                Sender s = {
+                        .api = api, .access = access, .identity = identity, .token = token, .sent = &sent
+                };
                 make_or_count(&s, event);
         }
         if (token)

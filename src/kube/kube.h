@@ -80,7 +80,8 @@ _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
 /* What happened to this node, for those who look at the cluster: an Event (core/v1) about its Node, whether
  * that one exists or not. */
 typedef struct KubeEvent {
-        char name[65];                  /* the same for what is the same, so that it counts: kube_event_name() */
+        char name[65];                  /* by kube_event_name(): the same for what is the same,
+                                         * so that it counts */
         bool warning;
         const char *reason;             /* "NodestrapFailed" */
         const char *message;

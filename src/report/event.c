@@ -72,8 +72,8 @@ static json_t *access_json(const Report *r) {
                 return NULL;
         _cleanup_(freep) char *ca =
                 base64_encode(c->certificate_authority, c->certificate_authority_size);
-        return json_pack("{ss ss s[ssss] ss}", "server", c->endpoint, "certificate-authority-data", ca, "args",
-                         "--cluster-name", name, "--region", r->region, "node", r->node);
+        return json_pack("{ss ss s[ssss] ss}", "server", c->endpoint, "certificate-authority-data", ca,
+                         "args", "--cluster-name", name, "--region", r->region, "node", r->node);
 }
 
 static json_t *notice_new(const Root *root, bool warning, const char *reason, const char *code,
@@ -100,7 +100,8 @@ static void add_verdict(Text *t, const char *code, const char *step, const char 
 /* What becomes of the node now. */
 static void add_outlook(Text *t, const Report *report, const Verdict *v) {
         if (v->tolerated)
-                text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", v->code);
+                text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule",
+                         v->code);
         else if (!strstr(report->phases, "run") && v->phase && streq(v->phase, "devices"))
                 text_add(t, "; the run phase tries this again before it starts kubelet");
         else if (!report_did(report, ACTION_START_UNIT, "kubelet.service"))
@@ -124,9 +125,9 @@ static void remember(const Root *root, const Verdict *v) {
  * should have written them and did not, they are of another time, or of another node that the image was made
  * of. */
 static void tell_failure(const Root *root, const Report *report, const Verdict *v) {
-        const char *file = report->config && report->config->cluster.outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG;
+        bool outpost = report->config && report->config->cluster.outpost;
         bool here = !strstr(report->phases, "config") ||
-                    (report_did(report, ACTION_WRITE_FILE, file) &&
+                    (report_did(report, ACTION_WRITE_FILE, outpost ? KUBECONFIG_BOOTSTRAP : KUBECONFIG) &&
                      report_did(report, ACTION_WRITE_FILE, KUBELET_ENVIRONMENT));
         json_t *access = access_json(report);
         Text t = {};
@@ -134,9 +135,8 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
                 return;                 /* nothing says whom to tell */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         add_outlook(&t, report, v);
-        _cleanup_(json_decrefp) json_t *notice =
-                notice_new(root, true, v->tolerated ? "NodestrapTainted" : "NodestrapFailed", v->code, v->step,
-                           t.data);
+        const char *reason = v->tolerated ? "NodestrapTainted" : "NodestrapFailed";
+        _cleanup_(json_decrefp) json_t *notice = notice_new(root, true, reason, v->code, v->step, t.data);
         text_done(&t);
         if (access)
                 json_object_set_new(notice, "access", access);

@@ -16,7 +16,7 @@ static bool went_well(const Result *r) {
 
 static const Result *result_of(const Results *r, ActionType type, const char *target) {
         for (size_t i = 0; i < r->n; i++)
-                if (r->items[i].action->type == type && streq(r->items[i].action->target, target))
+                if (r->items[i].action->type == type && streq(r->items[i].action->target ?: "", target))
                         return &r->items[i];
         return NULL;
 }
