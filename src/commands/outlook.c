@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * status.json, locks and systemd's jobs → is there anything left to wait for? A devices phase that failed is
- * done again by the run phase, a failed boot by whoever calls init by hand: what init said last counts only
- * when nobody is at it. A kubelet that runs all the same was started by somebody else, and may well join. */
+ * status.json, locks and systemd's jobs → is there anything left to wait for? A devices phase that failed
+ * is done again by the run phase, a failed boot by whoever calls init by hand: what init said last counts
+ * only when nobody is at it. A kubelet that runs all the same was started by somebody else, and may well
+ * join. */
 #include "commands/outlook.h"
 
 #include "base/json.h"
@@ -38,7 +39,8 @@ static int call_list(sd_bus *bus, sd_bus_message **ret) {
         return r;
 }
 
-/* Which of them has a job, or is at work: those that run init while they start, kubelet also when it is up. */
+/* Has one of them a job, or is it at work? Those that run init are while they start, kubelet also when it is
+ * up. */
 static bool reply_has_work(sd_bus_message *reply, bool with_kubelet) {
         const char *unit, *active;
         uint32_t job;
@@ -93,9 +95,9 @@ static void take_failure(const json_t *status, JoinOutcome *ret) {
         strv_free(ret->details);
         ret->details = NULL;
         ret->cause = CAUSE_INIT;
-        ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): %.*s; "
-                              "when that is mended, run nodestrap init or reboot; nodestrap status tells all "
-                              "of it",
+        ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): "
+                              "%.*s; when that is mended, run nodestrap init or reboot; nodestrap status "
+                              "tells all of it",
                               (long long)json_integer_value(json_object_get(status, "exit")),
                               json_get_text(status, "code"), json_get_text(status, "step"),
                               (int)strcspn(text, "\n"), text);

@@ -251,9 +251,11 @@ static Cause explain_forbidden(const KubeMoment *m, Text *t) {
         if (asks && !streq(asks, node)) {
                 text_add(t, "; the cluster takes this node for ");
                 add_message(t, asks);
-                text_add(t, ": the name that kubelet registers with (--hostname-override, in " KUBELET_ENVIRONMENT
-                            ") must be that one, the private DNS name that EC2 has of this instance; or the "
-                            "role is mapped to the name of another node instead of {{EC2PrivateDNSName}}");
+                text_add(t,
+                         ": the name that kubelet registers with (--hostname-override, in %s) must be that "
+                         "one, the private DNS name that EC2 has of this instance; or the role is mapped to "
+                         "the name of another node instead of {{EC2PrivateDNSName}}",
+                         KUBELET_ENVIRONMENT);
         } else
                 text_add(t,
                          "; the role must be mapped to user system:node:%s%s and group system:nodes, as an "

@@ -58,9 +58,9 @@ typedef struct KubeApi KubeApi;
 _must_check_ _nonnull_ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why);
 KubeApi *kube_api_free(KubeApi *a);
 DEFINE_CLEANUP(KubeApi *, kube_api_free)
-/* Watches the Node: each line of the answer goes to on_line as it comes, and from its first second on an empty
- * one about once a second; false ends the watch. The server ends it after a while. ret is filled as the answer
- * comes in, so on_line can read its date. */
+/* Watches the Node: each line of the answer goes to on_line as it comes, and from its first second on an
+ * empty one about once a second; false ends the watch. The server ends it after a while. ret is filled as the
+ * answer comes in, so on_line can read its date. */
 _nonnull_ void kube_api_watch(KubeApi *api, const char *token, uint64_t deadline_usec,
                               bool (*on_line)(void *user, const char *line, size_t size), void *user,
                               KubeReply *ret);

@@ -118,7 +118,8 @@ static void obstacle_node(Watch *w) {
 /* ---- events ---- */
 
 static bool is_reached(const Watch *w) {
-        return w->seen && w->node.state >= (w->task->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED);
+        KubeNodeState goal = w->task->goal == JOIN_READY ? KUBE_NODE_READY : KUBE_NODE_REGISTERED;
+        return w->seen && w->node.state >= goal;
 }
 
 /* When did a state begin that our first look has found? As long ago as the clock says that wrote it, counted

@@ -69,12 +69,12 @@ typedef struct JoinTask {
         const KubeIdentity *identity;
         JoinGoal goal;
         uint64_t deadline_usec;         /* now_usec() */
-        /* Asked about once a second while kubelet of this boot has not reported yet: will it never do so? Then
-         * cause, text and details of ret say why; what they were is its to free. */
+        /* Asked about once a second while kubelet of this boot has not reported yet: will it never do so?
+         * Then cause, text and details of ret say why; what they were is its to free. */
         bool (*is_lost)(const Root *root, JoinOutcome *ret);
 } JoinTask;
-/* Until the goal is reached, the deadline passes, all is lost, or a signal asks to stop. The API server is not
- * polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
+/* Until the goal is reached, the deadline passes, all is lost, or a signal asks to stop. The API server is
+ * not polled: one request watches the Node. Progress goes to the log, one line whenever something changed. */
 _nonnull_ void join_wait(const JoinTask *task, JoinOutcome *ret);
 
 /* What happened to this node, for those who look at the cluster: an Event (core/v1) about its Node, whether

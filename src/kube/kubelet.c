@@ -74,8 +74,12 @@ static bool is_error(const char *line) {
  * (pkg/kubelet/kubelet_node_status.go, tryRegisterWithAPIServer()). They outlive what it says meanwhile about
  * a Node that it does not find. */
 static bool is_telling(const char *line) {
-        return strstr(line, "\"command failed\"") || strstr(line, "Unable to register node with API server") ||
-               strstr(line, "Unable to construct v1.Node object");
+        static const char *const words[] = { "\"command failed\"", "Unable to register node with API server",
+                                             "Unable to construct v1.Node object" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strstr(line, words[i]))
+                        return true;
+        return false;
 }
 
 const char *kubelet_choose_line(char *const *lines, bool registered) {
