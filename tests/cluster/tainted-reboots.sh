@@ -13,7 +13,16 @@
 # shellcheck source=tests/cluster/lib/ready.sh
 . /vmtest/ready.sh
 
-field() { host kubectl get node "$NODE" -o "jsonpath=$1"; }
+field() { host kubectl get node "$NODE" -o "jsonpath=$1{\"\\n\"}"; }
+# hears REASON PATTERN: the cluster does, from the Event of that reason, sooner or later
+hears() {
+        for _ in {1..600}; do
+                host kubectl get events -n default --field-selector "reason=$1" -o 'jsonpath={.items[*].message}{"\n"}' >out/event
+                ! grep -E -- "$2" out/event || return 0
+                sleep 0.1
+        done
+        cat out/event; return 1
+}
 taints() { field '{range .spec.taints[*]}{.key}={.value}:{.effect} {end}'; }
 has_taint() { grep -F 'nodestrap/unhealthy=ESYSCTL:NoSchedule ' <<<"$(taints)"; }
 ready() { node_ready || { kubelet_says; false; }; }
@@ -28,6 +37,7 @@ first() {
         try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ESYSCTL
         try "kubelet was started once" is "$(property kubelet NRestarts)" 0
         field '{}' >out/node-tainted.json
+        try "the cluster hears of it" hears NodestrapTainted '^ESYSCTL at set-sysctl:.*; kubelet registers the node with the taint nodestrap/unhealthy=ESYSCTL:NoSchedule'
         try "an admin takes the taint off" host kubectl taint node "$NODE" nodestrap/unhealthy-
         field '{.metadata.uid}' >out/uid
         systemctl reboot
@@ -37,7 +47,8 @@ second() {
         try "the next boot is no better: it fails" no runs_over
         try "with the code of what is wrong" is "$(status verdict code exit)" "failed ESYSCTL 40"
         try "and says of the Node as well" grep -F "Node $NODE of cluster training exists without the taint nodestrap/unhealthy, and no node may taint itself: kubelet stays down; " <<<"$(status text)"
-        try "it does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
+        try "which the cluster hears" hears NodestrapFailed "; and the node cannot join with a taint: Node $NODE .*: kubelet stays down; kubectl taint node $NODE nodestrap/unhealthy=ESYSCTL:NoSchedule, or kubectl delete node $NODE, .*; kubelet was not started"
+        try "kubelet does" is "$(property kubelet ActiveState) $(property kubelet ExecMainStartTimestampMonotonic)" "inactive 0"
         try "also where systemd is asked for it" no sh -c 'systemctl start kubelet; systemctl is-active kubelet'
         try "its Node is not Ready" host kubectl wait --for=condition=Ready=Unknown --timeout=180s "node/$NODE"
         advice=$(status text | grep -o 'kubectl taint node [^,]*')
@@ -59,6 +70,7 @@ third() {
         try "its Node is a new one" [ "$(field '{.metadata.uid}')" != "$(cat out/uid)" ]
         try "without the taint" no has_taint
         try "and the label" is "$(field '{.metadata.labels.nodestrap/unhealthy}')" ""
+        try "the cluster hears that it has passed" hears NodestrapRecovered '^ESYSCTL at set-sysctl:.* has passed'
         try "what a Node of before would have is told" in_journal 'node-was-tainted: kubelet no longer registers this node with nodestrap/unhealthy'
         finish
 }
