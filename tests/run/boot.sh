@@ -222,7 +222,16 @@ tree_ec2() {                            # the EC2 API on loopback
         cp "$here/mock/aws.py" "$here/mock/sigv4.py" "$tree/vmtest/"; ln -s ../mock-ec2.service "$tree/etc/systemd/system/sysinit.target.wants/"
         printf '[Unit]\nDefaultDependencies=no\nBefore=nodestrap-config.service\n[Service]\nExecStart=/usr/bin/python3 /vmtest/aws.py --imds /vmtest/imds --ec2-listen 127.0.0.1:8101 --ec2-name ip-10-11-12-13.us-west-2.compute.internal --key ASIAEXAMPLEEXAMPLE00:exampleexampleexampleexampleexample00000:example-session-token --log /vmtest/out/ec2.log\n' \
                 >"$tree/etc/systemd/system/mock-ec2.service"
-        printf '[Service]\nEnvironment=AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101\n' >"$tree/etc/systemd/system/nodestrap-config.service.d/ec2.conf"
+        local phase; for phase in config run; do
+                mkdir -p "$tree/etc/systemd/system/nodestrap-$phase.service.d"
+                printf '[Service]\nEnvironment=AWS_ENDPOINT_URL_EC2=http://127.0.0.1:8101\n' >"$tree/etc/systemd/system/nodestrap-$phase.service.d/ec2.conf"
+        done
+}
+tree_throttled() {                      # with ec2: until the first phase is over; and the name is none that the metadata service knows
+        local s=$tree/etc/systemd/system
+        sed -i 's/ip-10-11-12-13/ip-10-11-12-99/;s/^ExecStart=.*/& --fault ec2:throttle --faults-while \/run\/throttled/;s/^ExecStart=/ExecStartPre=\/bin\/touch \/run\/throttled\n&/' "$s/mock-ec2.service"
+        printf '[Unit]\nDefaultDependencies=no\nAfter=nodestrap-config.service\nBefore=nodestrap-run.service\n[Service]\nType=oneshot\nExecStart=/bin/rm /run/throttled\n' >"$s/throttled-no-more.service"
+        mkdir -p "$s/multi-user.target.wants"; ln -s ../throttled-no-more.service "$s/multi-user.target.wants/"
 }
 tree_cluster() {                        # an API server's certificates, and the NodeConfig of its cluster
         command -v openssl >/dev/null && mkdir -p "$tree/vmtest" && cp "$here"/mock/*.py "$tree/vmtest/" && python3 "$here/mock/kube.py" pki "$tree/vmtest/pki" || return
