@@ -717,7 +717,6 @@ TEST(a_name_is_assumed_until_ec2_says_it) {
         run_next(&r);
         ASSERT_TRUE(!r.host->name_before);
         ASSERT_EQ(ec2_names, asked);
-        json_decref(r.options.cached_status);
 }
 
 TEST(who_is_strict_assumes_no_name) {
@@ -735,7 +734,6 @@ TEST(who_is_strict_assumes_no_name) {
         ASSERT_TRUE(!r.host->name_assumed && !r.host->name_before);
         ASSERT_EQ(ec2_names, asked + 1);
         ASSERT_EQ(ec2_names_again, 0);
-        json_decref(r.options.cached_status);
         ec2_silent = 0;
 }
 
