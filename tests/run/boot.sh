@@ -251,6 +251,8 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
         printf '[Match]\nName=eth1\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth1.network"; tree_networkd
         "${CC:-cc}" -static -Os -s -o "$W/pause" "$here/cluster/lib/pause.c" && python3 "$here/boot/lib/archive.py" "$tree/etc/eks/pause.tar" localhost/kubernetes/pause:latest "$W/pause"
 }
+# with tree: kube, an image whose own units name no slice
+tree_no_slices() { rm -r "$tree"/etc/systemd/system/{containerd.service.d,runtime.slice} && sed -i '/^Slice=/d' "$tree/etc/systemd/system/kubelet.service"; }
 
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
 tree_joined() {                         # the unit, that cluster, and a kubelet that registers
