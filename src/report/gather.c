@@ -81,13 +81,15 @@ static const struct FileRow own_files[] = {
         { RUN_DIR "/plan.txt", true },      { RUN_DIR "/plan-config.txt", true },
         { RUN_DIR "/plan-devices.txt", true }, { RUN_DIR "/plan-run.txt", true },
         { RUN_DIR "/devices.json", true },     { RUN_DIR "/driver-options", true },
+        { "/var/lib/nodestrap/events.json", true },
 };
 
 /* Names, modes, sizes and times, not contents: all in listing.txt. */
 static const char *const directories[] = {
-        RUN_DIR, "/run/nodestrap/started", "/run/eks/nodeadm", "/run/nodeadm", "/var/lib/nodestrap",
-        "/etc/eks", "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider", "/etc/kubernetes/kubelet",
-        "/etc/kubernetes/kubelet/config.json.d", "/etc/containerd", "/etc/containerd/certs.d",
+        RUN_DIR, "/run/nodestrap/started", "/run/nodestrap/events", "/run/eks/nodeadm", "/run/nodeadm",
+        "/var/lib/nodestrap", "/etc/eks", "/etc/eks/nodeadm.d", "/etc/eks/image-credential-provider",
+        "/etc/kubernetes/kubelet", "/etc/kubernetes/kubelet/config.json.d", "/etc/containerd",
+        "/etc/containerd/certs.d",
         "/etc/cni/net.d", "/opt/cni/bin", KUBELET_DIR, "/var/lib/kubelet/pki", CONTAINERD_DIR, SOCI_DIR,
         "/run/containerd", "/mnt/k8s-disks", "/dev/md", "/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels",
         "/dev/infiniband", "/sys/class/infiniband",
@@ -117,7 +119,8 @@ static const struct ProgramRow { const char *name, *command; } programs[] = {
           "-p UnitFileState -p FragmentPath -p DropInPaths -p NRestarts -p ConditionResult -p ExecMainStatus "
           "-p ExecMainStartTimestampMonotonic -p ExecMainExitTimestampMonotonic "
           "-p ActiveEnterTimestampMonotonic nodestrap-config nodestrap-devices nodestrap-run "
-          "nodestrap-joined nodeadm-config nodeadm-run containerd kubelet soci-snapshotter "
+          "nodestrap-joined nodestrap-event nodestrap-event.path "
+          "nodeadm-config nodeadm-run containerd kubelet soci-snapshotter "
           "nvidia-persistenced nvidia-fabricmanager nvidia-imex nvidia-setup nvidia-kmod-load "
           "nvidia-driver-resolve nvidia-cdi-refresh.path nvidia-cdi-refresh set-nvidia-clocks "
           "cloud-init cloud-init-network cloud-config cloud-final" },
