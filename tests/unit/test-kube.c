@@ -382,6 +382,9 @@ TEST(when_the_clock_is_asked_for) {
 #define FAILS    "E1123 04:15:56.962592    8374 run.go:72] \"command failed\" err=\"failed to validate kubelet configuration, error: kubelet is configured to not run on a host using cgroup v1\""
 #define NO_NODE  "E1123 04:16:01.000001    8374 kubelet_node_status.go:107] \"Unable to register node with API server\" err=\"etcdserver: mvcc: database space exceeded\" node=\"n\""
 #define NOISE    "E1123 04:16:02.000001    8374 eviction_manager.go:292] \"Eviction manager: failed to get summary stats\" err=\"failed to get node info: node \\\"n\\\" not found\""
+#define LEASE    "E1123 04:56:07.980854     386 controller.go:208] \"Failed to ensure lease exists, will retry\" err=\"context deadline exceeded\" interval=\"200ms\""
+#define MIRROR   "E1123 04:56:08.003041     386 kubelet.go:3596] \"Unable to register mirror pod because node is not registered yet\" err=\"node \\\"n\\\" not found\" node=\"n\""
+#define NOT_FOUND "E1123 04:56:08.033098     386 kubelet_node_status.go:396] \"Error getting the current node from lister\" err=\"node \\\"n\\\" not found\""
 #define HAS_NODE "I1123 04:16:03.000001    8374 kubelet_node_status.go:78] \"Successfully registered node\" node=\"n\""
 
 TEST(the_words_of_kubelet_that_tell_most) {
@@ -391,6 +394,7 @@ TEST(the_words_of_kubelet_that_tell_most) {
                 { { STARTS, NO_NODE, NOISE, STARTS }, false, 1 },
                 { { STARTS, NO_NODE, NOISE, NO_NODE, NOISE }, false, 3 },
                 { { NO_NODE, HAS_NODE, NOISE, STARTS }, false, 2 },                             /* that is over */
+                { { NO_NODE, LEASE, MIRROR, NOT_FOUND, MIRROR }, false, 0 },                    /* twenty a second */
                 { { NO_NODE, NOISE, STARTS }, true, 1 },
                 { { STARTS, " >" }, false, 1 },
                 { { STARTS, "joining-kubelet: registers n" }, false, 1 },
