@@ -15,7 +15,14 @@ try "the first phase went on" in_journal "goes on as ip-10-11-12-13\\.us-west-2\
 try "the second corrected it" in_journal "name is ip-10-11-12-99\\.us-west-2\\.compute\\.internal, says EC2, and not ip-10-11-12-13"
 try "kubelet was given EC2's name" grep -zqx -- '--hostname-override=ip-10-11-12-99.us-west-2.compute.internal' /run/recording-kubelet/argv
 try "and no other one before" starts 1
-check_node
+try "nodestrap-config.service succeeded" exited nodestrap-config 0
+try "nodestrap-run.service is active" active nodestrap-run
+try "kubelet.service is active" active kubelet
+try "no ordering cycle was broken" no_cycle
+# shellcheck disable=SC2046 # sources are words
+try "the plan can be shown again" sh -c "nodestrap plan $(sources) --output json >plan.json"
+try "every planned file is there" python3 compare.py files plan.json
+try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
 check_second_run
 try "nothing is assumed any more" no grep -r nameAssumed /run/eks/nodeadm/config.json /run/nodestrap/facts.json
 
