@@ -172,6 +172,7 @@ bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/boot.py --nodestrap $(O)/nodestrap
 	$(Q)$(O)/tests/bench/fleet
 	$(Q)tests/bench/storage.sh $(O)/nodestrap $(O)/tests/bench
+	$(Q)python3 tests/bench/cluster.py --nodestrap $(O)/nodestrap
 $(BENCH): %: %.o $(LIB)
 	$(call say,LD,$@)$(LINK)
 demo: $(O)/nodestrap                     # what init would do on a tray of a GB200 rack

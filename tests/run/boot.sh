@@ -254,6 +254,14 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
 # with tree: kube, an image whose own units name no slice
 tree_no_slices() { rm -r "$tree"/etc/systemd/system/{containerd.service.d,runtime.slice} && sed -i '/^Slice=/d' "$tree/etc/systemd/system/kubelet.service"; }
 
+tree_host_clock() { cp "$here/cluster/lib/clock.py" "$tree/vmtest/"; }
+tree_aws_plugin() {                     # kubelet's tokens are those of the AWS CLI
+        local phase d
+        for phase in config devices run; do
+                d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
+                sed -n 's/^ExecStart=/[Service]\nExecStart=\n&/; s/$/ --credential-plugin aws/; /nodestrap init/p' "$top/units/nodestrap-$phase.service" >"$d/aws-plugin.conf"
+        done
+}
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
 tree_joined() {                         # the unit, that cluster, and a kubelet that registers
         tree_api && tree_joined_enabled || return

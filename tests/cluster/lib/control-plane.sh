@@ -14,6 +14,7 @@
 #       down              the API server is not started
 #       no-controllers    neither is the controller manager, for tests that want Nodes and Events alone
 #       aws=OPTION        one more option of tests/mock/aws.py (--fault sts:delay=5)
+#       audit             the API server writes log/audit: each request, and what it answered about Nodes
 : "${KUBE:?}" "${CLUSTER:?}"
 tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 # For the programs here: what somebody has set would count.
@@ -165,16 +166,18 @@ approver_start() {
 }
 
 cluster_start() {
-        local word aws=() mapped=mapped front='' down='' controllers=1
+        local word aws=() mapped=mapped front='' down='' controllers=1 audit=()
         for word; do case $word in
-                unmapped) mapped=$word;; front) front=1;; down) down=1;; no-controllers) controllers='';; aws=*) aws+=("${word#aws=}");;
+                unmapped) mapped=$word;; front) front=1;; down) down=1;; no-controllers) controllers='';; aws=*) aws+=("${word#aws=}");; audit) audit=("--audit-policy-file=$CLUSTER/audit.yaml" "--audit-log-path=$CLUSTER/log/audit");;
                 *) echo "no such word: $word" >&2; return 1;;
         esac; done
         mkdir -p "$CLUSTER"/{pki,log,pid,etcd,authenticator}; chmod 700 "$CLUSTER/etcd"; [ -e "$CLUSTER/pki/ca.crt" ] || make_pki || return
         if [ -n "$front" ]; then echo 127.0.0.1; else echo 0.0.0.0; fi >"$CLUSTER/api-address"
         etcd_start && aws_start "${aws[@]}" && authenticator_start $mapped || return
         [ -z "$front" ] || front_start || return
-        [ -n "$down" ] || api_start || return
+        printf '%s\n' 'apiVersion: audit.k8s.io/v1' 'kind: Policy' 'omitStages: [RequestReceived]' 'rules:' \
+                '- {level: RequestResponse, resources: [{group: "", resources: [nodes, nodes/status]}]}' '- {level: Metadata}' >"$CLUSTER/audit.yaml"
+        [ -n "$down" ] || api_start "${audit[@]}" || return
         [ -z "$controllers" ] || { controllers_start; approver_start; }
 }
 cluster_stop() { local name; for name in "$CLUSTER"/pid/*; do stop "${name##*/}"; done; }

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""From power-on to a node that is Ready: the time of each stage, in a virtual machine, with a real kubelet and a real API server.
+
+usage: cluster.py --nodestrap FILE [--runs N] [--kube VERSION] [--keep DIR] [--only nodestrap|aws]
+
+The guest of tests/cluster boots alternately with kubelet's tokens by nodestrap and by the AWS CLI (--credential-plugin aws), N times each;
+shown are the medians, and in brackets what the stage took after the one before it. Zero is the start of QEMU. What kubelet asks comes from
+the API server's audit log, all else from systemd in the guest; the two clocks are put on one by asking the one for its time from the other.
+It judges nothing: the guest's processors are emulated, and that makes programs that compute many times slower than those that wait.
+Needs root, as all guests of the tests.
+"""
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("network", "the network is up"), ("config", "the config phase is done"),
+          ("containerd", "containerd runs"), ("kubelet", "kubelet starts"), ("asked", "kubelet's first request"),
+          ("registered", "the Node is registered"), ("ready", "the Node is Ready")]
+GUEST = r"""#!/bin/bash
+# run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
+# kube: {kube}
+# tree: enabled kube containerd_version {words}
+# cluster: audit
+# spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
+. /vmtest/cluster.sh
+t() {{ echo "\"$1\": $(property "$2" "$3"),"; }}
+try "the Node is Ready" node_ready
+{{ echo '{{'; t network network-online.target ActiveEnterTimestampMonotonic; t config nodestrap-config ExecMainExitTimestampMonotonic
+  t containerd containerd ActiveEnterTimestampMonotonic; t kubelet kubelet ExecMainStartTimestampMonotonic
+  echo "\"systemd\": $(systemctl show -P UserspaceTimestampMonotonic) }}"; }} >out/times.json
+cp /run/nodestrap/status.json out/
+try "kubelet's tokens are {plugin}'s" grep -qE 'command: ("|/usr/bin/)?{plugin}' /var/lib/kubelet/kubeconfig
+try "the host's clock can be read" python3 clock.py >/dev/null
+finish
+"""
+
+
+def boot(options, plugin):
+    """What the guest and the API server wrote down: a dictionary of stages, in seconds since power-on."""
+    with tempfile.TemporaryDirectory() as work:
+        script = f"{work}/{plugin}.sh"
+        with open(script, "w") as f:
+            f.write(GUEST.format(plugin=plugin, kube=options.kube, packages=" -a awscli" if plugin == "aws" else "",
+                                 words="host_clock aws_plugin" if plugin == "aws" else "host_clock"))
+        done = subprocess.run([f"{TESTS}/run/cluster.sh", script], env=os.environ | {"NODESTRAP": options.nodestrap, "KEEP": work},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if "# SKIP" in done.stdout:
+            print(f"power-on to Ready: not here, {done.stdout.split(': ', 1)[-1]}")
+            sys.exit()
+        if done.returncode != 0:
+            sys.exit(f"{plugin}:\n{done.stdout}")
+        out = next(d for d, _, files in os.walk(work) if "times.json" in files)
+        if options.keep:
+            subprocess.run(["cp", "-a", out, f"{options.keep}/{plugin}.{len(os.listdir(options.keep))}"], check=True)
+        with open(f"{out}/times.json") as f:
+            times = {stage: usec / 1e6 for stage, usec in json.load(f).items()}
+        with open(f"{out}/clock.json") as f:
+            clock = json.load(f)
+        times |= {"kernel": 0} | {stage: at - clock["offset"] for stage, at in asked(f"{out}/cluster/audit").items()}
+        return {stage: at - clock["on"] for stage, at in times.items()}
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def asked(path):
+    """By the API server's clock: when kubelet's first request came, when its Node was made, and when that was Ready."""
+    found = {}
+    with open(path) as f:
+        events = [json.loads(line) for line in f]
+    for event in events:
+        if not event.get("userAgent", "").startswith("kubelet/"):
+            continue
+        begin, end = (seconds(event[name]) for name in ("requestReceivedTimestamp", "stageTimestamp"))
+        found["asked"] = min(found.get("asked", begin), begin)
+        node = event.get("responseObject") or {}
+        if node.get("kind") != "Node" or event.get("verb") == "get":
+            continue
+        if event["verb"] == "create":
+            found["registered"] = end
+        if any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions", [])):
+            found["ready"] = min(found.get("ready", end), end)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodestrap", required=True)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kube", default="1.37.0")
+    parser.add_argument("--keep")
+    parser.add_argument("--only", choices=["nodestrap", "aws"])
+    options = parser.parse_args()
+    options.nodestrap = os.path.abspath(options.nodestrap)
+    if os.geteuid() != 0:
+        print("power-on to Ready: not here, guests need root\n")
+        return
+    plugins = [options.only] if options.only else ["nodestrap", "aws"]
+    took = {plugin: [] for plugin in plugins}
+    for _ in range(options.runs):
+        for plugin in plugins:
+            took[plugin].append(boot(options, plugin))
+    rows = [(f"power-on to Ready, kubelet {options.kube}, of {options.runs}", *(f"tokens by {plugin}" for plugin in plugins))]
+    for i, (stage, name) in enumerate(STAGES):
+        row = [name]
+        for plugin in plugins:
+            at = statistics.median(run[stage] for run in took[plugin])
+            step = statistics.median(run[stage] - (run[STAGES[i - 1][0]] if i else 0) for run in took[plugin])
+            row.append(f"{at:.2f} s  (+{step:.2f})")
+        rows.append(row)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip())
+    print(f"  load of this machine now: {os.getloadavg()[0]:.1f}\n")
+
+
+main()
