@@ -67,7 +67,8 @@ tree_resolved() {                       # with a unit that basic.target waits fo
 tree_networkd() {                       # the network comes up during the boot, so that "after the network" means something
         enable systemd-networkd.service multi-user.target; enable systemd-networkd-wait-online.service network-online.target
         mkdir -p "$tree/etc/systemd/network"
-        printf '[Match]\nName=eth0\n\n[Network]\nAddress=169.254.169.10/24\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth0.network"
+        # Link-local ones are probed for seconds (systemd.network(5)), and EC2 gives none
+        printf '[Match]\nName=eth0\n\n[Network]\nLinkLocalAddressing=no\n\n[Address]\nAddress=169.254.169.10/24\nDuplicateAddressDetection=none\n' >"$tree/etc/systemd/network/10-eth0.network"
 }
 tree_hook_early() {                     # a primary and a second interface, the latter decided in an earlier boot; networkd hears of its file when it runs already
         local d=$tree/etc/systemd/system u
