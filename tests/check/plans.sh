@@ -141,9 +141,15 @@ import hashlib, json, re, sys
 plan = json.load(open(sys.argv[1]))
 def need(ok, what):
     if not ok: sys.exit(what)
-need(list(plan) == ['planId', 'facts', 'warnings', 'actions', 'files', 'criticalPath'], f'keys: {list(plan)}')
+need(list(plan) == ['planId', 'facts', 'node', 'warnings', 'actions', 'files', 'criticalPath'], f'keys: {list(plan)}')
 need(re.fullmatch('sha256:[0-9a-f]{64}', plan['planId']), plan['planId'])
 need(isinstance(plan['facts'], dict) and plan['facts']['instance']['type'], 'facts')
+node, resources = plan['node'], {'cpu', 'memory', 'pods', 'ephemeral-storage'}
+need(set(node) - {'providerID'} == {'name', 'labels', 'taints', 'capacity', 'allocatable', 'approximate', 'unknown'} and node['name'], f'node: {node}')
+need(list(node['capacity']) == sorted(node['capacity']) and set(node['allocatable']) == set(node['capacity']), f'resources: {node}')
+need({r for r in node['capacity'].keys() | node['unknown'] if not r.startswith('hugepages-')} == resources, f'resources: {node}')
+need(not node['capacity'].keys() & node['unknown'] and node['approximate'].keys() <= node['capacity'].keys(), f'doubts: {node}')
+need(all(re.fullmatch('[0-9]+(m|[kMGTPE]|[KMGTPE]i)?', q) for o in ('capacity', 'allocatable') for q in node[o].values()), f'quantities: {node}')
 for w in plan['warnings']:
     need(set(w) <= {'code', 'where', 'path', 'text'} and {'code', 'text'} <= set(w), f'warning {w}')
 seen = set()
