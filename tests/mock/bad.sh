@@ -49,7 +49,7 @@ init() {
 }
 # Everything but the reports; what is not there before a run may not be there behind it.
 listing() {
-        (cd "$root" && find . \( -path ./run/nodestrap -prune \) -o -type f -exec sha256sum {} + -o -printf '%p %y %m %l\n' | sort)
+        (cd "$root" && find . \( \( -path ./run/nodestrap -o -path ./var/lib/nodestrap/unwell.json \) -prune \) -o -type f -exec sha256sum {} + -o -printf '%p %y %m %l\n' | sort)
 }
 settled() {
         machine
