@@ -11,7 +11,7 @@ causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(s
 manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z0-9]+\|/ { print $2, $1 }' "$manual" | sort; }
 flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cli/options.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
-commands_in() { local c; for c in init plan config status check dump schema token wait udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
+commands_in() { local c; for c in init plan config status check dump schema token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
 
 try "there are causes to compare" test "$(causes | wc -l)" -gt 15
 try "the manual's table of causes is the program's" diff <(causes) <(manual_causes)
