@@ -6,9 +6,10 @@
 #include "base/stop.h"
 #include "base/time.h"
 
-#include <errno.h>
 #include <sys/random.h>
 #include <time.h>
+
+#define SLICE_USEC (250 * USEC_PER_MSEC)
 
 /* Anything from 0 to span. */
 static uint64_t random_usec(uint64_t span) {
@@ -31,9 +32,11 @@ uint64_t backoff_apart_usec(uint64_t last_usec, uint64_t base_usec, uint64_t cap
         return MIN(usec, cap_usec);
 }
 
+/* In slices: the signal may come between the look and the sleep, or to another thread. */
 void sleep_usec(uint64_t usec) {
-        struct timespec t = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
-                              .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
-        while (!stop_signal() && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-                ;
+        uint64_t now = now_usec(), end = now + usec;
+        for (; !stop_signal() && now < end; now = now_usec()) {
+                struct timespec t = { .tv_nsec = (long)MIN(end - now, SLICE_USEC) * 1000 };
+                (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+        }
 }

@@ -10,4 +10,5 @@ uint64_t backoff_usec(unsigned n, uint64_t base_usec, uint64_t cap_usec);
  * that, cap at most, "decorrelated jitter" of the same article. No wait is short: for who is told that too
  * many ask. */
 uint64_t backoff_apart_usec(uint64_t last_usec, uint64_t base_usec, uint64_t cap_usec);
-void sleep_usec(uint64_t usec);         /* shorter where a signal asks to stop (base/stop.h) */
+/* Ends early where a signal asks to stop (base/stop.h), whichever thread had it. */
+void sleep_usec(uint64_t usec);

@@ -7,7 +7,6 @@
 #include "host/detect.h"
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -90,20 +89,14 @@ static void *ask_name(void *userdata) {
         return NULL;
 }
 
-/* Interrupts the sleep between two attempts; why it ends there, stop_signal() says. */
-static void on_wake(_unused_ int signal) {
-}
-
 static bool ask_aside(NameQuestion *q) {
-        struct sigaction wake = { .sa_handler = on_wake };
         sigset_t held, before;
 
-        sigemptyset(&wake.sa_mask);
         sigemptyset(&held);
         /* SIGTERM and SIGINT are left to the main thread, which waits for the disks. */
         sigaddset(&held, SIGTERM);
         sigaddset(&held, SIGINT);
-        if (sigaction(SIGUSR1, &wake, NULL) < 0 || pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
+        if (pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
                 return false;
         bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -147,11 +140,8 @@ static void warn_of_assumption(const NameQuestion *q, Diag *diag) {
 }
 
 int name_take(NameQuestion *q, Host *h, Diag *diag) {
-        if (q->running) {
-                if (stop_signal())
-                        pthread_kill(q->thread, SIGUSR1);
+        if (q->running)
                 pthread_join(q->thread, NULL);
-        }
         if (q->name) {
                 if (h->name_assumed)
                         h->name_before = TAKE_PTR(h->instance.private_dns_name);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aws/internal.h"
+#include "base/stop.h"
+#include "base/str.h"
 #include "base/time.h"
 #include "test.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int feed(HttpResponse *p, const char *text) {
@@ -260,6 +265,49 @@ TEST(backoff_apart) {
         }
         ASSERT_TRUE(changes > 50 && longest > 10000);
         ASSERT_EQ(backoff_apart_usec(1 << 30, 100, 60000) <= 60000, true);
+}
+
+static atomic_int sleeper;
+
+static void *sleep_long(_unused_ void *none) {
+        sleeper = gettid();
+        sleep_usec(600 * USEC_PER_SEC);
+        return NULL;
+}
+
+/* As host/name.c has it: the main thread takes the signal when it waits for nothing but the other one. */
+static void stop_while_another_sleeps(void) {
+        pthread_t thread;
+        sigset_t held, before;
+        char state = 0;
+        alarm(60);
+        stop_catch();
+        sigemptyset(&held);
+        sigaddset(&held, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &held, &before);
+        ASSERT_EQ(pthread_create(&thread, NULL, sleep_long, NULL), 0);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        while (state != 'S') {
+                _cleanup_(freep) char *path = xasprintf("/proc/self/task/%d/stat", (int)sleeper);
+                FILE *f = sleeper ? fopen(path, "re") : NULL;
+                if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+                        state = 0;
+                if (f)
+                        fclose(f);
+        }
+        ASSERT_OK(raise(SIGTERM));
+        ASSERT_EQ(pthread_join(thread, NULL), 0);
+}
+
+TEST(a_signal_ends_the_sleep_of_another_thread) {
+        int status = 0;
+        pid_t child = ASSERT_OK(fork());
+        if (child == 0) {
+                stop_while_another_sleeps();
+                _exit(0);
+        }
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        ASSERT_EQ(status, 0);
 }
 
 TEST(pauses_are_what_the_answer_says) {
