@@ -130,6 +130,9 @@ extern const RetryPolicy ec2_retry_policy, ec2_again_policy;
  * one. wait_usec: what the service itself has asked for, or 0. */
 _nonnull_ uint64_t retry_pause(const RetryPolicy *policy, unsigned n, bool throttled, uint64_t wait_usec,
                                uint64_t *last_usec);
+/* How long an attempt that begins now may take, where the time ends at until: the last one, which begins then
+ * or a little later, gets a second, too. */
+uint64_t retry_attempt_usec(uint64_t now, uint64_t until);
 
 typedef struct Query Query;
 struct Query {

@@ -221,13 +221,17 @@ static uint64_t patience_end(const Asking *a) {
                        : a->deadline_usec;
 }
 
+uint64_t retry_attempt_usec(uint64_t now, uint64_t until) {
+        uint64_t left = until - MIN(now, until);
+        return MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC);
+}
+
 static QueryStep attempt_query(Asking *a, Diag *diag) {
         HttpsReply reply = {};
-        uint64_t now = now_usec(), end = patience_end(a), left = (now < end ? end : a->deadline_usec) - now;
+        uint64_t now = now_usec(), end = patience_end(a), until = now < end ? end : a->deadline_usec;
         a->missing = a->throttled = false;
         a->wait_usec = 0;
-        /* The last attempt, at the end of the time, gets a second too. */
-        QueryStep step = send_form(a, MIN(MAX(left, USEC_PER_SEC), ATTEMPT_USEC), &reply);
+        QueryStep step = send_form(a, retry_attempt_usec(now, until), &reply);
         if (step == QUERY_DONE)
                 step = reply.status == 200 ? judge_answer(a, &reply) : judge_error(a, &reply, diag);
         if (reply.body.data)

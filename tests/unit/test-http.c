@@ -328,4 +328,13 @@ TEST(pauses_are_what_the_answer_says) {
         }
 }
 
+TEST(the_last_attempt_gets_a_second) {
+        const uint64_t s = USEC_PER_SEC;
+        ASSERT_EQ(retry_attempt_usec(100 * s, 160 * s), 5 * s);
+        ASSERT_EQ(retry_attempt_usec(100 * s, 103 * s), 3 * s);
+        ASSERT_EQ(retry_attempt_usec(100 * s, 100 * s + 1), s);
+        ASSERT_EQ(retry_attempt_usec(100 * s, 100 * s), s);
+        ASSERT_EQ(retry_attempt_usec(100 * s + 1, 100 * s), s); /* the sleep before it took a little longer */
+}
+
 TEST_MAIN
