@@ -26,7 +26,7 @@ STAGES = [("kernel", "the kernel starts"), ("systemd", "systemd starts"), ("netw
 GUEST = r"""#!/bin/bash
 # run: vmboot.sh -S trixie -d 2 -m 3G -t 900{packages}
 # kube: {kube}
-# tree: enabled kube containerd_version {words}
+# tree: enabled kube containerd_version cold_cache {words}
 # cluster: audit
 # spec: {{instance: {{localStorage: {{strategy: RAID0}}}}}}
 . /vmtest/cluster.sh

@@ -255,6 +255,10 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
 # with tree: kube, an image whose own units name no slice
 tree_no_slices() { rm -r "$tree"/etc/systemd/system/{containerd.service.d,runtime.slice} && sed -i '/^Slice=/d' "$tree/etc/systemd/system/kubelet.service"; }
 
+tree_cold_cache() {                     # what was unpacked a moment ago is on the disk alone, as when an instance is started
+        local s=$tree/etc/systemd/system; mkdir -p "$s/sysinit.target.wants"; ln -s ../cold-cache.service "$s/sysinit.target.wants/"
+        printf '[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nExecStart=/bin/sh -c "sync; echo 3 >/proc/sys/vm/drop_caches"\n' >"$s/cold-cache.service"
+}
 tree_host_clock() { cp "$here/cluster/lib/clock.py" "$tree/vmtest/"; }
 tree_aws_plugin() {                     # kubelet's tokens are those of the AWS CLI
         local phase d
