@@ -104,7 +104,7 @@ try "it says why" grep -E "^ENOTREGISTERED at join: cluster training has no Node
 ill
 # away NAME WORD BREAK MEND: the journal names it (WORD); once it is mended, the Event is there
 away() {
-        local before; before=$(event NodestrapFailed .count)
+        local before; before=$(event NodestrapFailed .count); : >sent
         $3 >/dev/null; run_fails; send & local pid=$! end=$((SECONDS + 60)) rc
         until grep -q "has not heard of NodestrapFailed yet ($2)" sent 2>/dev/null; do
                 kill -0 $pid 2>/dev/null && [ $SECONDS -lt $end ] || { $4; wait $pid; try "$1: is named $2" cat sent /dev/null/none; return; }
@@ -116,7 +116,7 @@ away() {
         try "$1: the Event comes when it is over" count $((before + 1))
 }
 away "down" EAPIROUTE "stop front" front_start
-away "cut off" EAPICERT "front_says close" "front_says pass"
+away "cut off" EAPIERROR "front_says close" "front_says pass"
 away "503" EAPIERROR "front_says status=503" "front_says pass"
 try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"
