@@ -10,7 +10,6 @@
 #include "base/stop.h"
 #include "base/time.h"
 
-#include <time.h>
 
 #define EVENTS      "/api/v1/namespaces/default/events"
 /* A webhook may take 30 s by its configuration, and where its caller has gone, it was for nothing. */
@@ -52,13 +51,11 @@ typedef struct Sender {
         const KubeAccess *access;
         const KubeIdentity *identity;
         const char *token;
+        uint64_t deadline_usec;         /* of all requests together */
         KubeSent *sent;
 } Sender;
 
 static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
-        KubeMoment moment = {
-                .access = s->access, .reply = reply, .now = (int64_t)time(NULL), .server = reply->date
-        };
         if (reply->curl == 0 && reply->status == 403) {
                 _cleanup_(freep) char *message = kube_status_message(&reply->body);
                 Text t = {};
@@ -68,9 +65,7 @@ static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
                 *ret = text_take(&t);
                 return CAUSE_FORBIDDEN;
         }
-        if (kube_failure_wants_clock(reply))
-                moment.server = kube_api_clock(s->api, now_usec() + ANSWER_USEC);
-        return kube_failure(&moment, s->identity, ret);
+        return kube_explain(s->api, s->access, reply, s->identity, s->deadline_usec, ret);
 }
 
 static void judge(const Sender *s, const KubeReply *reply) {
@@ -85,8 +80,7 @@ static void judge(const Sender *s, const KubeReply *reply) {
         sent->retry_after = reply->retry_after;
 }
 
-/* The status of the answer; 0: there was none. Where another is expected than that of success, it stands
- * for no failure. */
+/* The status of the answer; 0: there was none. Only where it is another than the expected one it is judged. */
 static long ask(const Sender *s, const char *method, const char *path, const char *type, const json_t *json,
                 long expected) {
         _cleanup_(freep) char *body = json_dumps(json, JSON_COMPACT);
@@ -94,7 +88,7 @@ static long ask(const Sender *s, const char *method, const char *path, const cha
                 .method = method, .path = path, .body = body, .type = type, .answer_usec = ANSWER_USEC
         };
         KubeReply reply = {};
-        kube_api_request(s->api, &request, s->token, now_usec() + ANSWER_USEC, &reply);
+        kube_api_request(s->api, &request, s->token, s->deadline_usec, &reply);
         long status = reply.curl == 0 ? reply.status : 0;
         if (status != expected)
                 judge(s, &reply);
@@ -102,14 +96,17 @@ static long ask(const Sender *s, const char *method, const char *path, const cha
         return status;
 }
 
+/* It may come, and go, in between. */
 static void make_or_count(const Sender *s, const KubeEvent *e) {
         _cleanup_(json_decrefp) json_t *event = make_event(s->access, e), *patch = make_patch(e);
         _cleanup_(freep) char *path = xasprintf(EVENTS "/%s", e->name);
-        if (ask(s, "POST", EVENTS, "application/json", event, 409) != 409)
-                return;
-        if (ask(s, "PATCH", path, "application/merge-patch+json", patch, 404) != 404)
-                return;
-        (void)ask(s, "POST", EVENTS, "application/json", event, 0);     /* it went in between */
+        for (int i = 0; i < 2; i++)
+                if (ask(s, "POST", EVENTS, "application/json", event, 409) != 409 ||
+                    ask(s, "PATCH", path, "application/merge-patch+json", patch, 404) != 404)
+                        return;
+        s->sent->cause = CAUSE_API_ERROR;
+        s->sent->text = xasprintf("%s says that Event %s exists, and that it does not", s->access->server,
+                                  e->name);
 }
 
 void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
@@ -127,7 +124,8 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                 sent.text = xasprintf("libcurl.so.4 cannot be loaded: %s", why);
         } else {
                 Sender s = {
-                        .api = api, .access = access, .identity = identity, .token = token, .sent = &sent
+                        .api = api, .access = access, .identity = identity, .token = token, .sent = &sent,
+                        .deadline_usec = now_usec() + ANSWER_USEC
                 };
                 make_or_count(&s, event);
         }

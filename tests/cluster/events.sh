@@ -117,6 +117,10 @@ away() {
 }
 away "down" EAPIROUTE "stop front" front_start
 away "cut off" EAPIERROR "front_says close" "front_says pass"
+# Two attempts to make it and one to count it are three requests: none of them is a success where nobody has said so.
+away "there, not there, and cut off" EAPIERROR "front_says status=409/404/cut" "front_says pass"
+away "there and not there" EAPIERROR "front_says status=409/404/409/404" "front_says pass"
+try "there and not there: so it is said" grep -qE 'https://.* says that Event nodestrap-[0-9a-f]+ exists, and that it does not$' sent
 away "503" EAPIERROR "front_says status=503" "front_says pass"
 try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"

@@ -150,7 +150,7 @@ controllers_start() {
 }
 controllers_stop() { stop controllers; }
 
-# What answers in the API server's place (word front): pass, status=503, status=429,retry-after=3, hang, close
+# What answers in the API server's place (word front): pass, status=503, status=429,retry-after=3, status=409/404/cut, hang, close
 front_says() { echo "$1" >"$CLUSTER/front.says.new"; mv "$CLUSTER/front.says.new" "$CLUSTER/front.says"; }
 front_start() {
         front_says pass

@@ -4,8 +4,9 @@
 
 usage: front.py ADDRESS:PORT BEHIND:PORT CERTIFICATE KEY FILE
 
-FILE says what is done with a connection: pass; status=CODE[,retry-after=SECONDS], to every request of it; hang (no answer); close. It is
-read at each connection, and those that were begun under another word are closed."""
+FILE says what is done with a connection: pass; status=CODE[/CODE…][,retry-after=SECONDS], to its requests in turn, and the last one to all
+behind; hang (no answer); close. It is read at each connection, and those that were begun under another word are closed. The code "cut" is
+an answer, 201, that breaks off. Prints a line for each answer: CODE METHOD."""
 import json
 import select
 import socket
@@ -37,19 +38,23 @@ def pass_on(conn, began):
 
 def answer(conn, began):
     fields = dict(f.split('=') for f in began.split(','))
-    code = int(fields['status'])
-    reason = {429: 'TooManyRequests', 503: 'ServiceUnavailable'}.get(code, 'InternalError')
-    body = json.dumps({'kind': 'Status', 'apiVersion': 'v1', 'metadata': {}, 'status': 'Failure', 'message': 'the front says no', 'reason': reason, 'code': code}).encode()
-    head = f'HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n' + \
-        ''.join(f'Retry-After: {fields[k]}\r\n' for k in fields if k == 'retry-after')
+    codes = fields['status'].split('/')
     with tls.wrap_socket(conn, server_side=True) as conn:
         reader = conn.makefile('rb')
-        while word() == began and reader.readline():
+        while word() == began and (line := reader.readline()):
+            code = codes.pop(0) if len(codes) > 1 else codes[0]
+            print(code, line.split()[0].decode(), flush=True)
             length = 0
             while (line := reader.readline().strip()):
                 if line.lower().startswith(b'content-length:'):
                     length = int(line.split(b':')[1])
             reader.read(length)
+            if code == 'cut':
+                return conn.sendall(b'HTTP/1.1 201 X\r\nContent-Length: 100\r\n\r\n{')
+            reason = {'429': 'TooManyRequests', '503': 'ServiceUnavailable'}.get(code, 'InternalError')
+            body = json.dumps({'kind': 'Status', 'apiVersion': 'v1', 'metadata': {}, 'status': 'Failure', 'message': 'the front says no', 'reason': reason, 'code': int(code)}).encode()
+            head = f'HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n' + \
+                ''.join(f'Retry-After: {fields[k]}\r\n' for k in fields if k == 'retry-after')
             conn.sendall(head.encode() + b'\r\n' + body)
 
 
