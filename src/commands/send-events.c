@@ -34,7 +34,16 @@ typedef struct Round {
         bool left;                      /* something has to be tried again */
         unsigned retry_after;
         Cause told;                     /* what the journal has heard last of why */
+        char *way;                      /* of the last attempt: what it depends on, */
+        KubeSent sent;                  /* and what came of it */
 } Round;
+
+static void forget_attempt(Round *round) {
+        free(round->way);
+        free(round->sent.text);
+        round->way = NULL;
+        round->sent = (KubeSent){};
+}
 
 /* ---- what was sent before ---- */
 
@@ -134,9 +143,31 @@ static bool settle(Round *round, const char *name, const json_t *notice, const K
         return over;
 }
 
-static bool try_notice(Round *round, const char *name, const char *path) {
+/* A server that is away is asked once in a round, or each notice would wait for it as long as the first one
+ * did. Another notice may know another way to it. */
+static void attempt(Round *round, const json_t *notice) {
         _cleanup_(kube_access_done) KubeAccess access = {};
         _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(freep) char *proxies = json_dumps(json_object_get(notice, "environment"), 0), *way = NULL;
+        int r = find_access(round->root, notice, &access, &diag);
+        if (r >= 0)
+                r = hash_load(&diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        if (r >= 0)
+                way = xasprintf("%s %s %s %s %s", access.server, access.cluster, access.role ?: "",
+                                access.ca, proxies ?: "");
+        if (way && round->way && round->sent.away && streq(way, round->way))
+                return;
+        forget_attempt(round);
+        round->way = TAKE_PTR(way);
+        if (r >= 0)
+                round->sent = send_event(round->root, &access, notice);
+        else
+                round->sent = (KubeSent){ .cause = error ? error->cause : CAUSE_INTERNAL, .refused = true,
+                                          .text = error ? diagnostic_format(error) : xstrdup(strerror(-r)) };
+}
+
+static bool try_notice(Round *round, const char *name, const char *path) {
         _cleanup_(freep) char *text = NULL;
         size_t size = 0;
         int r = root_read(round->root, path, NOTICE_MAX, &text, &size);
@@ -146,20 +177,8 @@ static bool try_notice(Round *round, const char *name, const char *path) {
                 return true;
         }
         adopt_environment(notice);
-        KubeSent sent = { .refused = true };
-        r = find_access(round->root, notice, &access, &diag);
-        if (r >= 0)
-                r = hash_load(&diag);
-        const Diagnostic *error = diag_first_error(&diag);
-        if (r >= 0)
-                sent = send_event(round->root, &access, notice);
-        else {
-                sent.cause = error ? error->cause : CAUSE_INTERNAL;
-                sent.text = error ? diagnostic_format(error) : xstrdup(strerror(-r));
-        }
-        bool settled = settle(round, name, notice, &sent);
-        free(sent.text);
-        return settled;
+        attempt(round, notice);
+        return settle(round, name, notice, &round->sent);
 }
 
 /* ---- all of them ---- */
@@ -179,6 +198,7 @@ static int try_all(Round *round, Diag *diag) {
                     (root_remove(round->root, path) < 0 && root_remove_dir(round->root, path) != 1))
                         round->left = true;
         }
+        forget_attempt(round);
         return 0;
 }
 

@@ -71,6 +71,7 @@ static Cause explain(const Sender *s, const KubeReply *reply, char **ret) {
 static void judge(const Sender *s, const KubeReply *reply) {
         KubeSent *sent = s->sent;
         bool answered = reply->curl == 0;
+        sent->away = !answered || reply->status == 429 || reply->status >= 500;
         if (stop_signal())
                 sent->cause = CAUSE_INTERRUPTED;
         else if (!answered || reply->status < 200 || reply->status >= 300)
@@ -117,6 +118,7 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
         KubeSent sent = {};
         if (identity->token(identity->user, &token, &diag) < 0) {
                 const Diagnostic *error = diag_first_error(&diag);
+                sent.away = true;
                 sent.cause = error ? error->cause : CAUSE_INTERNAL;
                 sent.text = error ? diagnostic_format(error) : xstrdup("no token");
         } else if (kube_api_new(access, &api, &why) < 0) {

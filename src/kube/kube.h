@@ -95,6 +95,7 @@ typedef struct KubeSent {
         Cause cause;                    /* CAUSE_NONE: the cluster has it */
         char *text;                     /* else one sentence; the caller's */
         bool refused;                   /* it will not be taken another time either */
+        bool away;                      /* nor would any other one be taken now */
         unsigned retry_after;           /* seconds that the server asks to wait for */
 } KubeSent;
 /* One attempt, of 40 s at most beside those of the token: made, or where the Event is there already, its count, its time and

@@ -124,6 +124,23 @@ try "there and not there: so it is said" grep -qE 'https://.* says that Event no
 away "503" EAPIERROR "front_says status=503" "front_says pass"
 try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"
+# Of many that wait one is tried, and when another one comes: the server that has no time for one has none for the others.
+answers() { grep -cE '^[0-9]+ (POST|PATCH)$' "$CLUSTER/log/front"; }
+rounds() {
+        local before pid; before=$(answers); : >sent
+        run_fails; config_fails; devices_fail; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
+        until grep -q 'has not heard of NodestrapFailed yet (EAPIERROR)' sent; do kill -0 $pid || return; sleep 0.05; done
+        run_fails
+        until [ "$(answers)" -ge $((before + 2)) ]; do kill -0 $pid || return; sleep 0.05; done
+        kill $pid; wait $pid
+        is "$(waiting) $(answers)" "4 $((before + 2))"
+}
+front_says status=503,retry-after=300
+try "four wait for a server that has no time: one request, and one more for the last" rounds
+front_says pass
+before=$(event NodestrapFailed .count)
+try "then they are sent" send
+try "all of them" count $((before + 4))
 # What the API server has heard of a token it remembers, and two of the same second are one.
 unmap() { authenticator_stop; authenticator_start unmapped; while as_node auth whoami; do :; done >/dev/null 2>&1; }
 map() { authenticator_stop; authenticator_start mapped; }
