@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/time.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 
@@ -19,21 +20,26 @@ bool name_is_strict(const Config *config, const HostOptions *options) {
         return options->strict_node_name || config->instance.strict_node_name;
 }
 
+/* "ip-10-0-2-15", of this instance's IPv4 address; of any where that is not known, as in IPv6 clusters. */
+static bool label_is_address(const char *label, const char *ipv4) {
+        _cleanup_(freep) char *address = xstrdup(startswith(label, "ip-") ? label + 3 : "");
+        struct in_addr any;
+        for (char *p = address; *p; p++)
+                if (*p == '-')
+                        *p = '.';
+        return ipv4 ? streq(address, ipv4) : inet_pton(AF_INET, address, &any) == 1;
+}
+
 /* The regions of China have no domain of their own there
  * (https://github.com/kubernetes-sigs/kubespray/issues/4345); where a partition has one, its instances wait
  * for EC2. */
 bool name_is_regional(const Instance *instance, const char *name) {
         bool first = streq(instance->region, "us-east-1");
-        _cleanup_(freep) char *address = instance->ipv4 ? xasprintf("ip-%s", instance->ipv4) : xstrdup("");
-        _cleanup_(freep) char *domain = NULL;
-        for (char *p = address; *p; p++)
-                if (*p == '.')
-                        *p = '-';
+        _cleanup_(freep) char *domain = first ? xstrdup(".ec2.internal")
+                                              : xasprintf(".%s.compute.internal", instance->region);
         _cleanup_(freep) char *label = xstrndup(name, strcspn(name, "."));
-        if (!*label || (!streq(label, address) && !streq(label, instance->id)))
-                return false;
-        domain = first ? xstrdup(".ec2.internal") : xasprintf(".%s.compute.internal", instance->region);
-        return streq(name + strlen(label), domain);
+        return streq(name + strlen(label), domain) && *label &&
+               (label_is_address(label, instance->ipv4) || streq(label, instance->id));
 }
 
 /* Query.settle, in the thread that asks EC2. */

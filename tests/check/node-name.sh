@@ -134,6 +134,11 @@ id=$(sed -n 's/.*"instanceId" *: *"\([^"]*\)".*/\1/p' "$tmp/tree/latest/dynamic/
 printf %s "$id.us-west-2.compute.internal" >"$tmp/tree/latest/meta-data/local-hostname"
 tree=$tmp/tree with --fault ec2:refuse && config
 ok 'one by the id of the instance is' eval 'ends && named "$id.us-west-2.compute.internal" && marked'
+rm -rf "$tmp/tree" && cp -r "$fixtures/imds-m5" "$tmp/tree"
+echo 2001:db8::5 >"$(dirname "$(echo "$tmp"/tree/latest/meta-data/network/interfaces/macs/*/local-hostname)")/ipv6s"
+sed 's,10.100.0.0/16,fd30:1c53:5f8a::/108,' "$tmp/by-name" >"$tmp/ipv6"
+tree=$tmp/tree data=$tmp/ipv6 with --fault ec2:refuse && fresh && config
+ok 'nor does a node of an IPv6 cluster wait, whose name is by an address that it does not know' assumed ''
 
 # ---- as nodeadm, and before anything is done ----
 ln -s "$(realpath "$nodestrap")" "$tmp/nodeadm"

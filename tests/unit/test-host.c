@@ -657,6 +657,12 @@ TEST(names_of_the_regions_own_domain) {
                 { "us-west-2",  "10.1.2.3", "IP-10-1-2-3.us-west-2.compute.internal",     false },
                 { "us-west-2",  "10.1.2.3", "i-0ab.us-west-2.compute.internal",           false },
                 { "us-west-2",  "10.1.2.3", "ip-10-1-2-3us-west-2.compute.internal",      false },
+                { "us-west-2",  NULL,       "ip-10-1-2-3.us-west-2.compute.internal",     true  },      /* IPv6 clusters */
+                { "us-east-1",  NULL,       "ip-10-1-2-3.ec2.internal",                   true  },
+                { "us-west-2",  NULL,       "ip-10-1-2-3.us-west-1.compute.internal",     false },
+                { "us-west-2",  NULL,       "ip-10-1-2.us-west-2.compute.internal",       false },
+                { "us-west-2",  NULL,       "ip-10-1-2-300.us-west-2.compute.internal",   false },
+                { "us-west-2",  NULL,       "10-1-2-3.us-west-2.compute.internal",        false },
                 { "us-west-2",  NULL,       "ip-.us-west-2.compute.internal",             false },
                 { "us-west-2",  NULL,       ".us-west-2.compute.internal",                false },
                 { "us-west-2",  "10.1.2.3", "ip-10-1-2-3.corp.example",                   false },
