@@ -39,7 +39,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_DRY_RUN]            = { "dry-run", NULL, "show the plan, and do nothing of it" },
         [FLAG_STRICT]             = { "strict", NULL, "warnings about the input are errors" },
         [FLAG_STRICT_NODE_NAME]   = { "strict-node-name", NULL,
-                                      "wait for EC2 to say the node's name, as long as it takes" },
+                                      "wait for EC2 to say the node's name, for ten minutes at most" },
         [FLAG_CREDENTIAL_PLUGIN]  = { "credential-plugin", "NAME",
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
         [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },

@@ -132,8 +132,8 @@ static void add_warnings(Text *t, const Diag *warnings) {
 static void add_node(Text *t, const json_t *node) {
         const char *columns[] = { "capacity", "allocatable", "approximate" }, *name;
         json_t *value;
-        text_add(t, "\nNode %s\n  %-20s %-16s %s\n", json_get_text(node, "name"), "", "capacity",
-                 "allocatable");
+        text_add(t, "\nNode %s, as kubelet will report it\n  %-20s %-16s %s\n",
+                 json_get_text(node, "name"), "", "capacity", "allocatable");
         json_object_foreach(json_object_get(node, "capacity"), name, value) {
                 const char *cells[ARRAY_SIZE(columns)];
                 for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
