@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The Node that a plan makes. What is wanted was computed by kubelet's own functions (nodestatus.MachineInfo and eviction.ParseThresholdConfig of
- * Kubernetes 1.37), its quantities written by the API server's. */
+ * The Node that a plan makes. What is wanted of capacity and reserves was computed by kubelet's own functions (nodestatus.MachineInfo and
+ * eviction.ParseThresholdConfig of Kubernetes 1.37), its quantities written by the API server's; sizes of arrays that are still to be made follow from
+ * the rules of the programs that make them. */
 #include "plan/node.h"
 #include "plan/quantity.h"
 #include "sample.h"
@@ -214,7 +215,7 @@ TEST(pages_that_leave_no_memory) {
 
 /* ---- storage ---- */
 
-/* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes, and mdadm 4 of a member. */
+/* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes. Of a member it is mdadm's rule (super1.c), not a measurement: 129 MiB at the start. */
 TEST(sizes_of_file_systems) {
         static const struct { uint64_t device, log; } xfs[] = {
                 { 1 * GIB, 64 }, { 60 * GIB, 64 }, { 300 * GIB, 150 }, { 900 * GIB, 450 }, { 1900 * GIB, 950 }, { 15360 * GIB, 2038 },
