@@ -138,6 +138,8 @@ try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGIST
 try "it is made again" register
 end node
 try "and Ready at last" ended node 0
-try "no wait has said what is secret" no grep -rlE 'k8s-aws-v1|secret|session' ./*/err ./*/out ./*/root/run
+secrets='k8s-aws-v1|secret|session'
+try "control: what is secret would be found" grep -rqE "$secrets" "$CLUSTER/imds"
+try "no wait has said it" is "$(grep -rlE "$secrets" ./*/err ./*/out ./*/run 2>&1)" ''
 
 finish
