@@ -77,12 +77,12 @@ bool outlook_has_init(const Root *root) {
         return locks_are_held(root) || units_have_work(root, false);
 }
 
-/* status.json, where it says that this boot has failed. */
+/* status.json, where it says that this boot has failed, and kubelet has had no turn. */
 static json_t *failure_read(const Root *root) {
         _cleanup_(json_decrefp) json_t *status = NULL;
         _cleanup_(freep) char *boot_id = NULL;
-        if (status_read(root, &status) < 0 || root_boot_id(root, &boot_id) < 0 ||
-            !streq(json_get_text(status, "bootId"), boot_id) ||
+        if (root_exists(root, KUBELET_TURN) > 0 || status_read(root, &status) < 0 ||
+            root_boot_id(root, &boot_id) < 0 || !streq(json_get_text(status, "bootId"), boot_id) ||
             !streq(json_get_text(status, "verdict"), "failed"))
                 return NULL;
         return TAKE_PTR(status);
@@ -105,13 +105,14 @@ static void take_failure(const json_t *status, JoinOutcome *ret) {
                 strv_push(&ret->details, xstrndup(p + 1, strcspn(p + 1, "\n")));
 }
 
+/* Asked once a second, also where all is well: systemd is asked only where there is reason to. */
 bool outlook_is_lost(const Root *root, JoinOutcome *ret) {
-        if (root_exists(root, KUBELET_TURN) > 0 || locks_are_held(root) || units_have_work(root, true))
+        _cleanup_(json_decrefp) json_t *before = failure_read(root), *failure = NULL;
+        if (!before || locks_are_held(root) || units_have_work(root, true))
                 return false;
-        /* only now: whoever was at work before has left its word */
-        _cleanup_(json_decrefp) json_t *failure = failure_read(root);
-        if (!failure || root_exists(root, KUBELET_TURN) > 0)
-                return false;
-        take_failure(failure, ret);
-        return true;
+        /* once more: whoever was at work before has left its word */
+        failure = failure_read(root);
+        if (failure)
+                take_failure(failure, ret);
+        return failure;
 }

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 #define TOTAL_USEC (300 * USEC_PER_SEC)
-#define PAUSE_USEC (250 * USEC_PER_MSEC)
+#define PAUSE_USEC (1 * USEC_PER_SEC)
 
 /* Nothing says how to reach a cluster, or not yet: an init that is at work may write it. */
 static void take_refusal(const Root *root, const Diag *diag, JoinOutcome *outcome) {
