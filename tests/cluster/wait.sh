@@ -17,9 +17,9 @@ begin() {
 }
 end() { local d; for d; do wait "${waits[$d]}"; unset "waits[$d]"; done; }
 told() { tail -n +2 "$1/err" | grep -qF -- "$2" || { cat "$1/err"; return 1; }; }       # behind what it is about to do
-ended() { is "$(cat "$1/rc")" "$2" || { cat "$1/err"; return 1; }; }
+ended_with() { is "$(cat "$1/rc")" "$2" || { cat "$1/err"; return 1; }; }
 says() { tail -n 1 "$1/err" | grep -F -- "$2" || { tail -n 1 "$1/err"; return 1; }; }   # its last line does
-fails() { ended "$1" 60 && says "$1" "nodestrap: failed (60 $2) at join: $3"; }
+fails() { ended_with "$1" 60 && says "$1" "nodestrap: failed (60 $2) at join: $3"; }
 # until_told DIR TEXT: while the wait runs, a minute at most
 until_told() {
         local i; for ((i = 0; i < 600; i++)); do
@@ -48,7 +48,7 @@ try "it comes" api_start
 try "that is noticed, and no Node found" until_told late "Not yet (ENOTREGISTERED): cluster training has no Node $NODE: kubelet has not registered it"
 try "the node registers" register
 end late
-try "and the wait ends well" ended late 0
+try "and the wait ends well" ended_with late 0
 try "with the Node's times" says late "nodestrap: ok: Node $NODE of cluster training is ready: registered "
 kubectl delete node $NODE >/dev/null
 
@@ -87,11 +87,11 @@ restart_authenticator
 # ---- a webhook that is slow ----
 try "the node registers once more" register
 restart_aws --fault sts:delay=3; begin slow --timeout 60s; end slow
-try "who is asked whose token it is, is slow" ended slow 0
+try "who is asked whose token it is, is slow" ended_with slow 0
 try "meanwhile nothing is said that is not so" no told slow "Not yet"
 restart_aws --fault sts:delay=13; begin slower --timeout 2m; end slower
 try "so slow that no answer is waited for" told slower "Not yet (EAPISILENT): $API is reached and does not answer, for 10.0 s: the API server is overloaded or itself waits, for etcd or for who tells it whose token this is"
-try "but it is asked again" ended slower 0
+try "but it is asked again" ended_with slower 0
 restart_aws
 
 # ---- errors of its own ----
@@ -111,11 +111,11 @@ try "which is all that the API server says of it" until_told full "Not yet (ENOT
 etcd_empty >/dev/null
 try "it has room again" register
 end full
-try "and the wait ends well, without another request" eval 'ended full 0 && says full "(1 request, "'
+try "and the wait ends well, without another request" eval 'ended_with full 0 && says full "(1 request, "'
 etcd_stop; begin lost --timeout 2m
 try "an etcd that is away is a silence, and not a Node that is not there" eval 'until_told lost "Not yet (EAPISILENT): $API is reached and does not answer" && no told lost ENOTREGISTERED'
 etcd_start; end lost
-try "when it is back, the wait ends well" ended lost 0
+try "when it is back, the wait ends well" ended_with lost 0
 
 # ---- the Node ----
 kubectl delete node $NODE >/dev/null
@@ -137,7 +137,7 @@ try "somebody deletes it" kubectl delete node $NODE
 try "which kubelet does not mend by itself" until_told node "Not yet (ENOTREGISTERED): Node $NODE was registered with cluster training and somebody has deleted it: kubelet makes it anew only when it starts again (systemctl restart kubelet)"
 try "it is made again" register
 end node
-try "and Ready at last" ended node 0
+try "and Ready at last" ended_with node 0
 secrets='k8s-aws-v1|secret|session'
 try "control: what is secret would be found" grep -rqE "$secrets" "$CLUSTER/imds"
 try "no wait has said it" is "$(grep -rlE "$secrets" ./*/err ./*/out ./*/run 2>&1)" ''
