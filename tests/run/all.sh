@@ -13,10 +13,11 @@ suite_lint()     { make lint; }
 suite_package()  { make package; }
 suite_boot()     { make check-boot; }
 suite_vm()       { make check-vm; }
-suite_cluster()  { make check-cluster; }
+suite_cluster()  { NODESTRAP_TEST_KUBE=$newest make check-cluster; }
 # What make check-exhaustive runs
 suite_clang-check()   { make CC=clang WERROR=1 O=build-clang check; }
 suite_exhaustive-vm() { make check-exhaustive-vm; }
+suite_cluster-oldest() { NODESTRAP_TEST_KUBE=$oldest make check-cluster; }
 
 suites=${SUITES:-gcc clang san valgrind lint package boot vm cluster} W=$(mktemp -d) images='' results=''
 trap '[ -z "$images" ] || kill -- "-$images" 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
@@ -24,8 +25,12 @@ trap '[ -z "$images" ] || kill -- "-$images" 2>/dev/null; rm -rf "$W"' EXIT; tra
 # Guests are made beside the first suites; whoever wants one before it is there waits for it. What cannot be made here is told by each
 # test that wants it.
 export NODESTRAP_TEST_NO_BUILD=0
-# One Kubernetes is enough here, and none where nobody asks for it.
-case " $suites " in *" cluster "*) export NODESTRAP_TEST_KUBE=${NODESTRAP_TEST_KUBE:-1.37.0};; *) export NODESTRAP_TEST_KUBE=none;; esac
+# The newest Kubernetes that a script names is enough here, and none where nobody asks for it.
+mapfile -t kube < <(tests/tools/kube.sh --list)
+newest=${NODESTRAP_TEST_KUBE:-${kube[-1]-}} oldest=${NODESTRAP_TEST_KUBE:-${kube[0]-}} NODESTRAP_TEST_KUBE=''
+case " $suites " in *" cluster "*) NODESTRAP_TEST_KUBE+=" $newest";; esac
+case " $suites " in *" cluster-oldest "*) NODESTRAP_TEST_KUBE+=" $oldest";; esac
+export NODESTRAP_TEST_KUBE="${NODESTRAP_TEST_KUBE:-none}"
 : >"$W/images"
 for suite in $suites; do
         case $suite in clang|lint) continue;; esac
@@ -47,7 +52,7 @@ run_suite() {   # NAME
         results+="$1: $p passed, $f failed, $s skipped, $((SECONDS - begin)) s"$'\n'
 }
 for suite in $suites; do
-        case $suite in package|boot|vm|exhaustive-vm|cluster)
+        case $suite in package|boot|vm|exhaustive-vm|cluster*)
                 [ -z "$images" ] || { wait "$images"; images=; }        # by the end its number may be somebody else's
                 [ ! -s "$W/images" ] || { echo "== images"; cat "$W/images"; : >"$W/images"; };;
         esac
