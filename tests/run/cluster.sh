@@ -40,8 +40,9 @@ if [ -z "$inside" ]; then
                 CNI=$("$here/tools/peers.sh" --cached cni trixie containernetworking-plugins 2>"$W/said") || cannot $? <"$W/said"
                 export CNI
         fi
-        unshare --net --mount --pid --fork --kill-child --mount-proc true 2>"$W/said" || { echo "skip: no namespaces here: $(cat "$W/said")" >"$W/said"; cannot 77 <"$W/said"; }
-        unshare --net --mount --pid --fork --kill-child --mount-proc bash "$0" --inside "$script"; exit
+        namespaces=(unshare --net --mount --pid --fork --kill-child --mount-proc)
+        said=$("${namespaces[@]}" true 2>&1) || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ] || fails "no namespaces here: $said"; cannot 77 <<<"skip: no namespaces here: $said"; }
+        "${namespaces[@]}" bash "$0" --inside "$script"; exit
 fi
 
 trap 'exit 130' HUP INT TERM     # the first process of a namespace heeds none by itself, and all the others end with it

@@ -18,6 +18,14 @@ finish() {
         local log; [ "$bad" = 0 ] || for log in api authenticator aws.requests; do echo "# ---- end of log/$log"; tail -8 "$CLUSTER/log/$log" | cut -c1-400 | sed 's/^/# /'; done
         echo "1..$count"; exit "$bad"
 }
+# wants COMMAND…: without them the whole script is skipped, or fails where nothing may be missing
+wants() {
+        local c; for c; do
+                command -v "$c" >/dev/null && continue
+                [ "${NODESTRAP_TEST_REQUIRE:-0}" = 0 ] || { printf '1..1\nnot ok 1 - no %s here\n' "$c"; exit 1; }
+                echo "1..0 # SKIP no $c here"; exit
+        done
+}
 no() { ! "$@"; }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 machine() {     # DIR [CA]
