@@ -405,5 +405,5 @@ if [[ " $options " = *" -e "* ]]; then
         else bad=1; echo "not ok $planned - nobody wrote to the EBS volume"; sed 's/^/# /' "$out/ebs"; fi
 fi
 echo "1..$planned"
-[ "$bad" = 0 ] || { k=${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}/failed.$$; mkdir -p "$k" && cp -a "$out/." "$k/" && echo "# results kept in $k"; }
+[ "$bad" = 0 ] || { k=$(mktemp -d "${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}/failed.XXXXXX") && cp -a "$out/." "$k/" && echo "# results kept in $k"; }
 exit "$bad"

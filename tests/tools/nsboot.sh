@@ -112,5 +112,5 @@ if [ $rc = 124 ]; then rc=98; elif [ ! -f "$OUT/rc" ]; then
         tail -5 "$OUT/console" >&2; grep -qiE 'failed to|not permitted' "$OUT/console" && [ ! -f "$OUT/state" ] && skip "systemd-nspawn cannot start here"; rc=97; fi
 say "exit $rc after $(elapsed $T) s${KEEP:+, results in $OUT}"
 cat "$OUT/stdout" 2>/dev/null; cat "$OUT/stderr" >&2 2>/dev/null
-if [ $rc != 0 ] && [ -z "$KEEP" ]; then k=$BASE/failed.$$; mkdir -p "$k"; mv "$OUT"/* "$k"/; say "results kept in $k"; fi
+if [ $rc != 0 ] && [ -z "$KEEP" ]; then keep_results "$OUT"; fi
 exit $rc

@@ -303,5 +303,5 @@ fi
 [ -f "$OUT/rc" ] || DONE=${DONE:-97}; RC=${DONE:-$(cat "$OUT/rc" 2>/dev/null)}; RC=${RC:-97}
 say "exit $RC after $(elapsed $T) s${KEEP:+, results in $OUT}"
 cat "$OUT/stdout" 2>/dev/null; cat "$OUT/stderr" >&2 2>/dev/null
-if [ "$RC" != 0 ] && [ -z "$KEEP" ]; then k=$BASE/failed.$$; mkdir -p "$k"; mv "$OUT"/* "$k"/; say "results kept in $k"; fi
+if [ "$RC" != 0 ] && [ -z "$KEEP" ]; then keep_results "$OUT"; fi
 exit "$RC"
