@@ -54,7 +54,10 @@ printf '127.0.0.1 localhost %s\n' "$(hostname)" | cat - "$CLUSTER/hosts" >"$W/ho
 # shellcheck disable=SC2046 # words
 cluster_start $(head_of cluster) 2>"$W/said" || { sed 's/^/# /' "$W/said"; fails "the control plane does not start"; }
 make_user_data
-if [ "$tool" = host ]; then cd "$W" && "$script"; rc=$?
+if [ "$tool" = host ]; then
+        cd "$W" && timeout --foreground -k 10 900 "$script"; rc=$?
+        [ $rc != 124 ] || echo "not ok - $name: not over after 900 s"
+        [ $rc = 0 ] || { k=$(mktemp -d "${NODESTRAP_TEST_CACHE:-/var/cache/nodestrap-test}/failed.XXXXXX") && cp -a "$CLUSTER/log/." "$k/" && echo "# logs of the cluster kept in $k"; }
 else
         head_of beside >"$CLUSTER/beside"; [ ! -s "$CLUSTER/beside" ] || spawn beside bash -c '. "$0"; . "$CLUSTER/beside"' "$here/cluster/lib/control-plane.sh"
         make_forwards
