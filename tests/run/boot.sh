@@ -252,6 +252,10 @@ tree_kube() {                           # the real kubelet ($KUBE) in EKS's imag
         printf '[Match]\nName=eth1\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n' >"$tree/etc/systemd/network/10-eth1.network"; tree_networkd
         "${CC:-cc}" -static -Os -s -o "$W/pause" "$here/cluster/lib/pause.c" && python3 "$here/boot/lib/archive.py" "$tree/etc/eks/pause.tar" localhost/kubernetes/pause:latest "$W/pause"
 }
+tree_pods_network_later() {             # with kube: the pods' network comes when the test says so; and images for pods
+        mv "$tree/etc/cni/net.d/10-pods.conflist" "$tree/vmtest/" && python3 "$here/boot/lib/archive.py" "$tree/vmtest/work.tar" localhost/work:latest "$(command -v busybox)" &&
+                python3 "$here/boot/lib/archive.py" "$tree/vmtest/unused.tar" localhost/unused:latest "$(command -v busybox)" false
+}
 # with tree: kube, an image whose own units name no slice
 tree_no_slices() { rm -r "$tree"/etc/systemd/system/{containerd.service.d,runtime.slice} && sed -i '/^Slice=/d' "$tree/etc/systemd/system/kubelet.service"; }
 
@@ -268,10 +272,6 @@ tree_aws_plugin() {                     # kubelet's tokens are those of the AWS 
         done
 }
 tree_joined_enabled() { enable nodestrap-joined.service multi-user.target; }
-tree_joined() {                         # the unit, that cluster, and a kubelet that registers
-        tree_api && tree_joined_enabled || return
-        mkdir -p "$tree/usr/bin"; cp "$here/boot/lib/joining-kubelet" "$tree/usr/bin/kubelet"
-}
 tree_api() {                            # that cluster on loopback
         tree_cluster || return
         mkdir -p "$tree/etc/eks/nodeadm.d" "$tree/etc/systemd/system/sysinit.target.wants"; cp "$tree/vmtest/cluster.yaml" "$tree/etc/eks/nodeadm.d/"

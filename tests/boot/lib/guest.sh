@@ -89,45 +89,6 @@ cloud_init_network() {                  # the unit was renamed in 24.3
 
 # Where init has failed, wait says init's sentence at once: wait_is_told "CODE at STEP): TEXT"
 wait_is_told() { nodestrap wait --timeout 5m 2>out/wait; is $? 60 && tail -n 1 out/wait | grep -F "nodestrap: failed (60 EINIT) at join: kubelet is not started, because nodestrap init has failed ($1" && grep -E '"requests": 0,?$' /run/nodestrap/joined.json || { cat out/wait; return 1; }; }
-# A node that joins: the unit waits, nothing waits for the unit; the test says when the network is up (tree: joined).
-join_not_ready() { nodestrap wait --timeout 2s 2>out/not-ready; is $? 60; }
-join_gone() { nodestrap wait --timeout 2s 2>out/gone; is $? 60 && grep -F "$1" out/gone; }
-# A Node's creation is known to the second below (metav1.Time has no more), so it may seem up to one second early.
-join_times() { python3 -c 'import json, sys
-j, s = (json.load(open("/run/nodestrap/" + f)) for f in ("joined.json", "status.json"))
-assert j["bootId"] == s["bootId"] and j["planId"] == s["planId"] and j["verdict"] == "ok", j
-assert s["runs"]["config"]["endUsec"] < j["registeredUsec"] + 1000000, (j, s["runs"])
-assert j["registeredUsec"] <= j["readyUsec"] <= j["endUsec"], (j, s["runs"])'; }
-check_join() {
-        try "the boot is over while the unit still waits" is "$(cat out/state) $(property nodestrap-joined ActiveState)" "running active"
-        try "no ordering cycle was broken" no_cycle
-        try "the run phase came first" before "$(property nodestrap-run ExecMainExitTimestampMonotonic)" "$(property nodestrap-joined ExecMainStartTimestampMonotonic)"
-        try "a wait for less is over" nodestrap wait --for registered --timeout 60s
-        try "one for more ends with its deadline" join_not_ready
-        try "and says what is missing" grep -F 'is registered with cluster training and not Ready: KubeletNotReady: container runtime network not ready' out/not-ready
-        try "and whose work that is" grep -F 'which is the work of the pod aws-node' out/not-ready
-        try "status tells as much" sh -c "nodestrap status | grep -F 'not joined (60 ENOTREADY): Node '"
-
-        local main name token; main=$(property nodestrap-joined MainPID)
-        echo up >/run/network-plugin
-        tail --pid="$main" -f /dev/null         # until it has ended
-        try "the unit ended well" is "$(property nodestrap-joined Result) $(property nodestrap-joined ExecMainStatus)" "success 0"
-        try "the verdict is in the journal, with fields" sh -c "journalctl -b -o json NODESTRAP_STEP=join NODESTRAP_VERDICT=ok _SYSTEMD_UNIT=nodestrap-joined.service | grep -q NODESTRAP_SECONDS"
-        try "status tells when it joined" sh -c "nodestrap status | grep -E '^joined: registered [0-9.]+ s, ready [0-9.]+ s after the kernel started'"
-        try "its times lie where they must" join_times
-        try "so do the metrics" grep -E '^nodestrap_ready_seconds [0-9.]+$' /run/nodestrap/joined.prom
-        try "one request was enough for the unit" is "$(python3 -c 'import json; print(json.load(open("/run/nodestrap/joined.json"))["requests"])')" 1
-        try "all tokens were taken" sh -c "! grep -v ' ok$' out/kube.log"
-
-        # A kubelet that does not come back: what systemd knows of it, and its own words, are in the sentence.
-        name=$(python3 -c 'import json; print(json.load(open("/run/nodestrap/joined.json"))["node"])')
-        systemctl stop kubelet
-        token=$(nodestrap token --cluster-name training --region us-west-2 | python3 -c 'import json, sys; print(json.load(sys.stdin)["status"]["token"])')
-        curl -sS --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt -H "Authorization: Bearer $token" -X DELETE "https://127.0.0.1:6443/api/v1/nodes/$name" >/dev/null
-        try "without a Node" join_gone "(60 ENOTREGISTERED) at join: cluster training has no Node $name: kubelet has not registered it; kubelet.service is inactive (dead)"
-        try "kubelet's last words are quoted" grep -F '  | joining-kubelet: registers' out/gone
-}
-
 # A script of a machine that starts from power-on and reboots once: all that a node must be, both times.
 check_two_boots() {
         if [ "$VMTEST_BOOT" = 1 ]; then
