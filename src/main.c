@@ -74,6 +74,7 @@ static ExitCode conclude(Run *run, bool parsed, int r) {
                 report.config = run->config;
                 report.region = name.region;
                 report.node = name.node;
+                report.node_guessed = name.guessed;
                 bool failed_before = init_devices_failed(run);
                 ExitCode code = report_write(run->root, &report);
                 if (code == EXIT_DONE && failed_before && !results_first_failure(&run->results))

@@ -36,6 +36,9 @@ void results_done(Results *r);
 const Result *results_first_failure(const Results *r);          /* by time, NULL if all went well */
 size_t results_count(const Results *r, Outcome outcome);
 
+/* Of kubelet, where somebody looks for what became of the node. */
+#define KUBELET_LEFT "kubelet, which an earlier run of this boot has let run, is left as it is"
+
 /* Applies everything that can be: after a failure, actions that depend on it are skipped and the rest goes
  * on. < 0 when any failed; the diag then has the root cause first. With a root that is not the host's, units
  * are skipped and files are written. SIGTERM and SIGINT end the run after the action in hand is undone or

@@ -24,9 +24,7 @@
 #define ID_MAX       100                        /* characters of a providerID in a message */
 
 static const char *what_kubelet_does(const Work *w) {
-        return root_exists(w->root, KUBELET_TURN) == 1
-                       ? "kubelet, which an earlier run of this boot has let run, is left as it is"
-                       : "kubelet stays down";
+        return root_exists(w->root, KUBELET_TURN) == 1 ? KUBELET_LEFT : "kubelet stays down";
 }
 
 /* spec.providerID is for good that of the instance whose kubelet has made the Node (pkg/apis/core/validation,

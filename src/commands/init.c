@@ -103,8 +103,11 @@ static void guess_name(const Run *run, NodeName *ret) {
         ret->region = json_copy_text(document, "region");
         if (run->config->gates.instance_id_node_name)
                 ret->node = json_copy_text(document, "instanceId");
-        else if (imds_get(imds, "meta-data/local-hostname", &ret->node, NULL, &ignored) >= 0)
+        else if (imds_get(imds, "meta-data/local-hostname", &ret->node, NULL, &ignored) >= 0) {
                 ret->node[strcspn(ret->node, " \t\r\n")] = 0;
+                ret->guessed = !endswith(ret->node, ".compute.internal") &&
+                               !endswith(ret->node, ".ec2.internal");
+        }
 }
 
 void init_find_name(const Run *run, NodeName *ret) {

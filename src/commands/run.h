@@ -45,7 +45,10 @@ _must_check_ _nonnull_ bool init_devices_failed(const Run *run);
 void init_forgive_devices(void);
 
 /* What the cluster calls this node, and where it is; both may stay NULL. */
-typedef struct NodeName { char *node, *region; } NodeName;
+typedef struct NodeName {
+        char *node, *region;
+        bool guessed;                   /* EC2 may have another one */
+} NodeName;
 _nonnull_ void node_name_done(NodeName *n);
 /* For a failure, also one that came before they were found out: then as the metadata service may know them. */
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "doc/doc.h"
+#include "report/status.h"
 
 #include <errno.h>
 
@@ -97,15 +98,40 @@ static void add_verdict(Text *t, const char *code, const char *step, const char 
 
 /* ---- init ---- */
 
+/* No node may change the taint of a Node that is there. */
+static void add_taint(Text *t, const Report *report, const char *code) {
+        const Result *check = report_result(report, ACTION_CHECK_NODE, TAINT_KEY);
+        const char *before = json_get_text(check ? check->found : NULL, "taint");
+        if (*before)
+                text_add(t, "; the Node keeps the taint " TAINT_KEY "=%s:NoSchedule that it has", before);
+        else
+                text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule", code);
+}
+
+/* It may have had the devices before their own phase. */
+static bool run_is_over(const Root *root) {
+        _cleanup_(json_decrefp) json_t *status = NULL;
+        json_t *runs = status_read(root, &status) >= 0 ? json_object_get(status, "runs") : NULL;
+        bool over = false;
+        for (size_t i = 0; i < ARRAY_SIZE(status_phases); i++)
+                over = over || (strstr(status_phases[i], "run") && json_object_get(runs, status_phases[i]));
+        return over;
+}
+
 /* What becomes of the node now. */
-static void add_outlook(Text *t, const Report *report, const Verdict *v) {
+static void add_outlook(Text *t, const Root *root, const Report *report, const Verdict *v) {
+        bool turn = report_did(report, ACTION_WRITE_FILE, KUBELET_TURN);
         if (v->tolerated)
-                text_add(t, "; kubelet registers the node with the taint " TAINT_KEY "=%s:NoSchedule",
-                         v->code);
-        else if (!strstr(report->phases, "run") && v->phase && streq(v->phase, "devices"))
+                add_taint(t, report, v->code);
+        else if (!strstr(report->phases, "run") && v->phase && streq(v->phase, "devices") &&
+                 !run_is_over(root))
                 text_add(t, "; the run phase tries this again before it starts kubelet");
+        else if (!turn && root_exists(root, KUBELET_TURN) == 1)
+                text_add(t, "; " KUBELET_LEFT);
         else if (!report_did(report, ACTION_START_UNIT, "kubelet.service"))
                 text_add(t, "; kubelet was not started");
+        if (report->node_guessed)
+                text_add(t, "; EC2 may have another name for this node");
         text_add(t, " (nodestrap status, on the node, tells all)");
 }
 
@@ -134,7 +160,7 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
         if (!here && !access)
                 return;                 /* nothing says whom to tell */
         add_verdict(&t, v->code, v->step, v->text ?: "");
-        add_outlook(&t, report, v);
+        add_outlook(&t, root, report, v);
         const char *reason = v->tolerated ? "NodestrapTainted" : "NodestrapFailed";
         _cleanup_(json_decrefp) json_t *notice = notice_new(root, true, reason, v->code, v->step, t.data);
         text_done(&t);
@@ -176,7 +202,8 @@ void event_of_run(const Root *root, const Report *report, const Verdict *v, bool
 
 void event_of_join(const Root *root, const Verdict *v) {
         Text t = {};
-        if (v->exit_code != EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
+        if (v->exit_code != EXIT_NOT_JOINED || streq(v->code, cause_word(CAUSE_INIT)) ||
+            streq(v->code, cause_word(CAUSE_NO_KUBECONFIG)))
                 return;                 /* init has told it, or there is nobody to tell */
         add_verdict(&t, v->code, v->step, v->text ?: "");
         _cleanup_(json_decrefp) json_t *notice =

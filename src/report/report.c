@@ -21,8 +21,12 @@ static const Result *result_of(const Results *r, ActionType type, const char *ta
         return NULL;
 }
 
+const Result *report_result(const Report *report, ActionType type, const char *target) {
+        return report->results ? result_of(report->results, type, target) : NULL;
+}
+
 bool report_did(const Report *report, ActionType type, const char *target) {
-        return report->results && went_well(result_of(report->results, type, target));
+        return went_well(report_result(report, type, target));
 }
 
 /* failurePolicy: join-tainted: nothing failed but what the taint is for, it was written, and kubelet runs

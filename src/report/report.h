@@ -17,11 +17,14 @@ typedef struct Report {
         bool internal;                  /* called nodeadm-internal: each failure ends with EXIT_INTERNAL */
         const Config *config;           /* of the cluster that hears of a failure; NULL: */
         const char *region, *node;      /* not known, as may be where this node is, and
-                                         * what the cluster calls it */
+                                         * what the cluster calls it; */
+        bool node_guessed;              /* the metadata service's word, of no domain of EC2's */
 } Report;
 
 /* Did this run do it, or find it done? */
 _nonnull_ bool report_did(const Report *report, ActionType type, const char *target);
+/* What became of the action; NULL: the run did not come to it. */
+_nonnull_ const Result *report_result(const Report *report, ActionType type, const char *target);
 
 /* Warnings and errors, line by line on stderr; but for an error that is the only one, since the last line
  * will say it. */

@@ -3,6 +3,7 @@
 #include "files.h"
 #include "doc/doc.h"
 #include "report/event.h"
+#include "report/status.h"
 
 #include "test.h"
 #include "base/hash.h"
@@ -92,6 +93,11 @@ TEST(what_becomes_of_the_node) {
         b.verdict.phase = "devices";
         event_of_run(b.root, &b.report, &b.verdict, false);
         assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; the run phase tries this again before it starts kubelet" TAIL);
+        static const char status[] = "{\"runs\": {\"devices\": {}, \"devices,run\": {}}}";      /* which came first */
+        ASSERT_OK(root_replace(b.root, REPORT_STATUS, status, strlen(status), 0644));
+        b.items[0].outcome = OUTCOME_SKIPPED;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started" TAIL);
         b.report.phases = "devices,run";
         b.verdict = (Verdict){ .word = "tainted", .code = "EFABRIC", .exit_code = EXIT_ACCELERATOR, .step = "await-fabric", .phase = "devices", .tolerated = true };
         event_of_run(b.root, &b.report, &b.verdict, false);
@@ -99,6 +105,38 @@ TEST(what_becomes_of_the_node) {
         ASSERT_STREQ(json_get_text(n, "reason"), "NodestrapTainted");
         ASSERT_STREQ(json_get_text(n, "message"), "EFABRIC at await-fabric: ; kubelet registers the node with the taint nodestrap/unhealthy=EFABRIC:NoSchedule" TAIL);
         json_decref(n);
+}
+
+/* Of a kubelet that runs nobody may say that it was not started: an init by hand, or a phase done again. */
+TEST(a_kubelet_that_runs) {
+        BOX(b);
+        static char file[] = KUBELET_TURN;
+        Action turn = { .type = ACTION_WRITE_FILE, .target = file };
+        ASSERT_OK(root_replace(b.root, KUBELET_TURN, "", 0, 0644));
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet, which an earlier run of this boot has let run, is left as it is" TAIL);
+        b.items[1] = (Result){ .action = &turn, .outcome = OUTCOME_DONE };      /* but it does not start */
+        b.items[0].outcome = OUTCOME_FAILED;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started" TAIL);
+}
+
+TEST(a_node_that_has_a_taint) {
+        BOX(b);
+        static char key[] = TAINT_KEY;
+        Action check = { .type = ACTION_CHECK_NODE, .target = key };
+        b.verdict = (Verdict){ .word = "tainted", .code = "EFABRIC", .exit_code = EXIT_ACCELERATOR, .step = "await-fabric", .phase = "devices", .tolerated = true };
+        b.items[1] = (Result){ .action = &check, .outcome = OUTCOME_DONE, .found = json_pack("{ss sb ss}", "node", "n", "exists", true, "taint", "EGPU") };
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        json_decref(b.items[1].found);
+        assert_message(&b, "EFABRIC at await-fabric: ; the Node keeps the taint nodestrap/unhealthy=EGPU:NoSchedule that it has" TAIL);
+}
+
+TEST(a_name_that_is_not_certain) {
+        BOX(b);
+        b.report.node_guessed = true;
+        event_of_run(b.root, &b.report, &b.verdict, false);
+        assert_message(&b, "EDISKS at await-disks: 3 of 8 disks are there; kubelet was not started; EC2 may have another name for this node" TAIL);
 }
 
 /* Somebody else's words in the sentence are long, of many lines, or no text at all. */
@@ -244,6 +282,8 @@ TEST(joins) {
         event_of_join(b.root, &b.verdict);
         b.verdict.exit_code = EXIT_NOT_JOINED;
         b.verdict.code = cause_word(CAUSE_NO_KUBECONFIG);       /* whom to tell? */
+        event_of_join(b.root, &b.verdict);
+        b.verdict.code = cause_word(CAUSE_INIT);                /* which has told it */
         event_of_join(b.root, &b.verdict);
         ASSERT_EQ(waiting(&b), 0);
 }
