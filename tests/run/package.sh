@@ -34,7 +34,7 @@ try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o
 try "and what udev and networkd get" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
 try "and the rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
 state() { in_root systemctl is-enabled $units | sort -u; }
-units="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined nodestrap-event.path"
+units="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined"
 try "the units are not enabled" is "$(state)" disabled
 try "nor do presets enable them" in_root systemctl preset $units
 try "they are still not" is "$(state)" disabled

@@ -124,6 +124,7 @@ check_ways() {
                 try "both programs are ours" both_are "/usr/bin/nodestrap /usr/bin/nodestrap";;
         4)      check_swapped "$step, our program under nodeadm's units"
                 try "kubelet waits for its turn there, too" waits_for_its_turn
+                try "the cluster would hear of a failure" active nodestrap-event.path
                 check_again "$step"
                 try "the way back" back_from_swap
                 try "both are the image's" both_are "/usr/bin/nodeadm.aws /usr/bin/nodeadm-internal.aws"
