@@ -81,7 +81,8 @@ static void judge(const Sender *s, const KubeReply *reply) {
         sent->retry_after = reply->retry_after;
 }
 
-/* The status of the answer; 0: there was none. Only where it is another than the expected one it is judged. */
+/* The status of the answer; 0: there was none. Where another is expected than that of success, it stands for
+ * no failure. */
 static long ask(const Sender *s, const char *method, const char *path, const char *type, const json_t *json,
                 long expected) {
         _cleanup_(freep) char *body = json_dumps(json, JSON_COMPACT);

@@ -98,7 +98,7 @@ typedef struct KubeSent {
         bool away;                      /* nor would any other one be taken now */
         unsigned retry_after;           /* seconds that the server asks to wait for */
 } KubeSent;
-/* One attempt, of 40 s at most beside those of the token: made, or where the Event is there already, its count, its time and
- * its message are set. May be repeated. */
+/* One attempt, of 40 s at most beside those of the token: made, or where the Event is there already, its
+ * count, its time and its message are set. May be repeated. */
 _nonnull_ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, const KubeEvent *event,
                                KubeSent *ret);
