@@ -110,6 +110,8 @@ export AWS_MAX_ATTEMPTS=2
 waits() { fails_at 20 EEC2 detect 'with spec.featureGates.InstanceIdNodeName: true EC2 is not asked' && sent 2 'ec2 ' && sent "$1" "$ASKED"; }
 fresh && with --fault ec2:throttle && config --strict-node-name
 ok '--strict-node-name waits for EC2, and asks for the other name after it has failed, for the Event' waits 1
+uncertain() { grep -rhF "$1" "$root/run/nodestrap/events" | grep -F 'EC2 may have another name for this node'; }
+ok 'the Event is about the name that EC2 will have' eval 'grep -rqF "\"node\": \"$NAME\"" "$root/run/nodestrap/events" && ! uncertain EEC2'
 data=$tmp/strict with --fault ec2:refuse && config
 ok 'so does the NodeConfig that says so' waits 1
 with --ec2-name "$OTHER" --fault 'ec2:throttle*1' && config --strict-node-name
@@ -126,6 +128,7 @@ for name in ip-10-11-12-13.corp.example ip-10-11-12-13.eu-west-1.compute.interna
         rm -rf "$tmp/tree" && cp -r "$fixtures/imds-m5" "$tmp/tree" && printf %s "$name" >"$tmp/tree/latest/meta-data/local-hostname"
         tree=$tmp/tree with --ec2-name "$OTHER" --fault ec2:refuse && fresh && config
         ok "\"$name\" is not the region's own: EC2 is waited for" waits 1
+        [[ $name != *.example ]] || ok "and the Event says that its node's name is not certain" uncertain EEC2
 done
 rm "$tmp/tree/latest/meta-data/local-hostname"
 tree=$tmp/tree with --ec2-name "$OTHER" --fault ec2:refuse && config
