@@ -4,13 +4,13 @@
 # kube: 1.37.0
 # tree: enabled joined_enabled kube pods_network_later no_slices containerd2
 # spec: {instance: {localStorage: {strategy: RAID0}, hugePages: {mode: explicit, pages: [{size: 2Mi, count: 64}]}}}
-# spec: {kubelet: {config: {maxPods: 40, evictionHard: {memory.available: 250Mi}}}}
+# spec: {kubelet: {config: {maxPods: 40, evictionHard: {memory.available: 250Mi}, imageMinimumGCAge: 1s, evictionPressureTransitionPeriod: 10s}}}
 # spec: {kubelet: {config: {registerWithTaints: [{key: team, value: blue, effect: NoSchedule}]}, flags: [--node-labels=team=blue]}}
 # console: NODESTRAP verdict=ok code=OK step=join t=[0-9.]+s plan=sha256:[0-9a-f]+ registered=[0-9.]+s ready=[0-9.]+s
-# From power-on to a Node that is Ready and as planned, whose pods run:
+# From power-on to a Node that is Ready and as planned, whose pods run; over a reboot, and a stop and start with blank disks:
 # kubelet 1.37.0, systemd 252, the newest containerd, in an image that names no slice.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/cluster.sh" "$0"
 # shellcheck source=tests/cluster/lib/ready.sh
 . /vmtest/ready.sh
 
-check_all
+check_boots

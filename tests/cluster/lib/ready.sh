@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by tests/cluster/ready-*.sh inside their guests (and by others for its parts): from power-on to a Node that is Ready, by our
-# units alone; each script names a kubelet, a systemd and a containerd.
+# units alone, over three boots; each script names a kubelet, a systemd and a containerd.
 # shellcheck source=tests/cluster/lib/guest.sh
 . /vmtest/cluster.sh
 
@@ -18,6 +18,7 @@ within() {
 
 # ---- kubelet registers, and nodestrap-joined, for which nothing waits, says when (tree: joined_enabled pods_network_later) ----
 join_not_ready() { nodestrap wait --timeout 20s 2>out/not-ready; is $? 60 || { cat out/not-ready; return 1; }; }
+join_gone() { nodestrap wait --timeout 20s 2>out/gone; is $? 60 && grep -F "$1" out/gone || { cat out/gone; return 1; }; }
 # A Node's creation is known to the second below (metav1.Time has no more), so it may seem up to one second early.
 join_times() { python3 -c 'import json, sys
 j, s = (json.load(open("/run/nodestrap/" + f)) for f in ("joined.json", "status.json"))
@@ -48,6 +49,14 @@ check_join() {
         # shellcheck disable=SC2016 # for the host
         try "all tokens were taken" is "$(host eval 'grep -q "access granted" $CLUSTER/log/authenticator || echo none; grep "access denied" $CLUSTER/log/authenticator')" ""
 }
+# A kubelet that does not come back: what systemd knows of it, and its own words, are in the sentence.
+check_gone() {
+        systemctl stop kubelet
+        host kubectl delete node "$NODE" >/dev/null
+        try "without a Node" join_gone "(60 ENOTREGISTERED) at join: cluster training has no Node $NODE: kubelet has not registered it; kubelet.service is inactive (dead)"
+        try "kubelet's last words are quoted" grep -E '^nodestrap: error:   \| [IWEF][0-9]{4} ' out/gone
+}
+
 check_ready() {
         try "nodestrap-config.service succeeded" exited nodestrap-config 0
         try "nodestrap-run.service is active" active nodestrap-run
@@ -163,14 +172,60 @@ check_pod() {   # NAME
         try "its sandbox is of the AMI's image" pause_containers
 }
 
-check_all() {
-        check_join
-        check_ready
-        node_field '{.metadata.uid}' >out/uid
-        check_as_planned
-        check_settings
-        check_pod first
-        check_second_run
-        try "the Node is the same" is "$(node_field '{.metadata.uid}')" "$(cat out/uid)"
-        finish
+# ---- image garbage collection ----
+images() { ctr -n k8s.io images ls -q | grep -v '^sha256:' | sort | xargs; }
+only_pause() { is "$(images)" localhost/kubernetes/pause:latest; }
+# An array that is nearly full makes kubelet evict the pod and remove every image that nothing uses.
+check_collection() { # POD: whose image is unused then, too
+        local size available
+        try "an image that nothing uses" ctr -n k8s.io images import /vmtest/unused.tar
+        try "there are three" is "$(images)" "localhost/kubernetes/pause:latest localhost/unused:latest localhost/work:latest"
+        read -r size available < <(df -B1 --output=size,avail /mnt/k8s-disks/0 | tail -1)
+        try "the array is nearly full" fallocate -l $((available - size / 20)) /mnt/k8s-disks/0/fill
+        try "kubelet evicts the pod" host kubectl wait --for=jsonpath='{.status.reason}'=Evicted --timeout=180s "pod/$1"
+        try "it removes images, not the sandbox image" within 180 only_pause
+        try "it was kubelet who did" sh -c "[ \$(journalctl -b -u kubelet -o cat --no-pager | grep -c 'Removing image to free bytes') -ge 2 ]"
+        try "the sandbox image was in nobody's use" no pause_containers
+        try "but is pinned" sh -c "ctr -n k8s.io images ls name==localhost/kubernetes/pause:latest | grep io.cri-containerd.pinned=pinned"
+        rm /mnt/k8s-disks/0/fill
+        try "there is room again" host kubectl wait --for=condition=DiskPressure=False --timeout=180s "node/$NODE"
+        host kubectl delete pod "$1" --grace-period=0 --force >/dev/null 2>&1
+}
+
+# ---- the same Node after whatever comes ----
+check_again() { # WHAT
+        try "after $1: the unit says that the node has joined" joins || { cat /run/nodestrap/joined.json; kubelet_says; }
+        try "after $1: the Node is that of this boot" is "$(node_field '{.status.nodeInfo.bootID}')" "$(cat /proc/sys/kernel/random/boot_id)"
+        try "after $1: it is the same Node" is "$(node_field '{.metadata.uid}')" "$(cat out/uid)"
+        try "after $1: it is Ready" node_ready
+        try "after $1: kubelet and containerd were started once" is "$(property kubelet NRestarts) $(property containerd NRestarts)" "0 0"
+        try "after $1: no ordering cycle was broken" no_cycle
+        plan >plan.json
+        try "after $1: all of the Node is what is planned" within 60 as_planned  # the cluster takes the taint of its absence off
+}
+reboots() { systemctl reboot; sleep infinity; } # kubelet may hold it up for some seconds
+check_boots() {
+        case $VMTEST_BOOT in
+        1)      check_join
+                check_ready
+                node_field '{.metadata.uid}' >out/uid
+                check_as_planned
+                check_settings
+                check_pod first
+                pod_field first '{.metadata.uid}' >out/pod
+                check_second_run
+                try "the Node is the same" is "$(node_field '{.metadata.uid}')" "$(cat out/uid)"
+                reboots;;
+        2)      check_again "a reboot"
+                try "the pod runs again" within 120 pages_taken
+                try "it is the same" is "$(pod_field first '{.metadata.uid}')" "$(cat out/pod)"
+                check_collection first
+                echo "VMTEST blank-drives" >/dev/ttyS0
+                reboots;;
+        *)      check_again "a stop and start with blank disks"
+                try "the sandbox image is there again" only_pause
+                check_pod second
+                check_gone
+                finish;;
+        esac
 }
