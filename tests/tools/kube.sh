@@ -44,6 +44,9 @@ if complete "$@"; then tell "$@"; exit; fi
 [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no Kubernetes $* here yet (make images builds it)"
 root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
 mkdir -p "$D/bin"; exec 9>"$D.lock"; flock 9
+# For the next version: what one has built the other hardly shares. Above all it may not stay where there was no room for it.
+clean_up() { rm -f "$D/log"; [ "${NODESTRAP_TEST_KEEP_BUILD:-0}" != 0 ] || rm -rf "$D"/{mod,cache,src}; }
+trap clean_up EXIT; trap 'exit 130' HUP INT TERM
 
 go_is_new() { command -v go >/dev/null && printf '1.26\n%s\n' "$(GOTOOLCHAIN=local go env GOVERSION | sed 's/^go//')" | sort -VC; }
 go_is_new || {
@@ -53,34 +56,32 @@ export GOMODCACHE=$D/mod GOCACHE=$D/cache GOFLAGS=-modcacherw GOTOOLCHAIN=local 
 
 # A module of ours that needs these programs, so that `go build` finds them, in the current directory: module PACKAGE...
 module() { printf '//go:build tools\n\npackage tools\n\nimport (\n'; printf '\t_ "%s"\n' "$@"; echo ')'; }
+logged() { "$@" >"$D/log" 2>&1 || { tail "$D/log" >&2; return 1; }; }
 # Builds PACKAGE as FILE of VERSION, which is a program or none: build FILE VERSION PACKAGE [FLAG...]
 build() {
         local file=$1 version=$2 package=$3; shift 3; say "building $package $version"
-        go build "$@" -o "$file.new" "$package" >&2 && mv "$file.new" "$file" && echo "$version" >"$file.version"
+        logged go build "$@" -o "$file.new" "$package" && mv "$file.new" "$file" && echo "$version" >"$file.version"
 }
 other() {                               # other NAME VERSION PACKAGE MODULE: a program of another module
         local d=$D/src/$1; ! there "$D/bin/$1" "$2" || return 0
-        mkdir -p "$d"; cd "$d"; module "$3" >tools.go; printf 'module example.org/tools\n\ngo 1.26\n' >go.mod
-        go get "$4@v$2" 2>get.log || { tail get.log >&2; return 1; }
-        go mod tidy 2>tidy.log || { tail tidy.log >&2; return 1; }
-        build "$D/bin/$1" "$2" "$3" -ldflags='-s -w'
+        mkdir -p "$d" && cd "$d" || return; module "$3" >tools.go; printf 'module example.org/tools\n\ngo 1.26\n' >go.mod
+        logged go get "$4@v$2" && logged go mod tidy && build "$D/bin/$1" "$2" "$3" -ldflags='-s -w'
 }
 kubernetes() {                          # its own go.mod says that the staging modules lie beside it; published, they are v0 of the same release
         local v=$1 minor p d=$D/src/$1 k=k8s.io/kubernetes ver=k8s.io/component-base/version mod all; all=$(missing "$1"); [ -n "$all" ] || return 0
-        mkdir -p "$d" "$D/$v"; cd "$d"; minor=${v#1.}; minor=${minor%%.*}
+        mkdir -p "$d" "$D/$v" && cd "$d" || return; minor=${v#1.}; minor=${minor%%.*}
         # shellcheck disable=SC2046,SC2086 # words
         module $(printf "$k/cmd/%s " $KUBERNETES) >tools.go
-        mod=$(go mod download -json "$k@v$v" | sed -n 's/^.*"GoMod": "\(.*\)",*$/\1/p'); [ -n "$mod" ] || return 1
+        logged go mod download -json "$k@v$v" || return
+        mod=$(sed -n 's/^.*"GoMod": "\(.*\)",*$/\1/p' "$D/log"); [ -n "$mod" ] || return
         { echo 'module example.org/tools'; grep '^go ' "$mod"; echo "require $k v$v"
           grep -oE 'k8s.io/[a-z0-9-]+ => ./staging' "$mod" | sed "s| => .*||; s|.*|replace & => & v0.${v#1.}|" | sort -u; } >go.mod
-        go mod tidy -e 2>tidy.log || { tail tidy.log >&2; return 1; }
+        logged go mod tidy -e || return
         for p in $all; do build "$D/$v/$p" "$v" "$k/cmd/$p" -trimpath -ldflags "-s -w -X $ver.gitVersion=v$v -X $ver.gitMajor=1 -X $ver.gitMinor=$minor" || return; done
 }
 failed=
 (other etcd $ETCD go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3) &&
         (other aws-iam-authenticator $AUTHENTICATOR sigs.k8s.io/aws-iam-authenticator/cmd/aws-iam-authenticator sigs.k8s.io/aws-iam-authenticator) || failed=1
 for v; do [ -n "$failed" ] || (kubernetes "$v") || failed=1; done
-[ -z "$failed" ] || skip "Kubernetes $* cannot be built: no Go modules here, or no room"
-# For the next version: what one has built the other hardly shares.
-[ "${NODESTRAP_TEST_KEEP_BUILD:-0}" != 0 ] || rm -rf "$D"/{mod,cache,src}
+[ -z "$failed" ] || skip "Kubernetes $* cannot be built: no Go modules here, no room, or a Go that is too old ($(grep -v '^[{}]*$' "$D/log" | tail -n 1 | tr -s '\t ' ' ' | cut -c1-300))"
 tell "$@"
