@@ -158,11 +158,13 @@ front_start() {
         comes front listens 10.0.2.100 6443
 }
 
-# EKS signs what its nodes ask for to serve with: approves those requests as they come.
+# EKS signs what its nodes ask for to serve with: approves those requests as they come. The watch shows each once, and kubelet asks again
+# after minutes.
 approver_start() {
         # shellcheck disable=SC2016 # for that shell
         spawn approver bash -c 'while :; do kubectl get csr --watch -o "jsonpath={.metadata.name} {.spec.signerName} {.status}{\"\n\"}" | while read -r name signer status; do
-                [ "$signer$status" != "kubernetes.io/kubelet-serving{}" ] || kubectl certificate approve "$name"; done; sleep 1; done'
+                [ "$signer$status" = "kubernetes.io/kubelet-serving{}" ] || continue
+                        for _ in {1..50}; do ! kubectl certificate approve "$name" || break; sleep 0.2; done; done; sleep 1; done'
 }
 
 cluster_start() {
