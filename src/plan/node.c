@@ -139,7 +139,7 @@ static uint64_t pages_after(const Plan *plan, const Host *host, uint64_t size, c
         bool assumed = strv_contains(host->assumed, "hugePages");
         for (size_t i = 0; i < host->n_pools; i++)
                 count += host->pools[i].size == size ? host->pools[i].count : 0;
-        *ret_doubt = assumed ? "if the image reserves none" : NULL;
+        *ret_doubt = assumed ? "with none of the image's own" : NULL;
         for (size_t i = 0; i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 if (a->type != ACTION_RESERVE_PAGES || a->pages.size != size ||

@@ -128,14 +128,30 @@ static void add_warnings(Text *t, const Diag *warnings) {
         }
 }
 
+static void add_marks(Text *t, const json_t *node) {
+        const char *id = json_get_text(node, "providerID"), *key;
+        json_t *value;
+        size_t i;
+        if (*id)
+                text_add(t, "  %-20s %s\n", "providerID", id);
+        json_object_foreach(json_object_get(node, "labels"), key, value)
+                text_add(t, "  %-20s %s=%s\n", "label", key, json_string_value(value));
+        json_array_foreach(json_object_get(node, "taints"), i, value)
+                text_add(t, "  %-20s %s=%s:%s\n", "taint", json_get_text(value, "key"),
+                         json_get_text(value, "value"), json_get_text(value, "effect"));
+}
+
 /* As `kubectl describe node` names and writes them. */
 static void add_node(Text *t, const json_t *node) {
         const char *columns[] = { "capacity", "allocatable", "approximate" }, *name;
         json_t *value;
-        text_add(t, "\nNode %s, as kubelet will report it\n  %-20s %-16s %s\n",
-                 json_get_text(node, "name"), "", "capacity", "allocatable");
+        text_add(t, "\nNode %s, as kubelet will report it\n", json_get_text(node, "name"));
+        add_marks(t, node);
+        text_add(t, "  %-20s %-16s %s\n", "", "capacity", "allocatable");
         json_object_foreach(json_object_get(node, "capacity"), name, value) {
                 const char *cells[ARRAY_SIZE(columns)];
+                if (startswith(name, "hugepages-") && streq(json_string_value(value), "0"))
+                        continue;
                 for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
                         cells[i] = json_get_text(json_object_get(node, columns[i]), name);
                 text_add(t, "  %-20s %-16s %-*s%s%s\n", name, cells[0], *cells[2] ? 16 : 0, cells[1],
