@@ -67,7 +67,7 @@ static const Command commands[_COMMAND_MAX] = {
         },
         [SEND_EVENTS] = {
                 .words = "send-events",
-                .help = "tell the cluster what failed on this node; nodestrap-event.service calls it",
+                .help = "tell the cluster what failed here, for half an hour (nodestrap-event.service)",
                 .names = OURS, .flags = ROOT,
                 .last = STAGE_ROOT, .run = command_send_events,
         },
