@@ -20,7 +20,7 @@ ends() { same_word "$code" "${1:-0}"; }
 fails_at() { ends "$1" && says_last "failed ($1 $2) at $3: " && says_last "$4"; }
 named() { grep -q -- "--hostname-override=$1\\b" "$root/etc/eks/kubelet/environment" || { cat "$root/etc/eks/kubelet/environment" "$tmp/err"; false; }; }
 marked() { grep -q nameAssumed "$root$cache" && grep -q nameAssumed "$root/run/nodestrap/facts.json"; }
-unmarked() { ! grep nameAssumed "$root$cache" "$root/run/nodestrap/facts.json"; }
+unmarked() { [ -s "$root$cache" ] && [ -s "$root/run/nodestrap/facts.json" ] && ! grep nameAssumed "$root$cache" "$root/run/nodestrap/facts.json"; }
 cached() { grep -q "\"privateDnsName\": *\"$1\"" "$root$cache" && grep -q "\"privateDnsName\": *\"$1\"" "$root/run/nodestrap/facts.json"; }
 assumed() { ends 0 && named "$NAME" && says "warning: node-name-assumed: EC2 has not said this node's name ($1" && marked; }
 # A boot whose config phase has assumed the name; what follows in it is up to the test.
