@@ -13,6 +13,7 @@ tool=${HELPERS:-$(dirname "$NODESTRAP")/tests/helpers}/register-tool
 look() { "$tool" root $INSTANCE EFABRIC "$1" >look.out 2>look.err; echo $? >look.rc; }
 says() { grep -E -- "$1" look.out || { cat look.out look.err; return 1; }; }
 goes_on() { is "$(cat look.rc)" 0 && says "$1"; }
+# It ends with its deadline, by when the cluster has answered on a machine with much else to do.
 holds() { is "$(cat look.rc)" 60 && says "$1"; }
 # registers INSTANCE [TAINT]: as a kubelet of that instance does
 registers() {
@@ -49,7 +50,7 @@ kubectl delete node $NODE >/dev/null
 
 # ---- of another instance ----
 try "an instance that had the name before" registers i-00000000000000001 "$taint"
-look 6
+look 15
 try "its Node is not joined, tainted or not" holds "^ENOTREGISTERED: Node $NODE of cluster training is another instance's \(aws:///us-west-2a/i-00000000000000001, and this is $INSTANCE\)"
 patched() { ! kubectl patch node $NODE -p "{\"spec\": {\"providerID\": \"aws:///us-west-2a/$INSTANCE\"}}" 2>said && grep -i 'providerID' said; }
 try "and is that one's for good" patched
@@ -63,14 +64,14 @@ try "until the cluster has seen that it is gone" goes_on '"exists": false'
 # ---- nobody answers ----
 unknown() { holds "^$1: .*; so nobody knows whether Node $NODE exists, over which kubelet would join without the taint nodestrap/unhealthy: kubelet stays down; nodestrap init, or a reboot, asks again"; }
 api_stop
-look 4
+look 15
 try "without an API server kubelet stays down" unknown EAPIROUTE
 look 100 &
 api_start
 wait $!
 try "one that comes is waited for" goes_on '"exists": false'
 authenticator_stop; authenticator_start unmapped
-look 4
+look 15
 try "a role that is mapped to nobody" unknown ENOTMAPPED
 authenticator_stop; authenticator_start
 
