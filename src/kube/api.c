@@ -128,7 +128,7 @@ static int look_for_end(void *user, _unused_ curl_off_t to_get, _unused_ curl_of
                         _unused_ curl_off_t to_put, _unused_ curl_off_t put) {
         Transfer *t = user;
         uint64_t now = now_usec();
-        if (t->on_line && t->answered && t->reply->status == 200 && now > t->tick_usec) {
+        if (t->on_line && !t->enough && t->answered && t->reply->status == 200 && now > t->tick_usec) {
                 t->tick_usec = now + QUIET_USEC;
                 t->enough = !t->on_line(t->user, "", 0);
         }

@@ -144,7 +144,8 @@ TEST(messages_fit) {
         BOX(b);
         _cleanup_(freep) char *text = xcalloc(5001, 1);
         memset(text, 'x', 5000);
-        memcpy(text, "\xff\x1b[1m", 5);
+        for (size_t i = 0; i < 5; i++)
+                text[i] = "\xff\x1b[1m"[i];
         b.verdict.text = text;
         event_of_run(b.root, &b.report, &b.verdict, false);
         json_t *n = notice(&b);

@@ -10,7 +10,7 @@ TEST(all_are_ready_in_two_minutes_with_three_requests_each) {
         FleetResult r = fleet_boot(fleet_ours, NODES);
         ASSERT_EQ(r.ready[0], NODES);
         ASSERT_EQ(r.lost, 0);
-        ASSERT_TRUE(r.requests <= 3 * NODES);
+        ASSERT_TRUE(r.requests <= 3UL * NODES);
         ASSERT_TRUE(r.most <= 6);
 }
 
@@ -31,9 +31,9 @@ TEST(a_few_nodes_assume_nothing) {
 TEST(all_that_wait_for_ec2_have_their_name_in_the_end) {
         FleetResult r = fleet_boot(fleet_strict, NODES);
         ASSERT_EQ(r.lost, 0);
-        ASSERT_TRUE(r.ready[0] > NODES * 24 / 100);
+        ASSERT_TRUE(r.ready[0] > NODES * 24UL / 100);
         ASSERT_EQ(r.ready[2], NODES);
-        ASSERT_TRUE(r.requests < 15 * NODES);
+        ASSERT_TRUE(r.requests < 15UL * NODES);
 }
 
 TEST_MAIN

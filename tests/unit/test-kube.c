@@ -401,7 +401,8 @@ TEST(the_words_of_kubelet_that_tell_most) {
                 { { "Error: no klog] line", "E11x3 04: no] line", "E1123", "" }, false, 3 },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                char **lines = (char **)(uintptr_t)cases[i].lines;
+                char *lines[ARRAY_SIZE(cases[i].lines)];
+                memcpy(lines, cases[i].lines, sizeof lines);
                 const char *line = kubelet_choose_line(lines, cases[i].registered);
                 if (line != cases[i].lines[cases[i].want])
                         FAIL("case %zu: %s", i, line);

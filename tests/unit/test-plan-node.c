@@ -235,18 +235,14 @@ TEST(sizes_of_file_systems) {
         ASSERT_EQ(member_bytes(MIB), 0);
 }
 
-static Disk disks[] = {
-        { .name = (char *)"nvme1n1", .serial = (char *)"AWS1", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
-        { .name = (char *)"nvme2n1", .serial = (char *)"AWS2", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
-        { .name = (char *)"nvme3n1", .serial = (char *)"AWS3", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
-        { .name = (char *)"nvme4n1", .serial = (char *)"AWS4", .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 },
-};
+#define STORE(n) { .name = (char *)"nvme" #n "n1", .serial = (char *)"AWS" #n, .kind = DISK_INSTANCE_STORE, .bytes = 1900000000000 }
+static struct { Disk disks[4]; } stores = { { STORE(1), STORE(2), STORE(3), STORE(4) } };
 
 static Sample with_disks(size_t n, StorageStrategy strategy) {
         static char place[] = "/mnt/k8s-disks";
         Sample s = machine("1.37.0");
         s.host.type = NULL;
-        s.host.disks = disks;
+        s.host.disks = stores.disks;
         s.host.n_disks = n;
         s.config.instance.storage = (LocalStorage){ .strategy = strategy, .mount_path = place };
         return s;
