@@ -154,8 +154,8 @@ struct Query {
         const char *instead;            /* the setting that makes the question needless, or NULL */
         unsigned *requests;             /* is incremented for each that is sent; or NULL */
         /* Can who asks do without an answer, of which it is said why there is none? Called with user once,
-         * when there is no answer for patience_usec (more: it would be asked on), or there will be none; never
-         * where the service has answered that there is nothing (yet), or refuses. NULL: they cannot. */
+         * when there is no answer for patience_usec (more: it would be asked on), or there will be none;
+         * never where the service has answered that there is nothing (yet), or refuses. NULL: they cannot. */
         bool (*settle)(void *user, const char *why, bool more);
         void *user;
 };

@@ -50,7 +50,8 @@ typedef struct NodeName {
         bool guessed;                   /* EC2 may have another one */
 } NodeName;
 _nonnull_ void node_name_done(NodeName *n);
-/* For a failure, also one that came before they were found out: then as the metadata service may know them. */
+/* For a failure, also one that came before they were found out: then as the metadata service may know
+ * them. */
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);
 
 /* ---- the stages, in their order (road.c) ---- */
