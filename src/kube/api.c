@@ -226,13 +226,19 @@ static void take_result(Transfer *t, CURLcode code, const char *error, uint64_t 
         r->at_proxy = failed_at_proxy(t->api, r, error);
 }
 
+/* Where memory is short the list stays without it. */
+static struct curl_slist *add_header(const Curl *curl, struct curl_slist *list, const char *line) {
+        struct curl_slist *longer = curl->append(list, line);
+        return longer ?: list;
+}
+
 static struct curl_slist *make_headers(const Curl *curl, const char *token, const char *type) {
         _cleanup_(freep) char *line = xasprintf("Authorization: Bearer %s", token),
                               *content = type ? xasprintf("Content-Type: %s", type) : NULL;
-        struct curl_slist *list = curl->append(NULL, "Accept: application/json");
-        list = curl->append(list, line) ?: list;
+        struct curl_slist *list = add_header(curl, NULL, "Accept: application/json");
+        list = add_header(curl, list, line);
         if (content)
-                list = curl->append(list, content) ?: list;
+                list = add_header(curl, list, content);
         explicit_bzero(line, strlen(line));
         return list;
 }
