@@ -147,7 +147,7 @@ pod() {
 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "$1"}, "spec": {"nodeName": "$NODE", "terminationGracePeriodSeconds": 1,
  "automountServiceAccountToken": false, "enableServiceLinks": false, "tolerations": [{"operator": "Exists"}],
  "volumes": [{"name": "pages", "emptyDir": {"medium": "HugePages"}}, {"name": "scratch", "emptyDir": {}}],
- "containers": [{"name": "work", "image": "localhost/work:latest", "imagePullPolicy": "Never",
+ "containers": [{"name": "writer", "image": "localhost/work:latest", "imagePullPolicy": "Never",
   "args": ["sh", "-c", "/bin/busybox fallocate -l 4194304 /pages/file && /bin/busybox fallocate -l 4194304 /scratch/file && echo has both && exec /bin/busybox sleep 100000"],
   "volumeMounts": [{"name": "pages", "mountPath": "/pages"}, {"name": "scratch", "mountPath": "/scratch"}],
   "resources": {"requests": {"cpu": "10m", "memory": "32Mi", "hugepages-2Mi": "8Mi", "ephemeral-storage": "16Mi"},
@@ -162,12 +162,12 @@ check_pod() {   # NAME
         local log
         try "a pod can be made" within 60 pod "$1"
         try "a pod that asks for huge pages and ephemeral storage runs" pod_runs "$1" || kubelet_says
-        log=/var/log/pods/default_$1_$(pod_field "$1" '{.metadata.uid}')/work/0.log
+        log=/var/log/pods/default_$1_$(pod_field "$1" '{.metadata.uid}')/writer/0.log
         try "it has said that it has both" grep -E 'stdout F has both$' "$log"
         try "its log is on the array" on_array "$log"
         try "so is what it writes" on_array "/var/lib/kubelet/pods/$(pod_field "$1" '{.metadata.uid}')/volumes/kubernetes.io~empty-dir/scratch/file"
         try "and containerd's part" on_array /var/lib/containerd
-        try "kubelet shows the log" is "$(kubelet "containerLogs/default/$1/work")" "has both"
+        try "kubelet shows the log" is "$(kubelet "containerLogs/default/$1/writer")" "has both"
         try "its huge pages are in use" pages_taken
         try "its sandbox is of the AMI's image" pause_containers
 }
