@@ -59,13 +59,15 @@ static void merge_patch(json_t *target, json_t *patch) {
 
 /* The flag that a word begins with; kubelet takes "_" for "-" in names. */
 static const Flag *flag_find(const char *word) {
+        if (!startswith(word, "--"))
+                return NULL;
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-                const char *name = flags[i].name, *p = word + 2;
+                const char *name = flags[i].name, *p = word + strlen("--");
                 while (*name && (*p == *name || (*p == '_' && *name == '-'))) {
                         name++;
                         p++;
                 }
-                if (startswith(word, "--") && !*name && (!*p || *p == '='))
+                if (!*name && (!*p || *p == '='))
                         return &flags[i];
         }
         return NULL;
