@@ -31,6 +31,7 @@
 
 typedef struct Round {
         const Root *root;
+        json_t *environment;            /* as this process was given it */
         bool left;                      /* something has to be tried again */
         unsigned retry_after;
         Cause told;                     /* what the journal has heard last of why */
@@ -84,12 +85,18 @@ static int find_access(const Root *root, const json_t *notice, KubeAccess *ret, 
         return r;
 }
 
-static void adopt_environment(const json_t *notice) {
+/* Of what the notice does not name, this process's own. */
+static void adopt_environment(json_t *own, const json_t *notice) {
+        const json_t *given = json_object_get(notice, "environment");
         const char *name;
         json_t *value;
-        json_object_foreach(json_object_get(notice, "environment"), name, value) {
-                if (json_is_string(value))
-                        setenv(name, json_string_value(value), 1);
+        json_object_foreach(own, name, value) {
+                const char *proxy =
+                        json_string_value(json_object_get(given, name)) ?: json_string_value(value);
+                if (!proxy)
+                        unsetenv(name);
+                else
+                        setenv(name, proxy, 1);
         }
 }
 
@@ -176,7 +183,7 @@ static bool try_notice(Round *round, const char *name, const char *path) {
                 log_warning("%s is no notice for the cluster.", path);
                 return true;
         }
-        adopt_environment(notice);
+        adopt_environment(round->environment, notice);
         attempt(round, notice);
         return settle(round, name, notice, &round->sent);
 }
@@ -210,7 +217,8 @@ static bool wait_for_more(const Round *round, int fd, unsigned failures) {
 }
 
 int command_send_events(Run *run) {
-        Round round = { .root = run->root };
+        _cleanup_(json_decrefp) json_t *environment = event_environment();
+        Round round = { .root = run->root, .environment = environment };
         _cleanup_(freep) char *path = xasprintf("%s" EVENTS_DIR, root_path(run->root));
         stop_catch();
         for (unsigned failures = 0; !stop_signal();) {

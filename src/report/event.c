@@ -58,11 +58,11 @@ static void notice_write(const Root *root, const json_t *notice) {
                                                      "written", path);
 }
 
-static json_t *environment_json(void) {
+json_t *event_environment(void) {
         static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy" };
         json_t *environment = json_object();
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                json_set_text(environment, names[i], getenv(names[i]));
+                json_object_set_new(environment, names[i], text_json(getenv(names[i])));
         return environment;
 }
 
@@ -87,6 +87,7 @@ static json_t *notice_new(const Root *root, bool warning, const char *reason, co
         json_object_set_new(notice, "message", text_json(message));
         json_object_set_new(notice, "key", text_json(key));
         json_object_set_new(notice, "time", json_string(when));
+        json_object_set_new(notice, "environment", event_environment());
         return notice;
 }
 
@@ -167,7 +168,6 @@ static void tell_failure(const Root *root, const Report *report, const Verdict *
         if (access)
                 json_object_set_new(notice, "access", access);
         json_object_set_new(notice, "given", json_boolean(!here));
-        json_object_set_new(notice, "environment", environment_json());
         notice_write(root, notice);
         remember(root, v);
 }
@@ -187,7 +187,6 @@ static void tell_recovery(const Root *root) {
                 xasprintf("%s at %s has passed: all that nodestrap had to do is done", code, step);
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, false, "NodestrapRecovered", code, step, message);
-        json_object_set_new(notice, "environment", environment_json());
         notice_write(root, notice);
 }
 
@@ -209,6 +208,5 @@ void event_of_join(const Root *root, const Verdict *v) {
         _cleanup_(json_decrefp) json_t *notice =
                 notice_new(root, true, "NodestrapNotJoined", v->code, v->step, t.data);
         text_done(&t);
-        json_object_set_new(notice, "environment", environment_json());
         notice_write(root, notice);
 }

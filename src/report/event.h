@@ -4,13 +4,17 @@
  * started when the first one is there (units/nodestrap-event.path), and nothing waits for it.
  * {reason, warning, message, key, time, access, given, environment}: key tells one reason from another;
  * access is what kube_access_take() takes, where it is known, and given, that it counts for more than a
- * kubeconfig, which then is of an earlier boot; environment holds proxies. */
+ * kubeconfig, which then is of an earlier boot; environment is event_environment()'s. */
 #include "base/paths.h"
 #include "report/join.h"
 #include "report/report.h"
 #include "report/verdict.h"
 
 #define EVENTS_DIR RUN_DIR "/events"
+/* The way to the cluster that this process knows: {NAME: value}, of each variable that names a proxy or what
+ * needs none; null where it is not set. */
+json_t *event_environment(void);
+
 #define EVENTS_MAX 16           /* that wait; then the oldest goes */
 
 /* Of init: each verdict that is not ok, and the first one behind it that is, of a run phase. well: so is that

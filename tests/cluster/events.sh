@@ -124,6 +124,15 @@ try "there and not there: so it is said" grep -qE 'https://.* says that Event no
 away "503" EAPIERROR "front_says status=503" "front_says pass"
 try "503: so is its message" grep -q 'answers HTTP 503 (the front says no): the API server is overloaded' sent
 away "429" EAPIERROR "front_says status=429,retry-after=1" "front_says pass"
+# The first notice's proxy is none of the second one's.
+own_way() {
+        local pid; timeout 100 "$NODESTRAP" send-events --root root 2>sent & pid=$!
+        until [ "$(waiting)" -lt 2 ]; do kill -0 $pid || return; sleep 0.05; done
+        kill $pid; wait $pid
+        grep -q 'has not heard of NodestrapFailed yet' sent && grep -q 'has heard it: NodestrapFailed' sent && rm $spool/*
+}
+HTTPS_PROXY=http://127.0.0.1:9 run_fails; run_fails
+try "a notice without a proxy goes without one, also behind one whose proxy is away" own_way
 # Of many that wait one is tried, and when another one comes: the server that has no time for one has none for the others.
 answers() { grep -cE '^[0-9]+ (POST|PATCH)$' "$CLUSTER/log/front"; }
 rounds() {
