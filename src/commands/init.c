@@ -12,7 +12,6 @@
 #include "report/status.h"
 
 #define IMDS_USEC        (3 * USEC_PER_SEC)     /* for the name in an Event */
-#define DOCUMENT         "dynamic/instance-identity/document"
 #define SYSTEMCTL_USEC   (10 * USEC_PER_SEC)
 #define SYSTEMCTL_OUTPUT 4096
 
@@ -87,38 +86,25 @@ void node_name_done(NodeName *n) {
         *n = (NodeName){};
 }
 
-/* What EC2 would have said, most likely: local-hostname is the private DNS name but where DHCP options give
- * names of another domain. Nobody is asked where nobody answered before. */
-static void guess_name(const Run *run, NodeName *ret) {
+/* Nobody is asked where nobody answered before. */
+static Host *recall_host(const Run *run) {
         _cleanup_(imds_freep) Imds *imds = imds_new(IMDS_USEC);
-        _cleanup_(diag_done) Diag ignored = {};
-        _cleanup_(freep) char *text = NULL;
         json_t *answers = run->imds ? imds_answers(run->imds) : NULL;
         if (json_object_size(answers) == 0)
-                return;
+                return NULL;
         imds_recall(imds, answers);
-        if (imds_get(imds, DOCUMENT, &text, NULL, &ignored) < 0)
-                return;
-        _cleanup_(json_decrefp) json_t *document = json_loads(text, 0, NULL);
-        ret->region = json_copy_text(document, "region");
-        if (run->config->gates.instance_id_node_name)
-                ret->node = json_copy_text(document, "instanceId");
-        else if (imds_get(imds, "meta-data/local-hostname", &ret->node, NULL, &ignored) >= 0) {
-                ret->node[strcspn(ret->node, " \t\r\n")] = 0;
-                ret->guessed = !endswith(ret->node, ".compute.internal") &&
-                               !endswith(ret->node, ".ec2.internal");
-        }
+        return host_recall(run->config, imds);
 }
 
 void init_find_name(const Run *run, NodeName *ret) {
-        const Instance *i = run->host ? &run->host->instance : NULL;
-        const char *name = !i                                         ? NULL
-                           : run->config->gates.instance_id_node_name ? i->id
-                                                                      : i->private_dns_name;
+        _cleanup_(host_freep) Host *recalled = run->host ? NULL : recall_host(run);
+        const Host *host = run->host ?: recalled;
+        const char *name = !host                                      ? NULL
+                           : run->config->gates.instance_id_node_name ? host->instance.id
+                                                                      : host->instance.private_dns_name;
         *ret = (NodeName){ .node = name ? xstrdup(name) : NULL,
-                           .region = i && i->region ? xstrdup(i->region) : NULL };
-        if (!i)
-                guess_name(run, ret);
+                           .region = host && host->instance.region ? xstrdup(host->instance.region) : NULL,
+                           .guessed = recalled && recalled->name_assumed };
 }
 
 int command_init(Run *run) {

@@ -279,6 +279,9 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
 } HostOptions;
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,
                                        Host **ret, Diag *diag);
+/* Who this instance is and what the cluster calls it, as far as imds says: for a failure before host_detect()
+ * had all of it. name_assumed: EC2 may have another name than local-hostname. Everything else is unknown. */
+_nonnull_ Host *host_recall(const Config *config, Imds *imds);
 /* The .status of nodeadm's cache for this host; a new reference. */
 json_t *host_status(const Host *host);
 /* The facts section of a plan; a new reference. Holds nothing secret. */

@@ -249,3 +249,16 @@ int detect_identity(const Root *root, const Config *config, const HostOptions *o
         assume_identity(config, h);
         return 0;
 }
+
+Host *host_recall(const Config *config, Imds *imds) {
+        _cleanup_(diag_done) Diag ignored = {};
+        Host *h = xcalloc(1, sizeof *h);
+        Instance *i = &h->instance;
+        bool known = ask_document(imds, h, &ignored) >= 0 && !config->gates.instance_id_node_name;
+        if (known && imds_get(imds, "meta-data/local-hostname", &i->private_dns_name, NULL, &ignored) >= 0) {
+                /* several domains, where DHCP options give them */
+                i->private_dns_name[strcspn(i->private_dns_name, " \t\r\n")] = 0;
+                h->name_assumed = !name_is_regional(i, i->private_dns_name);
+        }
+        return h;
+}
