@@ -270,21 +270,21 @@ joins well; status ok; wait_for --timeout 30s
 ok "nor does an init that is well" exits 0
 # a wait that goes on while somebody else is init: it holds the lock until told to end
 for lock in lock devices.lock; do
-        fresh "beside-$lock"; kube --play ,; machine "https://$kube"; status failed; mkfifo "$d/told" "$d/end"
-        flock "$d/root/run/nodestrap/$lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+        fresh "beside-$lock"; kube --play ,; machine "https://$kube"; status failed; mkfifo "$d/held" "$d/told" "$d/end"
+        flock "$d/root/run/nodestrap/$lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
         (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
         while read -r line; do echo "$line" >>"$d/err"; case $line in *ENOTREGISTERED*) echo >"$d/end";; esac; done <"$d/told"
         wait $pid; echo $? >"$d/rc"
         ok "while an init is at work ($lock) it waits, until that has failed again" eval 'tells "Not yet (ENOTREGISTERED)" && held && saw " GET "'
 done
-fresh beside; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d"; mkfifo "$d/told" "$d/end"
-flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+fresh beside; kube --play ready; machine "https://$kube"; mkdir "$d/root/run/nodestrap"; mv "$d/root/var/lib/kubelet/kubeconfig" "$d"; mkfifo "$d/held" "$d/told" "$d/end"
+flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 (exec "$nodestrap" wait --root "$d/root" --timeout 60s) 2>"$d/told" >"$d/out" & pid=$!
 while read -r line; do echo "$line" >>"$d/err"; case $line in *"Nothing says yet"*) mv "$d/kubeconfig" "$d/root/var/lib/kubelet/"; echo >"$d/end";; esac; done <"$d/told"
 wait $pid; echo $? >"$d/rc"
 ok "a kubeconfig that an init is about to write is waited for" exits 0
-fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/told" "$d/end"
-flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/told" "$d/end" & read -r _ <"$d/told"
+fresh unwritten; mkdir -p "$d/root/run/nodestrap"; mkfifo "$d/held" "$d/told" "$d/end"
+flock "$d/root/run/nodestrap/lock" sh -c 'echo >"$1"; read -r _ <"$2"' sh "$d/held" "$d/end" & read -r _ <"$d/held"
 wait_for --timeout 300ms; echo >"$d/end"
 ok "until the deadline" eval 'fails ENOKUBECONFIG "there is no /var/lib/kubelet/kubeconfig" && ends "; an init has not ended yet"'
 
