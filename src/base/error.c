@@ -74,6 +74,7 @@ static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX]
         [CAUSE_NOT_REGISTERED]   = { "ENOTREGISTERED",  EXIT_NOT_JOINED },
         [CAUSE_NOT_READY]        = { "ENOTREADY",       EXIT_NOT_JOINED },
         [CAUSE_INIT]             = { "EINIT",           EXIT_NOT_JOINED },
+        [CAUSE_IMAGE]            = { "EIMAGE",          EXIT_IMAGE },
 };
 
 const char *cause_word(Cause cause) {

@@ -12,6 +12,7 @@ typedef enum ExitCode {
         EXIT_NO_CONFIG = 10, EXIT_CONFIG_INVALID = 11, EXIT_SOURCE = 12,
         EXIT_FACTS = 20, EXIT_STORAGE = 30, EXIT_HUGEPAGES = 31, EXIT_NETWORK = 32, EXIT_ACCELERATOR = 33,
         EXIT_FILE = 40, EXIT_UNIT = 50, EXIT_DEADLINE = 51, EXIT_NOT_JOINED = 60,
+        EXIT_IMAGE = 70,
 } ExitCode;
 
 /* One word for each distinct cause: the code a dashboard counts. Words and exit codes stand in error.c's
@@ -86,6 +87,7 @@ typedef enum Cause {
         CAUSE_NOT_REGISTERED,   /* kubelet has not made the Node */
         CAUSE_NOT_READY,        /* the Node is there and not Ready */
         CAUSE_INIT,             /* init failed, so nobody starts kubelet */
+        CAUSE_IMAGE,            /* of doctor: the image cannot run the plan */
         _CAUSE_MAX,
         _CAUSE_INVALID = -22,
 } Cause;

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lists of needs and of checks: how they are filled, searched and freed. */
+#include "doctor/doctor.h"
+
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library", "directory", "file")
+DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")
+
+const Need *needs_find(const Needs *needs, NeedKind kind, const char *name) {
+        for (size_t i = 0; i < needs->n; i++)
+                if (needs->items[i].kind == kind && streq(needs->items[i].name, name))
+                        return &needs->items[i];
+        return NULL;
+}
+
+void needs_done(Needs *n) {
+        for (size_t i = 0; i < n->n; i++) {
+                free(n->items[i].name);
+                free(n->items[i].step);
+                strv_free(n->items[i].types);
+        }
+        free(n->items);
+        *n = (Needs){};
+}
+
+Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code, const char *subject,
+                  const char *found) {
+        if ((checks->n & (checks->n + 1)) == 0)
+                checks->items = xrealloc(checks->items, 2 * checks->n + 1, sizeof *checks->items);
+        checks->items[checks->n] = (Check){
+                .verdict = verdict,
+                .code = xstrdup(code),
+                .subject = xstrdup(subject),
+                .found = found ? xstrdup(found) : NULL,
+        };
+        return &checks->items[checks->n++];
+}
+
+void check_tell(Check *c, const Need *need, const char *format, ...) {
+        va_list ap;
+        va_start(ap, format);
+        free(c->text);
+        if (vasprintf(&c->text, format, ap) < 0)
+                c->text = NULL;
+        va_end(ap);
+        if (!need)
+                return;
+        free(c->step);
+        c->step = need->step ? xstrdup(need->step) : NULL;
+        c->cause = c->verdict == CHECK_FAILED ? need->cause : CAUSE_NONE;
+        strv_free(c->types);
+        c->types = strv_copy(need->types);
+}
+
+size_t checks_count(const Checks *checks, CheckVerdict verdict) {
+        size_t n = 0;
+        for (size_t i = 0; i < checks->n; i++)
+                n += checks->items[i].verdict == verdict;
+        return n;
+}
+
+void checks_done(Checks *c) {
+        for (size_t i = 0; i < c->n; i++) {
+                free(c->items[i].code);
+                free(c->items[i].subject);
+                free(c->items[i].found);
+                free(c->items[i].text);
+                free(c->items[i].step);
+                strv_free(c->items[i].types);
+        }
+        free(c->items);
+        *c = (Checks){};
+}

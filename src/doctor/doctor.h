@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Is this machine, or the image whose root directory is mounted somewhere, able to run the plans that are
+ * made for it? Plans → Needs, what their steps will ask of the image, each once (needs.c) → a look at the
+ * image for each (look.c), and at what contradicts each other or was left behind there (versions.c,
+ * leftovers.c) → Checks, which a command prints. Nothing is run or changed, nobody is asked. */
+#include "base/error.h"
+#include "base/json.h"
+#include "base/root.h"
+#include "plan/plan.h"
+
+typedef enum NeedKind {
+        NEED_PROGRAM,           /* a name in systemd's PATH, or an absolute path: may be executed, is of
+                                 * this architecture, and its interpreter and libraries are there */
+        NEED_UNIT,              /* "containerd.service": one of systemd's directories has it, it is not
+                                 * masked, and what it starts is there */
+        NEED_MODULE,            /* "raid0": of every kernel of the image, as a file or built in */
+        NEED_LIBRARY,           /* "libmount.so.1", which is loaded when it is needed */
+        NEED_DIRECTORY,         /* where something is written: a directory, or one can be made, which
+                                 * nobody but root may write to */
+        NEED_FILE,              /* something that is read: the archive of the sandbox image */
+        _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
+} NeedKind;
+DECLARE_STRING_TABLE(need_kind, NeedKind);      /* "program", … */
+
+typedef struct Need {
+        NeedKind kind;
+        char *name;
+        bool optional;          /* a boot without it goes on, with less */
+        Cause cause;            /* that a boot without it ends with */
+        char *step;             /* id of the first action that wants it; NULL: the program itself does */
+        char **types;           /* instance types whose plans want it, in the order of the plans */
+} Need;
+typedef struct Needs { Need *items; size_t n; } Needs;
+/* Adds what the plan for a machine of this type needs. */
+_nonnull_ void needs_of_plan(const Plan *plan, const char *type, Needs *needs);
+/* Is one of this kind and name among them? NULL: no. */
+_nonnull_ const Need *needs_find(const Needs *needs, NeedKind kind, const char *name);
+_nonnull_ void needs_done(Needs *n);
+
+typedef enum CheckVerdict {
+        CHECK_OK,
+        CHECK_WARNING,          /* a boot goes on, but not as somebody may expect */
+        CHECK_FAILED,           /* a boot of these types ends with the cause */
+        CHECK_UNKNOWN,          /* cannot be told from here: what, and where it can */
+        _CHECK_VERDICT_MAX, _CHECK_VERDICT_INVALID = -22,
+} CheckVerdict;
+DECLARE_STRING_TABLE(check_verdict, CheckVerdict);      /* "ok", "warning", "failed", "unknown" */
+
+typedef struct Check {
+        CheckVerdict verdict;
+        char *code;             /* what pipelines go by: "program", "unit-masked"; one table of the manual
+                                 * has them all */
+        char *subject;          /* what was looked at: "mdadm", "nvidia-fabricmanager.service" */
+        char *found;            /* what is there: "/usr/sbin/mdadm", "580.126.09"; NULL: nothing */
+        char *text;             /* why it matters, and what to do; NULL where all is well */
+        char *step;             /* of the plan, or NULL */
+        Cause cause;            /* CHECK_FAILED: what a boot would say; else CAUSE_NONE */
+        char **types;           /* whom it concerns; NULL: all */
+} Check;
+typedef struct Checks { Check *items; size_t n; } Checks;
+/* The check is good until the next is added; the caller fills in what is NULL. Strings are copied; found may
+ * be NULL. */
+_nonnull(1, 3, 4) Check *checks_add(Checks *checks, CheckVerdict verdict, const char *code,
+                                    const char *subject, const char *found);
+/* Its sentence, as printf(3) makes it; step, cause and types of the need, where there is one. */
+_nonnull(1, 3) void check_tell(Check *c, const Need *need, const char *format, ...) _printf_(3, 4);
+_nonnull_ size_t checks_count(const Checks *checks, CheckVerdict verdict);
+_nonnull_ void checks_done(Checks *c);
+/* A table for people, worst first, and for machines; both new. What is well is one line in the table. */
+_malloc_ char *checks_to_text(const Checks *checks, bool all);
+/* a new reference */
+_must_check_ _nonnull_ json_t *checks_to_json(const Checks *checks);
+
+/* The image below root: what every look at it shares. */
+typedef struct Image {
+        const Root *root;
+        bool running;                   /* root is this machine's, and this kernel runs */
+        unsigned machine;               /* e_machine of its programs (elf(5)); 0: not known */
+        char **kernels;                 /* in /lib/modules, sorted: "6.12.46-66.121.amzn2023.x86_64" */
+        char *driver;                   /* of NVIDIA's modules in there, or NULL: "580.126.09" */
+} Image;
+/* A root without programs at all is -ENOENT with CAUSE_USAGE: nobody's image. */
+_must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
+_nonnull_ void image_done(Image *i);
+/* Every need → one check or more. */
+_nonnull_ void image_look(const Image *image, const Needs *needs, Checks *checks);
+/* Do the versions go together: driver, fabric manager, NVLSM, IMEX, toolkit, containerd, kubelet and what the
+ * plans ask of it? */
+_nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *checks);
+/* What an image should not have when it is saved: two bootstrappers enabled, a baked CDI specification,
+ * mdadm.conf and mount units of another machine, machine-id, our own state, an enabled kubelet. */
+_nonnull_ void image_search(const Image *image, Checks *checks);
