@@ -9,12 +9,23 @@ presetdir    ?= $(prefix)/lib/systemd/system-preset
 rulesdir     ?= $(prefix)/lib/udev/rules.d
 mandir       ?= $(prefix)/share/man
 completiondir ?= $(prefix)/share/bash-completion/completions
+# What the compiler's name says of another machine, aarch64-linux-gnu-gcc, the other tools have in theirs.
+TRIPLET      := $(strip $(foreach word,$(notdir $(CC)),$(if $(findstring -linux-gnu-gcc,$(word)),$(firstword $(subst -gcc, ,$(word))))))
+ifdef TRIPLET
+ifeq ($(origin AR),default)
+AR           := $(TRIPLET)-ar
+endif
+NM           ?= $(TRIPLET)-nm
+PKG_CONFIG   ?= $(or $(notdir $(shell command -v $(TRIPLET)-pkg-config)),\
+                  PKG_CONFIG_LIBDIR=/usr/lib/$(TRIPLET)/pkgconfig:/usr/share/pkgconfig pkg-config)
+endif
+NM           ?= nm
 PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
 CPPCHECK     ?= cppcheck
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
-O            ?= build$(if $(SAN),-san)
+O            ?= build$(addprefix -,$(patsubst aarch64-linux-gnu,arm64,$(TRIPLET)))$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
 CFLAGS       ?= $(if $(SAN),-O1,-Oz) -g
 PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
@@ -61,7 +72,7 @@ all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-boot check-vm check-cluster check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
         images package bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
@@ -116,7 +127,7 @@ PURE         := mem(chr|cmp|cpy|move|set) (str|strv_|str_|text_|diag_|cause_|x(a
                 _GLOBAL_OFFSET_TABLE_ __(assert|stack_chk)_fail __[a-z]*printf_chk __mem[a-z]*_chk __ctype_b_loc bcmp __(a|ub)san_[a-z0-9_]*
 empty        :=
 pure: $(filter $(O)/src/plan/%,$(OBJS))
-	$(Q)nm -A $^ | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
+	$(Q)$(NM) -A $^ | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
@@ -141,8 +152,10 @@ install: $(BINARY)
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
 
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
-deps:                                    # what `make` needs
-	$(APT) gcc libc6-dev pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
+NEEDED       := pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
+deps:                                    # what `make` needs; ARCH=arm64: and what a build for that needs here
+	$(if $(ARCH),dpkg --add-architecture $(ARCH) && apt-get -q update)
+	$(APT) gcc libc6-dev $(NEEDED) $(if $(ARCH),crossbuild-essential-$(ARCH) $(NEEDED:=:$(ARCH)))
 # Of Kubernetes what check-all needs, or check-exhaustive, from its Go modules, once: ten minutes. `make images` brings the other versions.
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need

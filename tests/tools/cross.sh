@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC1007 # A= B= clears
+# usage: cross.sh [-x] COMMAND [ARGUMENT...]
+#        cross.sh --build
+# Runs COMMAND in a root of Debian 12 for x86-64 with arm64 as a foreign architecture, where the cross compiler and the libraries of both
+# are installed: what is made for arm64 on this machine is made there, as fast as for this one. COMMAND begins in the directory where it
+# was called and finds this tree, the cache and the build cache of ccache at their places; what it writes elsewhere goes with it.
+#   -x       programs for arm64 run, too: the kernel gives them to the qemu-user of Debian 13 (that of Debian 12 does not know openat2)
+#   --build  only make the root and print its path
+#   cross.sh make CC=aarch64-linux-gnu-gcc
+# Exit status: COMMAND's; 77 skipped (reason on stderr), 99 no root.
+# Environment: as vmboot.sh, and all of it is COMMAND's.
+set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"; top=$(realpath "$here/../..")
+BUILD= EMULATE= W=
+case ${1-} in --deps) deps; exit;; --build) BUILD=1; shift;; ''|-h|--help) usage; exit;; -x) EMULATE=1; shift;; esac
+[ -n "${CROSS_SPACE-}$BUILD" ] || CROSS_SPACE=1 exec unshare -m --propagation private "$0" ${EMULATE:+-x} "$@"
+unset CROSS_SPACE; root; [ "$(uname -m)" = x86_64 ] || skip "the root is for x86-64 only"
+need mmdebstrap
+
+# ---- the root: made once for each text of this section ------------------------------------------------------------------------------
+TOOLS=gcc,libc6-dev,make,git,ca-certificates,crossbuild-essential-arm64,build-essential,debhelper,lintian,rpm,fakeroot,ccache
+TOOLS+=,python3,python3-jsonschema,python3-yaml,faketime,man-db,bash-completion,systemd,dbus,containerd,curl,iproute2,procps,kmod
+TOOLS+=,xz-utils,openssl,socat,mdadm,xfsprogs,e2fsprogs,xxd
+LIBRARIES="libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
+ libc6-dev libasan8 libubsan1 pkg-config"
+build() {       # -> $1/rootfs
+        set -e; local D=$1 l; cd "$D"; apt_for bookworm
+        for l in $LIBRARIES; do TOOLS+=,$l:amd64,$l:arm64; done
+        mmdebstrap -q --variant=minbase --architectures=amd64,arm64 --include="$TOOLS" --aptopt='APT::Install-Recommends "false"' "${OLD[@]}" \
+                --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' bookworm rootfs "$SOURCES"
+        mkdir m; rm -rf rootfs/var/lib/apt/lists/* rootfs/var/cache/apt/*.bin
+}
+# ---- end of the root ----------------------------------------------------------------------------------------------------------------
+trap '[ -z "$W" ] || rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+mkdir -p "$BASE"
+key=$(sed -n '/^# ---- the root/,/^# ---- end of/p' "$0" | sha256sum | cut -c1-12); CACHE=$BASE/image-cross-$key
+exec 9>"$CACHE.lock"; flock 9
+if [ ! -d "$CACHE" ]; then
+        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no root for cross builds here yet (make images makes it)"
+        W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME; say "making the root for cross builds in $CACHE"; mkdir "$W/image"
+        ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no root"; exit 99; }
+        mv "$W/image" "$CACHE"; say "made in $(elapsed "$T") s"
+fi
+touch "$CACHE.lock"; flock -u 9; exec 9>&-
+[ -z "$BUILD" ] || { echo "$CACHE/rootfs"; exit; }
+
+# ---- programs for arm64 -------------------------------------------------------------------------------------------------------------
+# The kernel opens the emulator when it is told of it (F), so it need not be in the root. It is told by a name for each cache while
+# anybody uses it: who comes first tells it anew, whatever one that was killed has left; who goes last takes it back. Since Linux 6.7 it
+# also forgets with the last mount of binfmt_misc, which is in a namespace of this run.
+MISC=/proc/sys/fs/binfmt_misc NAME=nodestrap-arm64-$(sha256sum <<<"$BASE" | cut -c1-8)
+MAGIC='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+forget() { [ ! -e $MISC/"$NAME" ] || echo -1 >$MISC/"$NAME"; }
+emulate() {
+        local qemu; qemu=$("$here/peers.sh" --cached qemu-user trixie qemu-user) || exit
+        [ -e $MISC/register ] || mount -t binfmt_misc cross $MISC || skip "no binfmt_misc here"
+        exec 9>"$BASE/$NAME.lock" 8>"$BASE/$NAME.users"; flock 9; trap release EXIT
+        if flock -n 8; then
+                forget; printf %s ":$NAME:M::$MAGIC:$MASK:$qemu/usr/bin/qemu-aarch64:FP" >$MISC/register ||
+                        skip "the kernel will not be told of an emulator (binfmt_misc)"
+        fi
+        flock -s 8; exec 9>&-
+}
+release() {
+        exec 9>"$BASE/$NAME.lock"; flock 9
+        exec 8>&- && exec 8>"$BASE/$NAME.users"         # what COMMAND has left running still uses it
+        if flock -n 8; then forget; fi
+}
+[ -z "$EMULATE" ] || emulate
+
+# ---- COMMAND, on a layer of memory over the root ------------------------------------------------------------------------------------
+P=/usr/sbin:/usr/bin:/sbin:/bin KEPT='' m=$CACHE/m
+case :$PATH: in *:/usr/lib/ccache:*) P=/usr/lib/ccache:$P KEPT=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}; mkdir -p "$KEPT";; esac
+set -e; mount -t tmpfs -o mode=755 cross "$m"; mkdir "$m"/u "$m"/w "$m"/m
+mount -t overlay -o "lowerdir=$CACHE/rootfs,upperdir=$m/u,workdir=$m/w" cross "$m/m"
+for d in /proc /sys /dev; do mount --rbind $d "$m/m$d"; done
+mount -t tmpfs -o mode=1777 tmp "$m/m/tmp"; mount -t tmpfs -o mode=755 run "$m/m/run"
+for d in "$top" "$BASE" ${KEPT:+"$KEPT"} "$PWD"; do mkdir -p "$m/m$d"; mount --bind "$d" "$m/m$d"; done
+set +e
+PATH=$P chroot "$m/m" sh -c 'cd "$1" && shift && exec "$@"' cross.sh "$PWD" "$@"
