@@ -24,7 +24,7 @@ PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
 CPPCHECK     ?= cppcheck
-VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0)
+VERSION      ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo 0)
 O            ?= build$(addprefix -,$(patsubst aarch64-linux-gnu,arm64,$(TRIPLET)))$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
 CFLAGS       ?= $(if $(SAN),-O1,-Oz) -g
@@ -52,11 +52,13 @@ SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker lea
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
 INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
+# The same bytes wherever the tree lies and whatever the build directory is called: no debug information names either.
+MAPS         := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(O)/conf/=conf/
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SECTIONS) $(SANFLAGS) \
-                -MMD -MP $(CPPFLAGS) $(CFLAGS)
+                $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
-TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(wildcard conf/*.csv))
+TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv)))
 OBJS         := $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 LIB          := $(O)/libnodestrap.a
 TESTS        := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/unit/test-*.c)))
@@ -72,7 +74,7 @@ all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-boot check-vm check-cluster check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
         images package bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
 $(TESTS) $(HELPERS): %: %.o $(LIB)
 $(FUZZ): %: %.o $(O)/tests/fuzz/replay.o $(LIB)
