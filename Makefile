@@ -20,6 +20,7 @@ PKG_CONFIG   ?= $(or $(notdir $(shell command -v $(TRIPLET)-pkg-config)),\
                   PKG_CONFIG_LIBDIR=/usr/lib/$(TRIPLET)/pkgconfig:/usr/share/pkgconfig pkg-config)
 endif
 NM           ?= nm
+docdir       ?= $(prefix)/share/doc/nodestrap
 PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
@@ -151,6 +152,8 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 units/nodestrap.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/nodestrap.conf
 	$(INSTALL) -D -m 0644 debian/nodestrap.8 $(DESTDIR)$(mandir)/man8/nodestrap.8
 	$(INSTALL) -D -m 0644 debian/nodestrap.bash-completion $(DESTDIR)$(completiondir)/nodestrap
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir) README.md conf/nodeconfig.schema.json
+	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
 
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
