@@ -141,19 +141,44 @@ static void add_processors(Host *h, const InstanceType *t) {
                 assume(h, "arch");
 }
 
-/* As Amazon Linux's kernels have them, whose base pages are of 4 KiB on both architectures; nothing is
- * reserved. */
-static void add_pools(Host *h) {
-        static const uint64_t x86[] = { 1ULL << 30, 2ULL << 20 },
-                              arm[] = { 1ULL << 30, 32ULL << 20, 2ULL << 20, 64ULL << 10 };
-        const uint64_t *sizes = streq(h->arch, "aarch64") ? arm : x86;
-        size_t n = streq(h->arch, "aarch64") ? ARRAY_SIZE(arm) : ARRAY_SIZE(x86);
+/* What a kernel's base pages make of huge ones: the sizes, largest first, and the default one. */
+typedef struct PageSizes { uint64_t sizes[4], usual; } PageSizes;
 
-        h->page_size = 2ULL << 20;
-        h->pools = xcalloc(n * h->n_nodes, sizeof *h->pools);
-        for (size_t i = 0; i < n; i++)
+static bool has_sizes(const PageSizes *p, const HugePages *want) {
+        for (size_t i = 0; i < want->n_pages; i++) {
+                size_t k = 0;
+                while (k < ARRAY_SIZE(p->sizes) && p->sizes[k] != want->pages[i].size)
+                        k++;
+                if (k == ARRAY_SIZE(p->sizes))
+                        return false;
+        }
+        return true;
+}
+
+/* Amazon Linux's kernels have base pages of 4 KiB on both architectures (aws/aws-graviton-getting-started,
+ * os.md), but Grace is often run with 64 KiB, as NVIDIA recommends
+ * (https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html): the first kernel that has all sizes that
+ * are asked for, else Amazon Linux's. https://docs.kernel.org/arch/arm64/hugetlbpage.html */
+static const PageSizes *page_sizes(const Config *config, bool arm) {
+        static const PageSizes x86 = { { 1ULL << 30, 2ULL << 20 }, 2ULL << 20 },
+                               arms[] = {
+                                       { { 1ULL << 30, 32ULL << 20, 2ULL << 20, 64ULL << 10 }, 2ULL << 20 },
+                                       { { 16ULL << 30, 512ULL << 20, 2ULL << 20 }, 512ULL << 20 },
+                               };
+        for (size_t i = 0; arm && i < ARRAY_SIZE(arms); i++)
+                if (has_sizes(&arms[i], &config->instance.hugepages))
+                        return &arms[i];
+        return arm ? arms : &x86;
+}
+
+/* Nothing is reserved. */
+static void add_pools(const Config *config, Host *h) {
+        const PageSizes *p = page_sizes(config, streq(h->arch, "aarch64"));
+        h->page_size = p->usual;
+        h->pools = xcalloc(ARRAY_SIZE(p->sizes) * h->n_nodes, sizeof *h->pools);
+        for (const uint64_t *size = p->sizes; size < p->sizes + ARRAY_SIZE(p->sizes) && *size; size++)
                 for (size_t k = 0; k < h->n_nodes; k++)
-                        h->pools[h->n_pools++] = (PagePool){ .size = sizes[i], .node = (int)h->nodes[k].id };
+                        h->pools[h->n_pools++] = (PagePool){ .size = *size, .node = (int)h->nodes[k].id };
         assume(h, "hugePages");
 }
 
@@ -224,7 +249,7 @@ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *
         h->product_name = xstrdup(options->instance_type);
         assume_identity(config, h);
         add_processors(h, h->type);
-        add_pools(h);
+        add_pools(config, h);
         h->ptrace_scope = -1;
         add_network(h, h->type);
         if (h->type)

@@ -13,9 +13,6 @@
 #define EFA_PER_CPU  (220 * MEBIBYTE)
 #define EFA_LARGEST  (16 * MEBIBYTE)
 
-/* where the machine was not looked at */
-static const uint64_t usual_sizes[] = { 1024 * MEBIBYTE, 2 * MEBIBYTE };
-
 /* Each behind the one before it, also where that fell short: what the smaller ones come to is worth knowing,
  * too. */
 static Action *reserve(Plan *plan, const Config *config, const PageRequest *want, const char *reason) {
@@ -38,21 +35,22 @@ static Action *reserve(Plan *plan, const Config *config, const PageRequest *want
 }
 
 static void plan_none(Plan *plan, const Config *config, const Host *host) {
-        uint64_t last = 0;
-        size_t n = host->n_pools > 0 ? host->n_pools : ARRAY_SIZE(usual_sizes);
-        for (size_t i = 0; i < n; i++) {
-                uint64_t size = host->n_pools > 0 ? host->pools[i].size : usual_sizes[i];
-                if (size != last)
-                        reserve(plan, config, &(PageRequest){ size, 0, -1 },
+        for (size_t i = 0; i < host->n_pools; i++)
+                if (i == 0 || host->pools[i].size != host->pools[i - 1].size)
+                        reserve(plan, config, &(PageRequest){ host->pools[i].size, 0, -1 },
                                 "none at all: what an image or a package has reserved is given back");
-                last = size;
-        }
 }
 
 static void plan_for_efa(Plan *plan, const Config *config, const Host *host) {
-        uint64_t size = host->page_size ?: 2 * MEBIBYTE;
+        uint64_t size = host->page_size;
         if (!plan_uses_efa(config, host))
                 return;
+        if (size == 0) {
+                diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
+                             "auto reserves none: this kernel has no huge pages (/proc/meminfo names no "
+                             "Hugepagesize)");
+                return;
+        }
         if (size > EFA_LARGEST) {
                 diag_warn_at(&plan->warnings, "no-huge-pages", NULL, PATH ".mode",
                              "auto reserves none: with a default size of %llu MiB they would be too few, or "
@@ -104,20 +102,49 @@ static bool has_size(const Host *host, uint64_t size) {
         for (size_t i = 0; i < host->n_pools; i++)
                 if (host->pools[i].size == size)
                         return true;
-        return host->n_pools == 0;
+        return false;
+}
+
+/* "2Mi, 512Mi, 16Gi": they depend on the size of the kernel's base pages
+ * (https://docs.kernel.org/arch/arm64/hugetlbpage.html). */
+static char *sizes_text(const Host *host) {
+        _cleanup_(strv_freep) char **sizes = NULL;
+        for (size_t i = host->n_pools; i > 0; i--)      /* which begin with the largest */
+                if (i == host->n_pools || host->pools[i - 1].size != host->pools[i].size)
+                        strv_push(&sizes, bytes_text(host->pools[i - 1].size));
+        return strv_join(sizes, ", ");
+}
+
+static int refuse_size(const Host *host, uint64_t size, Diag *diag) {
+        _cleanup_(freep) char *asked = bytes_text(size), *there = sizes_text(host);
+        return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
+                             "names a size of %s, which %s does not have; it has %s%s", asked,
+                             host->modelled ? "Amazon Linux's kernel" : "this kernel",
+                             *there ? there : "no huge pages at all",
+                             host->modelled && streq(host->arch ?: "", "aarch64")
+                                     ? " (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
+                                     : "");
+}
+
+/* A model has the sizes that are asked for, if any kernel has them. The one of the image has to, then. */
+static void warn_of_kernel(Plan *plan, const Host *host) {
+        _cleanup_(freep) char *there = sizes_text(host);
+        if (host->modelled && host->page_size > 2 * MEBIBYTE)
+                diag_warn_at(&plan->warnings, "page-size", NULL, PATH ".pages",
+                             "names sizes of a kernel with base pages of 64 KiB, which the image must have: "
+                             "Amazon Linux's has 4 KiB; the plan goes by what such a kernel has, %s",
+                             there);
 }
 
 static int check_requests(const Host *host, const PageRequest *pages, size_t n, Diag *diag) {
         uint64_t all = 0, memory = memory_of_cpus(host);
         int r = 0;
         for (size_t i = 0; i < n; i++) {
-                _cleanup_(freep) char *size = bytes_text(pages[i].size);
                 all += pages[i].size * pages[i].count;
                 int k = check_node(host, pages[i].numa_node, diag);
                 r = k < 0 ? k : r;
                 if (!has_size(host, pages[i].size))
-                        r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
-                                          "names a size of %s, which this kernel does not have", size);
+                        r = refuse_size(host, pages[i].size, diag);
         }
         if (memory > 0 && all >= memory)
                 r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, PATH ".pages",
@@ -132,6 +159,7 @@ static int plan_explicit(Plan *plan, const Config *config, const Host *host, Dia
         _cleanup_(freep) PageRequest *pages = (void *)xmemdup(h->pages, h->n_pages * sizeof *pages);
         qsort(pages, h->n_pages, sizeof *pages, compare_requests);
         int r = check_requests(host, pages, h->n_pages, diag);
+        warn_of_kernel(plan, host);
         for (size_t i = 0; i < h->n_pages && r >= 0; i++)
                 reserve(plan, config, &pages[i],
                         pages[i].numa_node < 0 ? "over all NUMA nodes with CPUs, before kubelet counts them"

@@ -135,6 +135,45 @@ g5-48xlarge 10DE:2237
 g7e 10DE:2BB5
 END
 
+# ---- a Grace whose kernel has base pages of 64 KiB ----
+"$here/../fixtures/expand.sh" gb200-64k "$(mkdir "$tmp/grace"; echo "$tmp/grace")"
+grace() { # INSTANCE WORDS EXPRESSION: plans it with these words in spec.instance, and what is to come of it
+        sed "s/^  instance:/&\n    hugePages: $1/" "$tmp/other.yaml" >"$tmp/grace/node.yaml"
+        "$nodestrap" plan --root "$tmp/grace" -c file:///node.yaml --output json >"$tmp/out" 2>"$tmp/err" || cat "$tmp/err"
+        same "$2" "$(of "$3" <"$tmp/out" 2>&1)"
+}
+grace_refuses() { # INSTANCE WORDS
+        sed "s/^  instance:/&\n    hugePages: $1/" "$tmp/other.yaml" >"$tmp/grace/node.yaml"
+        ! "$nodestrap" plan --root "$tmp/grace" -c file:///node.yaml >"$tmp/out" 2>"$tmp/err" && says "$2"
+}
+reserved='[(a["id"], a["pages"]["count"]) for a in plan["actions"] if a["type"] == "reserve-pages"]'
+pages='" ".join("%s=%s" % (r[10:], v) for r, v in plan["node"]["capacity"].items() if r.startswith("hugepages-"))'
+explicit() { echo "{mode: explicit, pages: [$1]}"; }
+ok "64 KiB: four GPUs of a tray, in PCI domains above 0000, and nodes with gaps in their numbers" grace '{mode: keep}' \
+        "tray 4 ['0008', '0009', '0018', '0019'] [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 26]" \
+        '" ".join(map(str, (plan["facts"]["gpus"]["class"], plan["facts"]["gpus"]["count"], sorted(d["address"][:4] for d in plan["facts"]["pci"] if d["id"] == "10de:2941"),
+                sorted(n["id"] for n in plan["facts"]["numaNodes"]))))'
+ok "64 KiB: the Node has this kernel's sizes, and no others" grace '{mode: keep}' '16Gi=0 2Mi=0 512Mi=0' "$pages"
+ok "64 KiB: each size is reserved, the larger ones first, and comes off memory" grace "$(explicit '{size: 2Mi, count: 100}, {size: 512Mi, count: 8, numaNode: 1}, {size: 16Gi, count: 2}')" \
+        "[('reserve-pages:16Gi', 2), ('reserve-pages:512Mi on node 1', 8), ('reserve-pages:2Mi', 100)] 16Gi=32Gi 2Mi=200Mi 512Mi=4Gi True" \
+        "' '.join(map(str, ($reserved, $pages, int(plan['node']['capacity']['memory'][:-2]) - int(plan['node']['allocatable']['memory'][:-2]) > 36 << 20)))"
+ok "64 KiB: off is each of these sizes" grace '{mode: off}' "[('reserve-pages:16Gi', 0), ('reserve-pages:512Mi', 0), ('reserve-pages:2Mi', 0)]" "$reserved"
+ok "64 KiB: auto reserves none and says why" grace '{mode: auto}' "[] True" "' '.join(map(str, ($reserved, any('default size of 512 MiB' in w['text'] for w in plan['warnings']))))"
+ok "64 KiB: another size is refused with those that there are" grace_refuses "$(explicit '{size: 1Gi, count: 1}')" 'names a size of 1Gi, which this kernel does not have; it has 2Mi, 512Mi, 16Gi'
+ok "64 KiB: pages on a GPU's memory are refused" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 18}')" 'NUMA node 18, which has no CPUs'
+ok "64 KiB: and on a node between the numbers" grace_refuses "$(explicit '{size: 512Mi, count: 1, numaNode: 11}')" 'NUMA node 11, which this machine does not have'
+ok "64 KiB: and more than the CPUs' memory" grace_refuses "$(explicit '{size: 512Mi, count: 1903}')" 'asks for 974336 MiB, and the machine has 951160 MiB'
+modelled() { # TYPE PAGES EXPECTED
+        sed "s/^  instance:/&\n    hugePages: $(explicit "$2")/" "$tmp/other.yaml" >"$tmp/model.yaml"
+        "$nodestrap" plan -c "file://$tmp/model.yaml" --instance-type "$1" --output json >"$tmp/out" 2>"$tmp/err" || { says "$3"; return; }
+        same "$3" "$(of "$pages + ' ' + ' '.join(w['code'] for w in plan['warnings'] if w['code'] == 'page-size')" <"$tmp/out" 2>&1)"
+}
+ok "of a type, an arm64 kernel with base pages of 4 KiB is assumed" modelled p6e-gb200.36xlarge '{size: 1Gi, count: 1}' '1Gi=1Gi 2Mi=0 32Mi=0 64Ki=0 '
+ok "unless a size is asked for that only 64 KiB have, which is told" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 2}' '16Gi=0 2Mi=0 512Mi=1Gi page-size'
+ok "sizes of both are refused" modelled p6e-gb200.36xlarge '{size: 512Mi, count: 1}, {size: 1Gi, count: 1}' \
+        "names a size of 512Mi, which Amazon Linux's kernel does not have; it has 64Ki, 2Mi, 32Mi, 1Gi (one with base pages of 64 KiB: 2Mi, 512Mi, 16Gi)"
+ok "x86_64 has two" modelled p5.48xlarge '{size: 512Mi, count: 1}' "which Amazon Linux's kernel does not have; it has 2Mi, 1Gi"
+
 # ---- shape ----
 shape() { python3 - "$1" <<'PY'
 import hashlib, json, re, sys

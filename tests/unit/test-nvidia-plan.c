@@ -660,7 +660,9 @@ TEST(pages_for_efa) {
         b.s.host.page_size = 512ULL << 20;              /* arm64 with base pages of 64 KiB */
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "reserve-pages:512Mi") && sample_warned(&b.s, "no-huge-pages"));
-        b.s.host.page_size = 0;
+        b.s.host.page_size = 0;                 /* without hugetlb */
+        sample_plan(&b.s);
+        ASSERT_TRUE(!has(&b, "reserve-pages:2Mi") && sample_warned(&b.s, "no-huge-pages"));
         b.s.config.instance.efa = EFA_OFF;
         sample_plan(&b.s);
         ASSERT_TRUE(!has(&b, "reserve-pages:2Mi") && !has(&b, "load-module:efa"));
@@ -679,7 +681,7 @@ TEST(pages_larger_ones_first) {
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names NUMA node 1, which this machine does not have");
         pages[1].numa_node = pages[2].numa_node = -1;
         pages[0].size = 512ULL << 20;
-        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, which this kernel does not have");
+        refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "names a size of 512Mi, which this kernel does not have; it has 2Mi, 1Gi");
         b.s.host.memory_bytes = 5ULL << 30;
         pages[0].size = 2ULL << 20;
         refused(&b, CAUSE_INVALID, "spec.instance.hugePages.pages", "asks for 5136 MiB, and the machine has 5120 MiB");
