@@ -26,6 +26,8 @@ static const Flag flags[] = {
         { "reserved-cpus", "reservedSystemCPUs", FLAG_VALUE },
         { "root-dir", "rootDirectory", FLAG_VALUE },
         { "system-reserved", "systemReserved", FLAG_PAIRS },
+        { "topology-manager-policy", "topologyManagerPolicy", FLAG_VALUE },
+        { "topology-manager-policy-options", "topologyManagerPolicyOptions", FLAG_PAIRS },
 };
 
 /* ---- files ---- */

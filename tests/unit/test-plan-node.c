@@ -213,6 +213,31 @@ TEST(pages_that_leave_no_memory) {
         ASSERT_STREQ(node_text(&s, "allocatable", "memory"), "26668Ki");
 }
 
+/* Of a Grace whose GPUs' memory is the kernel's. */
+TEST(a_topology_manager_takes_eight_nodes) {
+        static const struct { const char *file, *flags[3]; size_t nodes; bool warned; } cases[] = {
+                { "{}", {}, 34, false },
+                { "{'topologyManagerPolicy':'none'}", {}, 34, false },
+                { "{'topologyManagerPolicy':'best-effort'}", {}, 8, false },
+                { "{'topologyManagerPolicy':'best-effort'}", {}, 9, true },
+                { "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'34'}}", {}, 34, false },
+                { "{'topologyManagerPolicy':'restricted','topologyManagerPolicyOptions':{'max-allowable-numa-nodes':'33'}}", {}, 34, true },
+                { "{}", { "--topology-manager-policy=single-numa-node" }, 34, true },
+                { "{}", { "--topology-manager-policy=single-numa-node", "--topology-manager-policy-options=max-allowable-numa-nodes=40" }, 34, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(sample_done) Sample s = machine("1.34.2");
+                NumaNode nodes[34] = {};
+                s.host.nodes = nodes;
+                s.host.n_nodes = cases[i].nodes;
+                s.config.kubelet.config = sample_json(&s, cases[i].file);
+                s.config.kubelet.flags = (char **)(uintptr_t)cases[i].flags;
+                sample_plan(&s);
+                if (sample_warned(&s, "numa-nodes") != cases[i].warned)
+                        FAIL("%s %s: %d", cases[i].file, cases[i].flags[0] ?: "", cases[i].warned);
+        }
+}
+
 /* ---- storage ---- */
 
 /* What mkfs.xfs 6.1 and mke2fs 1.47 left of files of these sizes. Of a member it is mdadm's rule (super1.c), not a measurement: 129 MiB at the start. */
