@@ -18,7 +18,17 @@
 
 struct Root { int fd; char *path; bool host; };
 
+/* Asked once, so that one sentence says it, and not every file that is read. EPERM is the word of filters that
+ * do not know the call. */
+static int root_probe(const Root *r) {
+        int fd = root_open(r, ".", O_PATH);
+        if (fd >= 0)
+                close(fd);
+        return fd == -EPERM ? -ENOSYS : MIN(fd, 0);
+}
+
 int root_new(const char *path, Root **ret) {
+        _cleanup_(root_freep) Root *root = NULL;
         struct stat here, host;
         int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
@@ -28,11 +38,14 @@ int root_new(const char *path, Root **ret) {
                 close(fd);
                 return r;
         }
-        *ret = xcalloc(1, sizeof **ret);
-        **ret = (Root){ .fd = fd,
+        root = xcalloc(1, sizeof *root);
+        *root = (Root){ .fd = fd,
                         .path = xstrdup(path),
                         .host = here.st_dev == host.st_dev && here.st_ino == host.st_ino };
-        return 0;
+        int r = root_probe(root);
+        if (r >= 0)
+                *ret = TAKE_PTR(root);
+        return r;
 }
 
 Root *root_free(Root *r) {

@@ -64,6 +64,11 @@ int run_enter(Run *run, const char *step) {
 int run_open_root(Run *run) {
         const Options *o = &run->options;
         int r = root_new(o->root, &run->root);
+        if (r == -ENOSYS)
+                return diag_error(&run->diag, r, CAUSE_FACTS,
+                                  "this kernel has no openat2(2), by which all files are read: Linux has it "
+                                  "since 5.6, user emulation by QEMU since 9.2; or a seccomp filter keeps it "
+                                  "from this process");
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;

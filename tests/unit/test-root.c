@@ -2,15 +2,20 @@
  * Files below a root: links that try to leave it, replacement that is atomic and skipped when nothing differs. */
 #include "base/root.h"
 #include "base/str.h"
+#include "commands/run.h"
 #include "files.h"
 #include "test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +248,39 @@ TEST(a_pipe_that_nobody_writes_to_is_empty) {
         ASSERT_OK(root_read(r, "/pipe", 9, &data, &size));
         alarm(0);
         ASSERT_EQ(size, 0);
+}
+
+/* openat2(2) fails with this in what the child does from here on. */
+static bool keep_from_openat2(unsigned error) {
+        struct sock_filter filter[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { ARRAY_SIZE(filter), filter };
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* An emulator, a sandbox of an older container runtime, which says EPERM of what it does not know. */
+TEST(a_kernel_without_the_call_is_one_sentence) {
+        static const unsigned errors[] = { ENOSYS, EPERM };
+        for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+                int status = 0;
+                pid_t pid = fork();
+                if (pid == 0) {
+                        Run run = { .options.root = "/", .lock_fd = -1, .devices_fd = -1 };
+                        if (!keep_from_openat2(errors[i]))
+                                _exit(77);
+                        int r = run_open_root(&run);
+                        const Diagnostic *d = diag_first_error(&run.diag);
+                        _exit(r == -ENOSYS && !run.root && d && d->cause == CAUSE_FACTS && strstr(d->text, "openat2(2)") ? 0 : 1);
+                }
+                ASSERT_EQ(waitpid(pid, &status, 0), pid);
+                if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+                        SKIP("no seccomp here");
+                ASSERT_EQ(status, 0);
+        }
 }
 
 TEST_MAIN
