@@ -14,6 +14,8 @@
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
+#   -A ARCH     amd64 (default); arm64, or arm64-16k, with Debian's kernel of 16 KiB pages: Debian 13 only, not with -s. In it /dev/ttyS0
+#               is a link to its console. With -T it starts from UEFI firmware, which alone gives a type to an arm64 kernel
 #   -n NODES    NUMA nodes (default 1)   -c CPUS (default 2)   -m MEMORY (default 2G)
 #   -k SECONDS  power cut: kill QEMU that long after power-on, boot again with the same disks, run SCRIPT again (VMTEST_BOOT=2)
 #   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0), in each boot that
@@ -35,7 +37,7 @@
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC=
+TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
@@ -44,14 +46,21 @@ case ${1-} in
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
-while getopts p:d:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
-        p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; T) TYPE=(-smbios "type=1,product=$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+while getopts A:p:d:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        A) ARCH=$OPTARG;; p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; T) TYPE=(-smbios "type=1,product=$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
 [ -n "$BUILD" ] || { SCRIPT=$(realpath -e "${1:?SCRIPT}") || exit 2; shift; }
 root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
-need mmdebstrap mkfs.ext4 busybox cpio xz modprobe; [ -n "$BUILD" ] || need qemu-system-x86_64 qemu-img socat python3
+case $ARCH in
+amd64) FLAVOUR='' FOREIGN='' MACHINE=x86_64 KERNELS=linux-image-cloud-amd64;;
+arm64|arm64-16k)
+        [ -z "$SNAP" ] || { say "-s is for amd64"; exit 2; }
+        FLAVOUR=${ARCH#arm64} ARCH=arm64 FOREIGN=arm64 SUITE=trixie MACHINE=aarch64 KERNELS="linux-image-cloud-arm64 linux-image-arm64-16k";;
+*) say "-A is amd64, arm64 or arm64-16k"; exit 2;;
+esac
+need mmdebstrap mkfs.ext4 busybox cpio xz modprobe; [ -n "$BUILD" ] || need "qemu-system-$MACHINE" qemu-img socat python3
 
 # ---- the image: made once for each suite, package list and text of this section --------------------------------------------------
 PKGS=systemd,systemd-sysv,dbus,udev,mdadm,xfsprogs,e2fsprogs,containerd,runc,kmod,iproute2,python3,libjansson4,libyaml-0-2,libexpat1,zlib1g
@@ -60,26 +69,43 @@ MODS="nvme ext4 virtio_blk virtio_pci virtio_net raid0 raid1 raid10 md_mod xfs d
  nvmet_tcp fuse autofs4 configfs dm_mod tun ip_tables iptable_nat iptable_filter nf_tables nft_compat nft_chain_nat xt_MASQUERADE
  xt_conntrack xt_comment xt_tcpudp xt_mark crc32c_generic crc32c_intel libcrc32c binfmt_misc efi_pstore
  ib_core ib_uverbs ib_umad rdma_ucm mlx5_ib"
-MASK="getty@tty1 serial-getty@ttyS0 e2scrub_reap mdmonitor nvmf-autoconnect nvmefc-boot-connections systemd-update-utmp-runlevel modprobe@drm"
+MASK="getty@tty1 serial-getty@ttyS0 serial-getty@ttyAMA0 e2scrub_reap mdmonitor nvmf-autoconnect nvmefc-boot-connections systemd-update-utmp-runlevel modprobe@drm"
 
-build() {       # -> $1/{rootfs,vmlinuz,initrd.cpio,root.img}
-        set -e; local D=$1 R=$1/rootfs K V m f; cd "$D"; apt_for "$SUITE"
-        K=$(apt-cache "${APT[@]}" depends linux-image-cloud-amd64 | awk '/Depends: linux-image-/ { print $2; exit }'); V=${K#linux-image-}
-        mkdir k; (cd k; apt-get "${APT[@]}" -qq download "$K" $(apt-cache "${APT[@]}" depends "$K" | awk '/Depends: linux-(modules|binary|base)-/ { print $2 }')
-                for f in *.deb; do dpkg -x "$f" .; done); cp "$(find k -type f -name 'vmlinuz*' | head -1)" vmlinuz
+root_amd64() {
         mmdebstrap -q --variant=minbase --include="$PKGS" --aptopt='APT::Install-Recommends "false"' "${OLD[@]}" \
                 --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
                 "$SUITE" rootfs "$SOURCES"
+        cp "$(command -v busybox)" busybox
+}
+# Of another architecture nothing can run here, and nothing has to: packages are unpacked, and this is what their scripts would have
+# done that a guest is in want of.
+root_arm64() {
+        local R=rootfs f; mkdir -p debs/partial $R
+        apt-get "${APT[@]}" -qqy --no-install-recommends -o Dir::Cache::Archives="$PWD/debs/" --download-only install ${PKGS//,/ } busybox-static \
+                $(apt-cache "${APT[@]}" dumpavail | awk -v RS= '/\nEssential: yes/ { print $2 }')
+        for f in debs/base-files_*.deb debs/*.deb; do                   # first those that have /bin a link
+                dpkg-deb --fsys-tarfile "$f" | tar -C $R --keep-directory-symlink --exclude='./usr/share/man/*' --exclude='./usr/share/doc/*' --exclude='./usr/share/locale/*' -xf -
+        done
+        rm -rf debs; cp $R/usr/bin/busybox busybox
+        for f in passwd group; do cp "$R/usr/share/base-passwd/$f.master" "$R/etc/$f"; done
+        systemd-sysusers --root="$PWD/$R"; cp $R/usr/share/libc-bin/nsswitch.conf $R/etc/; systemctl --root="$PWD/$R" enable containerd
+        ln -s /dev/null $R/etc/systemd/system/systemd-hwdb-update.service
+        ln -s mawk $R/usr/bin/awk; for f in iptables iptables-save iptables-restore; do ln -s xtables-nft-multi $R/usr/sbin/$f; done
+}
+kernel() {      # NAME V END: its modules go to the root, vmlinuz and initrd.cpio with END
+        local V=$2 R=rootfs m f
+        mkdir k; (cd k; apt-get "${APT[@]}" -qq download "$1" $(apt-cache "${APT[@]}" depends "$1" | awk '/Depends: linux-(modules|binary|base)-/ { print $2 }')
+                for f in *.deb; do dpkg -x "$f" .; done); cp "$(find k -type f -name 'vmlinuz*' | head -1)" "vmlinuz$3"
         # Keep only the modules that tests need: all that udev would load at boot costs 5-8 s under TCG.
-        m=$(find k -type d -path '*/lib/modules' | head -1); cp -a "$m" $R/usr/lib/; chroot $R depmod "$V"
-        for m in $MODS; do chroot $R modprobe -S "$V" --show-depends $m 2>/dev/null || true; done |
-                awk '/^insmod/ { sub("^/", "", $2); sub("^lib/", "usr/lib/", $2); print $2 }' | sort -u > keep
-        tar -C $R -cf keep.tar -T keep; rm -rf "$R/usr/lib/modules/$V/kernel"; tar -C $R -xf keep.tar; chroot $R depmod "$V"
+        m=$(find k -type d -path '*/lib/modules' | head -1); cp -a "$m" $R/usr/lib/; depmod -b $R "$V"
+        loads() { for m; do modprobe -d "$PWD/$R" -S "$V" --show-depends $m 2>/dev/null || true; done | awk -v root="$PWD/$R" '
+                /^insmod/ && !s[$2]++ { sub("^" root "/", "", $2); sub("^lib/", "usr/lib/", $2); print $2 }'; }
+        loads $MODS | sort > keep
+        tar -C $R -cf keep.tar -T keep; rm -rf "$R/usr/lib/modules/$V/kernel"; tar -C $R -xf keep.tar; depmod -b $R "$V"
         # A 2-3 MB initrd brings up the virtio root; so only the test's drives are NVMe and the guest can be saved as a snapshot.
-        mkdir -p i/bin i/proc i/sys i/dev i/mnt i/m; cp "$(command -v busybox)" i/bin/
-        for m in virtio_pci virtio_blk ext4; do chroot $R modprobe -S "$V" --show-depends $m 2>/dev/null || true; done | awk '/^insmod/ && !s[$2]++ { print $2 }' |
-                while read -r f; do m=${f##*/}; m=${m%.xz}
-                        case $f in *.xz) xz -dc "$R$f" > i/m/$m;; *) cp "$R$f" i/m/$m;; esac; echo $m; done > i/m.list
+        mkdir -p i/bin i/proc i/sys i/dev i/mnt i/m; cp busybox i/bin/
+        loads virtio_pci virtio_blk ext4 | while read -r f; do m=${f##*/}; m=${m%.xz}
+                case $f in *.xz) xz -dc "$R/$f" > i/m/$m;; *) cp "$R/$f" i/m/$m;; esac; echo $m; done > i/m.list
         mv i/m.list i/m/list
         cat > i/init <<'I'
 #!/bin/busybox sh
@@ -90,6 +116,15 @@ for i in $($B seq 300); do for s in /sys/block/vd*/serial; do [ "$($B cat $s 2>/
 $B mount -t ext4 -o rw /dev/${d##*/} /mnt; $B mount --move /dev /mnt/dev; $B umount /sys; $B umount /proc
 exec $B switch_root /mnt /usr/sbin/vminit
 I
+        chmod 755 i/init; (cd i; find . | cpio -o -H newc --quiet) > "initrd.cpio$3"; rm -rf k i keep*
+}
+build() {       # -> $1/{rootfs,root.img,vmlinuz*,initrd.cpio*}; those of a kernel that is not the first end in the last word of its name
+        set -e; local D=$1 R=$1/rootfs k K m; cd "$D"; apt_for "$SUITE" ${FOREIGN:+"$FOREIGN"}
+        "root_$ARCH"
+        for k in $KERNELS; do
+                K=$(apt-cache "${APT[@]}" depends "$k" | awk '/Depends: linux-image-/ { print $2; exit }')
+                kernel "$K" "${K#linux-image-}" "$([ "$k" = "${KERNELS%% *}" ] || echo "-${k##*-}")"
+        done
         cat > $R/usr/sbin/vmlib <<'I'
 disk() { for s in /sys/block/vd*/serial; do read -r v <$s; d=${s%/serial}; [ "$v" = $1 ] && echo /dev/${d##*/}; done 2>/dev/null; }
 arg() { tr ' ' '\n' </proc/cmdline | sed -n "s/^vmtest.$1=//p"; }
@@ -99,6 +134,7 @@ I
         cat > $R/usr/sbin/vminit <<'I'
 #!/bin/sh
 mount -t proc p /proc; mount -t sysfs s /sys; . /usr/sbin/vmlib
+[ ! -e /dev/ttyAMA0 ] || ln -sf ttyAMA0 /dev/ttyS0     # what the console of this architecture is called
 case $(arg hotplug)$(arg boot) in 01) unpack; net;; 0*) net;; esac
 umount /sys; umount /proc; exec /lib/systemd/systemd
 I
@@ -116,7 +152,7 @@ up start; eval "set -- $(cat args)"; bash -c './run.sh "$@"' run.sh "$@" >>out/s
 echo $rc >out/rc; journalctl -o short-monotonic --no-pager >out/journal 2>&1
 d=$(disk RESULTS); tar -C out -cf $d .; sync $d; up "rc $rc"; systemctl poweroff -ff
 I
-        chmod 755 i/init $R/usr/sbin/vminit $R/usr/sbin/vmrun; (cd i; find . | cpio -o -H newc --quiet) > initrd.cpio
+        chmod 755 $R/usr/sbin/vminit $R/usr/sbin/vmrun
         printf '[Unit]\nAfter=multi-user.target\n[Service]\nType=exec\nExecStart=/usr/sbin/vmrun\n' > $R/etc/systemd/system/vmtest.service
         mkdir -p $R/etc/systemd/system/multi-user.target.wants $R/var/log/journal
         ln -sf ../vmtest.service $R/etc/systemd/system/multi-user.target.wants/
@@ -130,18 +166,18 @@ ENV{ID_SERIAL_SHORT}=="vol*", SYMLINK+="disk/by-id/nvme-Amazon_Elastic_Block_Sto
 LABEL="end"
 I
         echo vmtest > $R/etc/hostname; : > $R/etc/fstab; : > $R/etc/machine-id; rm -rf $R/var/lib/apt/lists/* $R/var/cache/apt/*.bin
-        truncate -s $(($(du -sm rootfs | cut -f1) + 1100))M root.img; mkfs.ext4 -q -F -d rootfs -O ^metadata_csum -J size=8 -m 0 root.img; rm -rf k i keep*
+        truncate -s $(($(du -sm rootfs | cut -f1) + 1100))M root.img; mkfs.ext4 -q -F -d rootfs -O ^metadata_csum -J size=8 -m 0 root.img; rm -f busybox
         cd /
 }
 # ---- end of the image ------------------------------------------------------------------------------------------------------------
 cleanup() { [ -z "$P" ] || kill -KILL "$P" 2>/dev/null; [ -z "$VPC" ] || kill "$VPC"; [ -z "$W" ] || rm -rf "$W"; }
 trap cleanup EXIT; trap 'exit 130' INT TERM
 mkdir -p "$BASE"; W=$(mktemp -d -p "$BASE"); T=$EPOCHREALTIME
-key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE-$key
+key=$( { sed -n '/^# ---- the image/,/^# ---- end of/p' "$0"; echo "$SUITE$EXTRA${FOREIGN:+ $FOREIGN}"; } | sha256sum | cut -c1-12); CACHE=$BASE/image-$SUITE${FOREIGN:+-$FOREIGN}-$key
 exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
-        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE here yet (make images makes it)"
-        say "making the $SUITE image in $CACHE"; mkdir "$W/image"
+        [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no image of $SUITE${FOREIGN:+ for $FOREIGN} here yet (make images makes it)"
+        say "making the $SUITE image${FOREIGN:+ for $FOREIGN} in $CACHE"; mkdir "$W/image"
         ( build "$W/image" ) >"$W/log" 2>&1; [ $? = 0 ] || { rc=$?; tail -20 "$W/log" >&2; grep -q ': skip: ' "$W/log" && skip "no image"; exit 99; }
         mv "$W/image" "$CACHE"; say "made in $(elapsed $T) s"
         find "$BASE" -maxdepth 1 -name 'image-*.lock' -mtime +7 | while read -r f; do    # unused for a week; the lock stays, someone may wait for it
@@ -154,9 +190,16 @@ MIB=$(($(numfmt --from=iec "$MEM") >> 20)); [ -n "$OUT" ] && KEEP=1 || { KEEP=; 
 rm -f "$OUT"/console.*
 
 # ---- QEMU ------------------------------------------------------------------------------------------------------------------------
-if [ -n "$STOCK" ]; then QEMU=qemu-system-x86_64; else QEMU=$here/qemu-ec2.sh; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
+if [ -n "$STOCK" ]; then QEMU=qemu-system-$MACHINE; else QEMU=$here/qemu-ec2.sh; export QEMU_EC2=$MACHINE; "$QEMU" --version >/dev/null || skip "no EC2 model strings (-q does without)"; fi
 VERSION=$("$QEMU" --version | sed -n '1s/.*version \([^ ]*\).*/\1/p')
-ACCEL=(-accel tcg,thread=multi -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}" = kvm ] && ACCEL=(-accel kvm -cpu host)
+ACCEL=(-M pc -accel tcg,thread=multi -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}" = kvm ] && ACCEL=(-M pc -accel kvm -cpu host)
+# no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service
+# for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
+KARGS="console=ttyS0 no_timer_check"
+if [ $ARCH = arm64 ]; then              # pointer authentication and vectors are slow to emulate
+        ACCEL=(-M virt,gic-version=3 -accel tcg,thread=multi -cpu max,pauth=off,sve=off) KARGS="console=ttyAMA0 8250.nr_uarts=0"
+        [ ${#TYPE[@]} = 0 ] || TYPE+=(-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd)
+fi
 NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes than CPUs: the last ones are memory only
         a=$((i * CPUS / NODES)) b=$(((i + 1) * CPUS / NODES - 1)); [ "$CPUS" -ge "$NODES" ] || { a=$i; b=$i; }
         size=$((MIB / NODES)); [ $i -gt 0 ] || size=$((MIB - MIB / NODES * (NODES - 1)))
@@ -164,14 +207,12 @@ NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes
         NUMA+=(-object "memory-backend-ram,id=m$i,size=${size}M" -numa "node,nodeid=$i,memdev=m$i$c")
 done
 CACHING=unsafe; [ -z "$CUT$CUTTEXT" ] || CACHING=writeback              # with a power cut the guest's flushes must count
-# no_timer_check: beside other load the kernel may see no tick while it looks for one, and then leaves the timer's interrupt in service
-# for good, which holds back those of the disks (as under KVM, where the kernel does not look: arch/x86/kernel/kvm.c).
 qemu() {        # CONSOLE ROOT HOTPLUG ARGUMENT...; runs in the background, so $! is QEMU itself
         local console=$1 img=$2 plug=$3; shift 3; exec 9>&-
-        exec "$QEMU" -M pc "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" "${TYPE[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
+        exec "$QEMU" "${ACCEL[@]}" -smp "$CPUS" -m "${MIB}M" "${NUMA[@]}" "${TYPE[@]}" -nodefaults -display none -no-reboot -serial file:"$console" \
                 -drive if=none,id=root,file="$img",format=qcow2,cache=$CACHING -device virtio-blk-pci,drive=root,serial=ROOT,disable-legacy=on \
-                "${NET[@]}" -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz" -initrd "$CACHE/initrd.cpio" \
-                -append "console=ttyS0 net.ifnames=0 no_timer_check mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
+                "${NET[@]}" -monitor unix:"$W/mon",server,nowait -kernel "$CACHE/vmlinuz$FLAVOUR" -initrd "$CACHE/initrd.cpio$FLAVOUR" \
+                -append "$KARGS net.ifnames=0 mitigations=off random.trust_cpu=on panic=-1 quiet vmtest.hotplug=$plug vmtest.boot=$BOOT ${NODESTRAP_TEST_APPEND:-}" \
                 "$@" ${NODESTRAP_TEST_QEMU_ARGS:-}
 }
 # Commands for QEMU's monitor on stdin; ends when the last one is done. A connection that ends before QEMU had the time to take it is
