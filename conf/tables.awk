@@ -13,16 +13,21 @@ function hex(s) { if (s !~ /^([0-9a-f][0-9a-f][0-9a-f][0-9a-f]([0-9a-f][0-9a-f])
 function ordered(key) { if (n++ && !(last "" < key "")) fail(key " is out of order"); last = key }
 
 table == "eni-limits" {
-        if (!n) print "const EniLimit eni_limits[] = {"
+        if (length($1) > 12) fail($1 " is too long for eni_families")
+        families = families "        \"" $1 "\",\n"
         for (i = 2; i <= NF; i++) {
                 if (split($i, cell, ":") == 3) cell[4] = 1
                 else if (split($i, cell, ":") != 4) fail("want size:interfaces:addresses[:cards], found " $i)
-                type = $1 "." cell[1]
-                ordered(type)
-                if (length(type) > 19) fail(type " is too long for EniLimit")
+                ordered($1 "." cell[1])
+                if (length(cell[1]) > 10) fail(cell[1] " is too long for EniShape")
                 if (cell[2] !~ /^[0-9]+$/ || cell[2] > 255 || cell[3] !~ /^[0-9]+$/ || cell[3] > 255 || cell[4] !~ /^[1-9]$/) fail("not small numbers: " $i)
-                print "        { " word(type) ", " cell[2] ", " cell[3] ", " cell[4] " },"
+                if (!($i in shape)) {
+                        shape[$i] = n_shapes++
+                        shapes = shapes "        { " word(cell[1]) ", " cell[2] ", " cell[3] ", " cell[4] " },\n"
+                }
+                rows = rows "        { " n_families + 0 ", " shape[$i] " },\n"
         }
+        if (n_families++ > 255 || n_shapes > 256) fail("more than a byte counts")
 }
 table == "instance-types" {
         fields(14)
@@ -74,6 +79,7 @@ END {
         if (failed) exit 1
         gsub(/-/, "_", table)
         sub(/^gpus$/, "gpu_models", table)
+        if (table == "eni_limits") printf "const char eni_families[][13] = {\n%s};\nconst EniShape eni_shapes[] = {\n%s};\nconst EniLimit eni_limits[] = {\n%s", families, shapes, rows
         if (!n) { print FILENAME ": no rows, or an unknown table" >"/dev/stderr"; exit 1 }
         print "};\nconst size_t n_" table " = sizeof " table " / sizeof " table "[0];"
 }

@@ -8,111 +8,111 @@
 #include "base/json.h"
 #include "base/str.h"
 
-static const struct { const char *flag, *key; } pairs[] = {     /* a key with dots lies deeper */
-        { "address", "address" },
-        { "allowed-unsafe-sysctls", "allowedUnsafeSysctls" },
-        { "anonymous-auth", "authentication.anonymous.enabled" },
-        { "authentication-token-webhook", "authentication.webhook.enabled" },
-        { "authentication-token-webhook-cache-ttl", "authentication.webhook.cacheTTL" },
-        { "authorization-mode", "authorization.mode" },
-        { "authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL" },
-        { "authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL" },
-        { "cgroup-driver", "cgroupDriver" },
-        { "cgroup-root", "cgroupRoot" },
-        { "cgroups-per-qos", "cgroupsPerQOS" },
-        { "client-ca-file", "authentication.x509.clientCAFile" },
-        { "cluster-dns", "clusterDNS" },
-        { "cluster-domain", "clusterDomain" },
-        { "container-log-max-files", "containerLogMaxFiles" },
-        { "container-log-max-size", "containerLogMaxSize" },
-        { "container-runtime-endpoint", "containerRuntimeEndpoint" },
-        { "contention-profiling", "enableContentionProfiling" },
-        { "cpu-cfs-quota", "cpuCFSQuota" },
-        { "cpu-cfs-quota-period", "cpuCFSQuotaPeriod" },
-        { "cpu-manager-policy", "cpuManagerPolicy" },
-        { "cpu-manager-policy-options", "cpuManagerPolicyOptions" },
-        { "cpu-manager-reconcile-period", "cpuManagerReconcilePeriod" },
-        { "enable-controller-attach-detach", "enableControllerAttachDetach" },
-        { "enable-debugging-handlers", "enableDebuggingHandlers" },
-        { "enable-server", "enableServer" },
-        { "enforce-node-allocatable", "enforceNodeAllocatable" },
-        { "event-burst", "eventBurst" },
-        { "event-qps", "eventRecordQPS" },
-        { "eviction-hard", "evictionHard" },
-        { "eviction-max-pod-grace-period", "evictionMaxPodGracePeriod" },
-        { "eviction-minimum-reclaim", "evictionMinimumReclaim" },
-        { "eviction-pressure-transition-period", "evictionPressureTransitionPeriod" },
-        { "eviction-soft", "evictionSoft" },
-        { "eviction-soft-grace-period", "evictionSoftGracePeriod" },
-        { "fail-swap-on", "failSwapOn" },
-        { "feature-gates", "featureGates" },
-        { "file-check-frequency", "fileCheckFrequency" },
-        { "hairpin-mode", "hairpinMode" },
-        { "healthz-bind-address", "healthzBindAddress" },
-        { "healthz-port", "healthzPort" },
-        { "http-check-frequency", "httpCheckFrequency" },
-        { "image-gc-high-threshold", "imageGCHighThresholdPercent" },
-        { "image-gc-low-threshold", "imageGCLowThresholdPercent" },
-        { "image-service-endpoint", "imageServiceEndpoint" },
-        { "iptables-drop-bit", "iptablesDropBit" },
-        { "iptables-masquerade-bit", "iptablesMasqueradeBit" },
-        { "kernel-memcg-notification", "kernelMemcgNotification" },
-        { "kube-api-burst", "kubeAPIBurst" },
-        { "kube-api-content-type", "contentType" },
-        { "kube-api-qps", "kubeAPIQPS" },
-        { "kube-reserved", "kubeReserved" },
-        { "kube-reserved-cgroup", "kubeReservedCgroup" },
-        { "kubelet-cgroups", "kubeletCgroups" },
-        { "local-storage-capacity-isolation", "localStorageCapacityIsolation" },
-        { "logging-format", "logging.format" },
-        { "make-iptables-util-chains", "makeIPTablesUtilChains" },
-        { "manifest-url", "staticPodURL" },
-        { "manifest-url-header", "staticPodURLHeader" },
-        { "max-open-files", "maxOpenFiles" },
-        { "max-pods", "maxPods" },
-        { "memory-manager-policy", "memoryManagerPolicy" },
-        { "minimum-image-ttl-duration", "imageMinimumGCAge" },
-        { "node-status-max-images", "nodeStatusMaxImages" },
-        { "node-status-update-frequency", "nodeStatusUpdateFrequency" },
-        { "oom-score-adj", "oomScoreAdj" },
-        { "pod-cidr", "podCIDR" },
-        { "pod-manifest-path", "staticPodPath" },
-        { "pod-max-pids", "podPidsLimit" },
-        { "pods-per-core", "podsPerCore" },
-        { "port", "port" },
-        { "protect-kernel-defaults", "protectKernelDefaults" },
-        { "provider-id", "providerID" },
-        { "qos-reserved", "qosReserved" },
-        { "read-only-port", "readOnlyPort" },
-        { "register-node", "registerNode" },
-        { "register-with-taints", "registerWithTaints" },
-        { "registry-burst", "registryBurst" },
-        { "registry-qps", "registryPullQPS" },
-        { "reserved-cpus", "reservedSystemCPUs" },
-        { "reserved-memory", "reservedMemory" },
-        { "resolv-conf", "resolvConf" },
-        { "rotate-certificates", "rotateCertificates" },
-        { "rotate-server-certificates", "serverTLSBootstrap" },
-        { "runtime-request-timeout", "runtimeRequestTimeout" },
-        { "seccomp-default", "seccompDefault" },
-        { "serialize-image-pulls", "serializeImagePulls" },
-        { "streaming-connection-idle-timeout", "streamingConnectionIdleTimeout" },
-        { "sync-frequency", "syncFrequency" },
-        { "system-cgroups", "systemCgroups" },
-        { "system-reserved", "systemReserved" },
-        { "system-reserved-cgroup", "systemReservedCgroup" },
-        { "tls-cert-file", "tlsCertFile" },
-        { "tls-cipher-suites", "tlsCipherSuites" },
-        { "tls-min-version", "tlsMinVersion" },
-        { "tls-private-key-file", "tlsPrivateKeyFile" },
-        { "topology-manager-policy", "topologyManagerPolicy" },
-        { "topology-manager-policy-options", "topologyManagerPolicyOptions" },
-        { "topology-manager-scope", "topologyManagerScope" },
-        { "v", "logging.verbosity" },
-        { "vmodule", "logging.vmodule" },
-        { "volume-plugin-dir", "volumePluginDir" },
-        { "volume-stats-agg-period", "volumeStatsAggPeriod" },
-};
+/* Flag and key in turn, a key with dots lies deeper. In one string, which needs no relocation at start. */
+static const char pairs[] =
+        "address\0address\0"
+        "allowed-unsafe-sysctls\0allowedUnsafeSysctls\0"
+        "anonymous-auth\0authentication.anonymous.enabled\0"
+        "authentication-token-webhook\0authentication.webhook.enabled\0"
+        "authentication-token-webhook-cache-ttl\0authentication.webhook.cacheTTL\0"
+        "authorization-mode\0authorization.mode\0"
+        "authorization-webhook-cache-authorized-ttl\0authorization.webhook.cacheAuthorizedTTL\0"
+        "authorization-webhook-cache-unauthorized-ttl\0authorization.webhook.cacheUnauthorizedTTL\0"
+        "cgroup-driver\0cgroupDriver\0"
+        "cgroup-root\0cgroupRoot\0"
+        "cgroups-per-qos\0cgroupsPerQOS\0"
+        "client-ca-file\0authentication.x509.clientCAFile\0"
+        "cluster-dns\0clusterDNS\0"
+        "cluster-domain\0clusterDomain\0"
+        "container-log-max-files\0containerLogMaxFiles\0"
+        "container-log-max-size\0containerLogMaxSize\0"
+        "container-runtime-endpoint\0containerRuntimeEndpoint\0"
+        "contention-profiling\0enableContentionProfiling\0"
+        "cpu-cfs-quota\0cpuCFSQuota\0"
+        "cpu-cfs-quota-period\0cpuCFSQuotaPeriod\0"
+        "cpu-manager-policy\0cpuManagerPolicy\0"
+        "cpu-manager-policy-options\0cpuManagerPolicyOptions\0"
+        "cpu-manager-reconcile-period\0cpuManagerReconcilePeriod\0"
+        "enable-controller-attach-detach\0enableControllerAttachDetach\0"
+        "enable-debugging-handlers\0enableDebuggingHandlers\0"
+        "enable-server\0enableServer\0"
+        "enforce-node-allocatable\0enforceNodeAllocatable\0"
+        "event-burst\0eventBurst\0"
+        "event-qps\0eventRecordQPS\0"
+        "eviction-hard\0evictionHard\0"
+        "eviction-max-pod-grace-period\0evictionMaxPodGracePeriod\0"
+        "eviction-minimum-reclaim\0evictionMinimumReclaim\0"
+        "eviction-pressure-transition-period\0evictionPressureTransitionPeriod\0"
+        "eviction-soft\0evictionSoft\0"
+        "eviction-soft-grace-period\0evictionSoftGracePeriod\0"
+        "fail-swap-on\0failSwapOn\0"
+        "feature-gates\0featureGates\0"
+        "file-check-frequency\0fileCheckFrequency\0"
+        "hairpin-mode\0hairpinMode\0"
+        "healthz-bind-address\0healthzBindAddress\0"
+        "healthz-port\0healthzPort\0"
+        "http-check-frequency\0httpCheckFrequency\0"
+        "image-gc-high-threshold\0imageGCHighThresholdPercent\0"
+        "image-gc-low-threshold\0imageGCLowThresholdPercent\0"
+        "image-service-endpoint\0imageServiceEndpoint\0"
+        "iptables-drop-bit\0iptablesDropBit\0"
+        "iptables-masquerade-bit\0iptablesMasqueradeBit\0"
+        "kernel-memcg-notification\0kernelMemcgNotification\0"
+        "kube-api-burst\0kubeAPIBurst\0"
+        "kube-api-content-type\0contentType\0"
+        "kube-api-qps\0kubeAPIQPS\0"
+        "kube-reserved\0kubeReserved\0"
+        "kube-reserved-cgroup\0kubeReservedCgroup\0"
+        "kubelet-cgroups\0kubeletCgroups\0"
+        "local-storage-capacity-isolation\0localStorageCapacityIsolation\0"
+        "logging-format\0logging.format\0"
+        "make-iptables-util-chains\0makeIPTablesUtilChains\0"
+        "manifest-url\0staticPodURL\0"
+        "manifest-url-header\0staticPodURLHeader\0"
+        "max-open-files\0maxOpenFiles\0"
+        "max-pods\0maxPods\0"
+        "memory-manager-policy\0memoryManagerPolicy\0"
+        "minimum-image-ttl-duration\0imageMinimumGCAge\0"
+        "node-status-max-images\0nodeStatusMaxImages\0"
+        "node-status-update-frequency\0nodeStatusUpdateFrequency\0"
+        "oom-score-adj\0oomScoreAdj\0"
+        "pod-cidr\0podCIDR\0"
+        "pod-manifest-path\0staticPodPath\0"
+        "pod-max-pids\0podPidsLimit\0"
+        "pods-per-core\0podsPerCore\0"
+        "port\0port\0"
+        "protect-kernel-defaults\0protectKernelDefaults\0"
+        "provider-id\0providerID\0"
+        "qos-reserved\0qosReserved\0"
+        "read-only-port\0readOnlyPort\0"
+        "register-node\0registerNode\0"
+        "register-with-taints\0registerWithTaints\0"
+        "registry-burst\0registryBurst\0"
+        "registry-qps\0registryPullQPS\0"
+        "reserved-cpus\0reservedSystemCPUs\0"
+        "reserved-memory\0reservedMemory\0"
+        "resolv-conf\0resolvConf\0"
+        "rotate-certificates\0rotateCertificates\0"
+        "rotate-server-certificates\0serverTLSBootstrap\0"
+        "runtime-request-timeout\0runtimeRequestTimeout\0"
+        "seccomp-default\0seccompDefault\0"
+        "serialize-image-pulls\0serializeImagePulls\0"
+        "streaming-connection-idle-timeout\0streamingConnectionIdleTimeout\0"
+        "sync-frequency\0syncFrequency\0"
+        "system-cgroups\0systemCgroups\0"
+        "system-reserved\0systemReserved\0"
+        "system-reserved-cgroup\0systemReservedCgroup\0"
+        "tls-cert-file\0tlsCertFile\0"
+        "tls-cipher-suites\0tlsCipherSuites\0"
+        "tls-min-version\0tlsMinVersion\0"
+        "tls-private-key-file\0tlsPrivateKeyFile\0"
+        "topology-manager-policy\0topologyManagerPolicy\0"
+        "topology-manager-policy-options\0topologyManagerPolicyOptions\0"
+        "topology-manager-scope\0topologyManagerScope\0"
+        "v\0logging.verbosity\0"
+        "vmodule\0logging.vmodule\0"
+        "volume-plugin-dir\0volumePluginDir\0"
+        "volume-stats-agg-period\0volumeStatsAggPeriod\0";
 
 /* "--max_pods=5" → "max-pods": kubelet takes underscores for hyphens. NULL when it is no flag but another
  * one's value. */
@@ -204,12 +204,14 @@ static void warn_of_flags(const Merge *m, Diag *diag) {
                 const char *text = json_string_value(flag);
                 _cleanup_(freep) char *name = text ? flag_name(text) : NULL,
                                       *path = xasprintf("spec.kubelet.flags[%zu]", i);
-                for (size_t p = 0; name && p < ARRAY_SIZE(pairs); p++)
-                        if (streq(pairs[p].flag, name) && has_key(config, pairs[p].key))
+                for (const char *is = pairs, *key; name && *is; is = key + strlen(key) + 1) {
+                        key = is + strlen(is) + 1;
+                        if (streq(is, name) && has_key(config, key))
                                 diag_warn_at(diag, "flag-and-config", origins_find(&m->origins, path), path,
                                              "--%s sets the same as spec.kubelet.config.%s; kubelet takes "
                                              "the flag",
-                                             name, pairs[p].key);
+                                             name, key);
+                }
         }
 }
 

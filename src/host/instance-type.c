@@ -3,12 +3,10 @@
  * here looks at the machine: the tables say what to expect, never what is there. */
 #include "host/tables.h"
 
+#include "base/str.h"
+
 static int compare_type(const void *name, const void *row) {
         return strcmp(name, ((const InstanceType *)row)->name);
-}
-
-static int compare_limit(const void *name, const void *row) {
-        return strcmp(name, ((const EniLimit *)row)->type);
 }
 
 const InstanceType *instance_type_find(const char *name) {
@@ -16,12 +14,27 @@ const InstanceType *instance_type_find(const char *name) {
                     : NULL;
 }
 
-static const EniLimit *find_limit(const char *type) {
-        return type ? bsearch(type, eni_limits, n_eni_limits, sizeof *eni_limits, compare_limit) : NULL;
+static const EniShape *find_limit(const char *type) {
+        size_t n = strcspn(type ?: "", ".");
+        for (const EniLimit *row = eni_limits; type && type[n] && row < eni_limits + n_eni_limits; row++) {
+                const char *family = eni_families[row->family];
+                const EniShape *shape = &eni_shapes[row->shape];
+                if (strncmp(family, type, n) == 0 && !family[n] && streq(shape->size, type + n + 1))
+                        return shape;
+        }
+        return NULL;
+}
+
+char **eni_limits_types(void) {
+        char **list = NULL;
+        for (size_t i = 0; i < n_eni_limits; i++)
+                strv_push_at(&list, i, xasprintf("%s.%s", eni_families[eni_limits[i].family],
+                                                 eni_shapes[eni_limits[i].shape].size));
+        return list;
 }
 
 bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_addresses) {
-        const EniLimit *row = find_limit(type);
+        const EniShape *row = find_limit(type);
         if (!row)
                 return false;
         *ret_enis = row->enis;
@@ -31,7 +44,7 @@ bool eni_limits_find(const char *type, unsigned *ret_enis, unsigned *ret_address
 
 unsigned network_cards_find(const char *type) {
         const InstanceType *t = instance_type_find(type);
-        const EniLimit *row = find_limit(type);
+        const EniShape *row = find_limit(type);
         if (t && t->network_cards > 0)
                 return (unsigned)t->network_cards;
         return row && !t ? row->cards : 0;

@@ -225,14 +225,10 @@ static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
 }
 
 static int refuse_type(const char *type, Diag *diag) {
-        const char **names = xcalloc(n_instance_types + n_eni_limits + 1, sizeof *names);
-        size_t n = 0;
+        _cleanup_(strv_freep) char **names = eni_limits_types();
         for (size_t i = 0; i < n_instance_types; i++)
-                names[n++] = instance_types[i].name;
-        for (size_t i = 0; i < n_eni_limits; i++)
-                names[n++] = eni_limits[i].type;
-        const char *near = nearest_name(type, names);
-        free(names);
+                strv_push_at(&names, n_eni_limits + i, xstrdup(instance_types[i].name));
+        const char *near = nearest_name(type, (const char *const *)names);
         return diag_error_at(diag, -EINVAL, CAUSE_USAGE, NULL, "--instance-type",
                              "\"%s\" is not an instance type this version knows%s%s%s", type,
                              near ? "; did you mean " : "", near ?: "", near ? "?" : "");
