@@ -73,7 +73,7 @@ endif
 
 all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-boot check-vm check-cluster check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
-        images package bench fuzz install clean sizes pure lint valgrind deps deps-test
+        images package rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -173,6 +173,8 @@ lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
 package:                                 # build/package/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
 	$(Q)tests/run/tap.sh tests/run/package.sh
+rpm:                                     # build/package/nodestrap-*.rpm for this machine, or for ARCH=aarch64
+	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check
 images:                                  # what guests boot, and what they get of other suites, once
 	$(Q)tests/run/images.sh
 check-boot: guest-programs               # containers, two at a time
