@@ -16,8 +16,7 @@
 static int need_libmount(Work *w) {
         const char *why = libmount_load();
         return why ? work_fail(w, -ELIBACC, CAUSE_STORAGE_TOOL,
-                               "libmount.so.1 cannot be loaded: %s; the image needs the package libmount1",
-                               why)
+                               "libmount.so.1, which mounts disks, cannot be loaded: %s", why)
                    : 0;
 }
 

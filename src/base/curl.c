@@ -15,7 +15,7 @@ int curl_load(Curl *ret, char **ret_why) {
         bool implicit = __libc_single_threaded && !getenv(NO_GNUTLS);
         if (implicit)
                 setenv(NO_GNUTLS, "1", 0);
-        int r = library_load("libcurl.so.4", CURL_FUNCTIONS(LIBRARY_NAME), ret, ret_why);
+        int r = library_load("libcurl.so.4", CURL_FUNCTIONS(LIBRARY_NAME), CURL_PACKAGE, ret, ret_why);
         if (implicit)
                 unsetenv(NO_GNUTLS);    /* programs that are started from here may depend on it */
         return r;

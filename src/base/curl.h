@@ -14,6 +14,8 @@
         X(getdate, curl_getdate)         \
         X(append, curl_slist_append)     \
         X(free_all, curl_slist_free_all)
+/* The first with CURLOPT_CAINFO_BLOB; what libcurl-minimal leaves out is not asked for. */
+#define CURL_PACKAGE "libcurl-minimal (Amazon Linux) or libcurl4 (Debian), version 7.77 or later"
 typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
 /* Fills the table, and changes the environment for a moment; returns and *ret_why are those of

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 
-int library_load(const char *name, const char *functions, void *table, char **ret_why) {
+int library_load(const char *name, const char *functions, const char *package, void *table,
+                 char **ret_why) {
         void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
         bool whole = library;
         char *slot = table;
@@ -22,7 +23,8 @@ int library_load(const char *name, const char *functions, void *table, char **re
         }
         if (whole)
                 return 0;
-        *ret_why = xstrdup(dlerror() ?: "it lacks a function");
+        const char *why = dlerror() ?: "it lacks a function";
+        *ret_why = package ? xasprintf("%s; install %s", why, package) : xstrdup(why);
         return -ELIBACC;
 }
 

@@ -25,6 +25,7 @@
         X(do_probe, blkid_do_probe)                                 \
         X(reset_probe, blkid_reset_probe)                           \
         X(lookup_value, blkid_probe_lookup_value)
+#define BLKID_PACKAGE "libblkid (Amazon Linux) or libblkid1 (Debian), version 2.17 or later"
 typedef struct Blkid { BLKID_FUNCTIONS(LIBRARY_POINTER) } Blkid;
 
 static Blkid blkid;
@@ -32,7 +33,8 @@ static pthread_once_t blkid_once = PTHREAD_ONCE_INIT;   /* the executors probe o
 static char *blkid_error;                              /* NULL: it is loaded */
 
 static void load_blkid(void) {
-        (void)!library_load("libblkid.so.1", BLKID_FUNCTIONS(LIBRARY_NAME), &blkid, &blkid_error);
+        (void)!library_load("libblkid.so.1", BLKID_FUNCTIONS(LIBRARY_NAME), BLKID_PACKAGE, &blkid,
+                            &blkid_error);
 }
 
 static void probe_freep(blkid_probe *p) {
@@ -174,7 +176,7 @@ static int probe_file(int fd, Content *c, Diag *diag) {
         if (blkid_error)
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
                                   "libblkid.so.1, which tells what lies on a disk, cannot "
-                                  "be loaded: %s; install libblkid1",
+                                  "be loaded: %s",
                                   blkid_error);
         /* md writes past the page cache of a member: take what the disk says and not what it said. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

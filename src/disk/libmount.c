@@ -9,7 +9,8 @@ static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 static char *load_error;                /* NULL: it is loaded */
 
 static void load_libmount(void) {
-        (void)!library_load("libmount.so.1", LIBMOUNT_FUNCTIONS(LIBRARY_NAME), &libmount, &load_error);
+        (void)!library_load("libmount.so.1", LIBMOUNT_FUNCTIONS(LIBRARY_NAME), LIBMOUNT_PACKAGE, &libmount,
+                            &load_error);
 }
 
 const char *libmount_load(void) {

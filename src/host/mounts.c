@@ -61,9 +61,7 @@ int mounts_read(FILE *file, Storage *s, Diag *diag) {
         const char *why = libmount_load();
         if (why)
                 return diag_error(diag, -ELIBACC, CAUSE_STORAGE_TOOL,
-                                  "libmount.so.1, which tells what is mounted, cannot be loaded: %s; "
-                                  "install libmount1",
-                                  why);
+                                  "libmount.so.1, which tells what is mounted, cannot be loaded: %s", why);
         struct libmnt_table *table = libmount.new_table();
         bad_line = 0;
         int r = table ? libmount.set_parser_errcb(table, on_bad_line) : -ENOMEM;

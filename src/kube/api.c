@@ -153,6 +153,7 @@ static void set_common(const Curl *curl, CURL *easy, const KubeAccess *access) {
 int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
         _cleanup_(kube_api_freep) KubeApi *a = xcalloc(1, sizeof *a);
         struct curl_blob ca = { access->ca, access->ca_size, CURL_BLOB_COPY };
+        CURLcode code;
         a->access = access;
         int r = curl_load(&a->curl, ret_why);
         if (r < 0)
@@ -163,7 +164,13 @@ int kube_api_new(const KubeAccess *access, KubeApi **ret, char **ret_why) {
                 return -ELIBACC;
         }
         set_common(&a->curl, a->easy, access);
-        a->curl.setopt(a->easy, CURLOPT_CAINFO_BLOB, &ca);
+        /* an older one would go on with the authorities of the system, which do not know a cluster's */
+        code = a->curl.setopt(a->easy, CURLOPT_CAINFO_BLOB, &ca);
+        if (code != CURLE_OK) {
+                *ret_why = xasprintf("it takes no certificate authority from memory (%s); install %s",
+                                     a->curl.strerror(code), CURL_PACKAGE);
+                return -ELIBACC;
+        }
         a->curl.setopt(a->easy, CURLOPT_CAPATH, NULL);  /* or the system's directory would count as well */
         a->curl.setopt(a->easy, CURLOPT_WRITEFUNCTION, take_data);
         a->curl.setopt(a->easy, CURLOPT_HEADERFUNCTION, on_header);

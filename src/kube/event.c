@@ -123,8 +123,9 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                 sent.cause = error ? error->cause : CAUSE_INTERNAL;
                 sent.text = error ? diagnostic_format(error) : xstrdup("no token");
         } else if (kube_api_new(access, &api, &why) < 0) {
-                sent.cause = CAUSE_INTERNAL;
-                sent.text = xasprintf("libcurl.so.4 cannot be loaded: %s", why);
+                sent.cause = CAUSE_API_ROUTE;
+                sent.text = xasprintf("libcurl.so.4, which carries it to the API server, cannot be loaded: %s",
+                                      why);
         } else {
                 Sender s = {
                         .api = api, .access = access, .identity = identity, .token = token, .sent = &sent,

@@ -334,7 +334,7 @@ void join_wait(const JoinTask *task, JoinOutcome *ret) {
                 try_until(&w);
                 outcome_finish(&w, begin_usec);
         } else {
-                outcome.cause = CAUSE_INTERNAL;
+                outcome.cause = CAUSE_API_ROUTE;
                 outcome.text = xasprintf(
                         "libcurl.so.4, which carries requests to the API server, cannot be loaded: %s", why);
                 free(why);

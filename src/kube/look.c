@@ -77,7 +77,7 @@ void kube_node_look(const KubeAccess *access, const KubeIdentity *identity, cons
         *ret = (NodeLook){};
         int r = kube_api_new(access, &api, &why);
         if (r < 0)
-                (void)diag_error(&diag, r, CAUSE_INTERNAL,
+                (void)diag_error(&diag, r, CAUSE_API_ROUTE,
                                  "libcurl.so.4, which carries requests to the API server, cannot be loaded: "
                                  "%s",
                                  why);

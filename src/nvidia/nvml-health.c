@@ -47,7 +47,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
  * lack. */
 static void load(void) {
         char *why = NULL;
-        (void)!library_load("libnvidia-ml.so.1", HEALTH_FUNCTIONS(NAME), &nvml, &why);
+        (void)!library_load("libnvidia-ml.so.1", HEALTH_FUNCTIONS(NAME), NULL, &nvml, &why);
         free(why);
 }
 

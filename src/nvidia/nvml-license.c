@@ -31,7 +31,8 @@ _Static_assert(sizeof(Feature) == 284 && sizeof(Features) == 860, "as nvml.h has
 static unsigned (*load(void))(NvmlDevice, Features *) {
         struct { unsigned (*features)(NvmlDevice, Features *); } nvml = {};
         _cleanup_(freep) char *why = NULL;
-        int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", &nvml, &why);
+        int r = library_load("libnvidia-ml.so.1", "?nvmlDeviceGetGridLicensableFeatures_v4\0", NULL,
+                             &nvml, &why);
         return r < 0 ? NULL : nvml.features;
 }
 

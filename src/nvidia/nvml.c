@@ -138,7 +138,7 @@ static bool loaded;
 static char *load(void) {
         char *why = NULL;
         if (!loaded)
-                loaded = library_load("libnvidia-ml.so.1", NVML_FUNCTIONS(NAME), &nvml, &why) >= 0;
+                loaded = library_load("libnvidia-ml.so.1", NVML_FUNCTIONS(NAME), NULL, &nvml, &why) >= 0;
         return why;
 }
 

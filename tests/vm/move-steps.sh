@@ -138,7 +138,7 @@ done
 
 rm /sbin/mount.xfs /sbin/mount.ext4
 mkdir aside; mv /usr/lib/x86_64-linux-gnu/libmount.so.1* aside
-try "without libmount" refuses "libmount.so.1 cannot be loaded: .*; the image needs the package libmount1" < <(mount_line "uuid=$U $D0")
+try "without libmount" refuses "libmount.so.1, which mounts disks, cannot be loaded: .*; install libmount \(Amazon Linux\) or libmount1" < <(mount_line "uuid=$U $D0")
 mv aside/* /usr/lib/x86_64-linux-gnu/
 
 # ---- what is no file system, or not ours ----
