@@ -9,6 +9,7 @@ presetdir    ?= $(prefix)/lib/systemd/system-preset
 rulesdir     ?= $(prefix)/lib/udev/rules.d
 mandir       ?= $(prefix)/share/man
 completiondir ?= $(prefix)/share/bash-completion/completions
+docdir       ?= $(prefix)/share/doc/nodestrap
 # What the compiler's name says of another machine, aarch64-linux-gnu-gcc, the other tools have in theirs.
 TRIPLET      := $(strip $(foreach word,$(notdir $(CC)),$(if $(findstring -linux-gnu-gcc,$(word)),$(firstword $(subst -gcc, ,$(word))))))
 ifdef TRIPLET
@@ -20,7 +21,6 @@ PKG_CONFIG   ?= $(or $(notdir $(shell command -v $(TRIPLET)-pkg-config)),\
                   PKG_CONFIG_LIBDIR=/usr/lib/$(TRIPLET)/pkgconfig:/usr/share/pkgconfig pkg-config)
 endif
 NM           ?= nm
-docdir       ?= $(prefix)/share/doc/nodestrap
 PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy

@@ -7,7 +7,7 @@ W=$(mktemp -d); trap 'rm -rf "$W"' EXIT
 FLAGS=(-std=gnu17 -D_GNU_SOURCE '-DVERSION="0"' -Isrc -Itests/include)
 read -ra MORE <<<"$(${PKG_CONFIG:-pkg-config} --cflags jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount)"; FLAGS+=("${MORE[@]}")
 mapfile -t sources < <(find src tests -name '*.c' | sort)
-mapfile -t scripts < <(find tests .ci debian \( -path 'debian/nodestrap' -o -path 'debian/.debhelper' \) -prune -o -type f -print0 | xargs -0 awk 'FNR == 1 && (/^#!.*\/(ba)?sh/ || FILENAME ~ /\.sh$/) { print FILENAME } FNR > 1 { nextfile }' | sort -u)
+mapfile -t scripts < <(find tests .ci conf debian \( -path 'debian/nodestrap' -o -path 'debian/.debhelper' \) -prune -o -type f -print0 | xargs -0 awk 'FNR == 1 && (/^#!.*\/(ba)?sh/ || FILENAME ~ /\.sh$/) { print FILENAME } FNR > 1 { nextfile }' | sort -u)
 
 for tool in "${CLANG_TIDY:=clang-tidy}" "${CPPCHECK:=cppcheck}" shellcheck; do
         command -v "$tool" >/dev/null && continue

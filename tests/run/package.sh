@@ -1,32 +1,55 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package from a copy of this tree, then installs, removes and purges it in a root of Debian 12 that has all it
-# depends on, once bare and once with the units and the nodeadm of EKS's image. The package is left in build/package.
+# depends on, once bare and once with the units and the nodeadm of EKS's image. The package is left in build/package. It is built a
+# second time, by somebody else, elsewhere, out of files of another day: the bytes are the same.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
 finish() { echo "1..$count"; exit $bad; }
-W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+W=$(mktemp -d); chmod 711 "$W"; trap 'wait; umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 for c in dpkg-buildpackage dh lintian; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
 
 build() { cd "$W/src" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b; }
-mkdir "$W/src"; (cd "$top" && if git rev-parse -q --git-dir >/dev/null 2>&1; then git ls-files -co --exclude-standard; else find . -path ./build -prune -o -type f -print; fi |
+build_again() {
+        find . -exec touch -h -d 2001-02-03 {} + && chown -R 65534:65534 .. && umask 077 && unshare -u sh -c 'hostname elsewhere && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh \
+                env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent TZ=Asia/Tokyo LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=1" dpkg-buildpackage -us -uc -b
+}
+mkdir -p "$W/src" "$W/again/deeper/tree"; (cd "$top" && if git rev-parse -q --git-dir >/dev/null 2>&1; then git ls-files -co --exclude-standard; else find . -path ./build -prune -o -type f -print; fi |
         tar -cf - --ignore-failed-read -T -) 2>/dev/null | tar -C "$W/src" -xf -
+cp -r "$W/src/." "$W/again/deeper/tree"; (cd "$W/again/deeper/tree" && build_again >"$W/again/log" 2>&1; echo $? >"$W/again/rc") & again=$!
 try "dpkg-buildpackage -us -uc -b" build || finish
 try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/nodestrap_*.changes
+dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
+try "README, schema and examples can be read where they are" sh -c 'cd "$1" && cmp README.md "$2/README.md" && cmp nodeconfig.schema.json "$2/conf/nodeconfig.schema.json" && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
+if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"
+else count=$((count + 1)); echo "ok $count - the bill of materials # SKIP no python3-jsonschema here"; fi
 mkdir -p "$top/build/package" && cp "$W"/nodestrap_*.deb "$top/build/package/"
 
+# The build directory, its name, user, host, umask, zone, jobs and the times of the files are others.
+same_packages() { local f; for f in "$W"/*.deb; do cmp "$f" "$W/again/deeper/${f##*/}" || { diff <(dpkg-deb -c "$f") <(dpkg-deb -c "$W/again/deeper/${f##*/}"); return 1; }; done; }
+same_objects() {
+        local o; for o in src/main.o conf/gpus.o tests/unit/test-toml.o; do
+                make -s -C "$W/src" O=plain "plain/$o" && (cd "$W/again/deeper/tree" && umask 077 && make -s O="$W/again/objects" "$W/again/objects/$o") && cmp "$W/src/plain/$o" "$W/again/objects/$o" || return
+        done
+}
+repeated() {
+        wait $again; try "the package built by another user, elsewhere" sh -c 'cat "$1/log"; exit "$(cat "$1/rc")"' sh "$W/again"
+        try "has the same bytes" same_packages
+        try "as have what plain make compiles" same_objects
+}
 root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
-        [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; count=$((count + 1)); echo "ok $count - install, remove, purge # SKIP $(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
+        [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; count=$((count + 1)); echo "ok $count - install, remove, purge # SKIP $(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; repeated; finish; }
 prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" && cp "$W"/nodestrap_*.deb "$W/$1/m/tmp/p.deb"; }
 everything() { (cd "$m" && find . -xdev -path ./var/lib/dpkg -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -printf '%p %l\n' | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 in_package() { dpkg-deb -c "$W"/nodestrap_*.deb | sed -n "s|.* \./usr/lib/$1/\(.*[^/]\)\$|./\1|p" | sort; }
 in_tree() { (cd "$top/units/$1" && shift && find . "$@" | sort); }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
+says() { local output; output=$(in_root dpkg -i /tmp/p.deb 2>&1) || { echo "$output"; return 1; }; is "$(sed -n 's/^nodestrap: //p' <<<"$output")" "$1"; }  # WORDS: dpkg -i succeeds, and the package says these
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
-try "dpkg -i: nothing else is needed" in_root dpkg -i /tmp/p.deb
+try "dpkg -i: nothing else is needed, and nothing to be said" says ''
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
@@ -59,16 +82,26 @@ theirs="nodeadm-boot-hook nodeadm-config nodeadm-run"
 enabled() { is "$(in_root systemctl is-enabled $theirs | sort -u) $(state)" "$*"; }    # THEIRS OURS
 try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs; everything >"$W/before"
-try "dpkg -i beside it" in_root dpkg -i /tmp/p.deb
+try "dpkg -i beside it tells who boots the image" says "nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
+or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS"
 try "the image's nodeadm stays" own
-try "an upgrade leaves it" in_root dpkg -i /tmp/p.deb
+try "an upgrade leaves it, without a word" says ''
 try "it is still there" own
 try "nobody's units are enabled or disabled" enabled enabled disabled
 in_root dpkg --purge nodestrap >/dev/null 2>&1; everything >"$W/after"; try "purged again, nothing is left and nothing is missing" diff "$W/before" "$W/after"
 
-try "dpkg -i once more" in_root dpkg -i /tmp/p.deb
+kubelet="kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
+in_root systemctl -q disable nodeadm-boot-hook; in_root systemctl -q enable kubelet
+try "dpkg -i once more, where the interfaces are somebody else's and kubelet is enabled" says "nodeadm boots this image. To have nodestrap do it: systemctl disable nodeadm-config nodeadm-run && systemctl enable nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined
+or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS
+$kubelet"
+try "all of it told, an upgrade is silent" says ''
+in_root systemctl -q enable $units
+try "our units beside nodeadm's and an enabled kubelet" says "the units of two bootstrappers are enabled, and a boot will be nodestrap's; so that it need not warn of it: systemctl disable nodeadm-config nodeadm-run
+$kubelet"
+in_root systemctl -q disable kubelet
 try "our units instead of nodeadm's" in_root sh -c "systemctl disable $theirs && systemctl enable $units"
-try "an upgrade with them" in_root dpkg -i /tmp/p.deb
+try "an upgrade with them, without a word" says ''
 try "leaves all as it is" enabled disabled enabled
 try "the way back" in_root sh -c "systemctl disable $units && systemctl enable $theirs"
 everything | grep -vE 'nodestrap|alternatives/nodeadm|/usr/lib/systemd/system/[a-z@-]*.service.d ' >"$W/after"
@@ -93,4 +126,4 @@ try "asked to, it does" in_root sh -c "update-alternatives --auto nodeadm && upd
 try "both are ours once more" ours
 try "dpkg --purge of the swapped" in_root dpkg --purge nodestrap
 try "leaves the image's in its place" own
-finish
+repeated; finish
