@@ -19,6 +19,7 @@ typedef enum NeedKind {
         NEED_DIRECTORY,         /* where something is written: a directory, or one can be made, which
                                  * nobody but root may write to */
         NEED_FILE,              /* something that is read: the archive of the sandbox image */
+        NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in every kernel's configuration */
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 DECLARE_STRING_TABLE(need_kind, NeedKind);      /* "program", … */
@@ -78,9 +79,12 @@ typedef struct Image {
         bool running;                   /* root is this machine's, and this kernel runs */
         unsigned machine;               /* e_machine of its programs (elf(5)); 0: not known */
         char **kernels;                 /* in /lib/modules, sorted: "6.12.46-66.121.amzn2023.x86_64" */
+        char *kernel;                   /* of these the one that boots, or NULL where that cannot be told */
         char *driver;                   /* of NVIDIA's modules in there, or NULL: "580.126.09" */
+        char *kubelet, *containerd;     /* "1.34.2"; NULL: not known. image_open() leaves them to the command,
+                                         * which is told of versions */
 } Image;
-/* A root without programs at all is -ENOENT with CAUSE_USAGE: nobody's image. */
+/* All but the versions of kubelet and containerd. A root without programs at all is -ENOENT with CAUSE_USAGE: nobody's image. */
 _must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
 _nonnull_ void image_done(Image *i);
 /* Every need → one check or more. */
