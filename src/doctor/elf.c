@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An ELF file → what it needs to run. Offsets and sizes are those of somebody else's file: every read says
+ * where it ends, every loop how often. */
+#include "doctor/elf.h"
+
+#include "base/str.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#define MAX_HEADERS  256u               /* of programs; the most that linkers make is about 15 */
+#define MAX_SECTIONS 4096u              /* of NVIDIA's modules some hundred */
+#define MAX_DYNAMIC  4096u
+#define MAX_NEEDED   256u
+#define MAX_STRING   4096u
+
+void elf_done(Elf *e) {
+        free(e->interpreter);
+        free(e->soname);
+        strv_free(e->needed);
+        strv_free(e->search);
+        *e = (Elf){};
+}
+
+char *elf_machine_text(unsigned machine) {
+        return machine == ELF_X86_64    ? xstrdup("x86_64")
+               : machine == ELF_AARCH64 ? xstrdup("aarch64")
+               : machine == EM_386      ? xstrdup("i386")
+               : machine == EM_ARM      ? xstrdup("32-bit arm")
+                                        : xasprintf("machine %u of elf(5)", machine);
+}
+
+/* All of it, or -EBADMSG: the file ends before. */
+static int read_at(int fd, uint64_t at, void *to, size_t size) {
+        if (at > INT64_MAX - size)
+                return -EBADMSG;
+        for (size_t done = 0; done < size;) {
+                ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return -EBADMSG;
+                done += (size_t)n;
+        }
+        return 0;
+}
+
+/* A string that a NUL ends; one that the end of the file cuts is none. */
+static int read_string(int fd, uint64_t at, char **ret) {
+        char text[MAX_STRING];
+        size_t size = 0;
+        if (at > INT64_MAX - sizeof text)
+                return -EBADMSG;
+        while (size < sizeof text) {
+                ssize_t n = pread(fd, text + size, sizeof text - size, (off_t)(at + size));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                const char *end = memchr(text + size, 0, (size_t)n);
+                if (end) {
+                        *ret = xstrdup(text);
+                        return 0;
+                }
+                if (n == 0)
+                        break;
+                size += (size_t)n;
+        }
+        return -EBADMSG;
+}
+
+static int read_header(int fd, Elf64_Ehdr *ret) {
+        unsigned char start[20];
+        int r = read_at(fd, 0, start, sizeof start);
+        if (r == -EBADMSG || (r == 0 && memcmp(start, ELFMAG, SELFMAG) != 0))
+                return -ENOEXEC;
+        if (r < 0)
+                return r;
+        *ret = (Elf64_Ehdr){};
+        memcpy(ret->e_ident, start, EI_NIDENT);
+        bool other = start[EI_DATA] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
+        ret->e_machine = start[EI_DATA] == ELFDATA2MSB ? (Elf64_Half)(start[18] << 8 | start[19])
+                                                       : (Elf64_Half)(start[19] << 8 | start[18]);
+        if (other || start[EI_CLASS] != ELFCLASS64)
+                return 0;
+        return read_at(fd, 0, ret, sizeof *ret);
+}
+
+static bool is_readable(const Elf64_Ehdr *h) {
+        return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ehsize > 0;
+}
+
+typedef struct Segments { Elf64_Phdr *items; size_t n; } Segments;
+
+/* Where in the file the memory at this address comes from. */
+static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
+        for (size_t i = 0; i < s->n; i++) {
+                const Elf64_Phdr *p = &s->items[i];
+                if (p->p_type == PT_LOAD && address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz &&
+                    p->p_offset <= INT64_MAX) {
+                        *ret = p->p_offset + (address - p->p_vaddr);
+                        return 0;
+                }
+        }
+        return -EBADMSG;
+}
+
+static void split_search(const char *paths, Elf *e) {
+        for (const char *at = paths; *at;) {
+                size_t n = strcspn(at, ":");
+                if (n > 0 && strv_length(e->search) < MAX_NEEDED)
+                        strv_push(&e->search, xstrndup(at, n));
+                at += n + (at[n] == ':');
+        }
+}
+
+typedef struct Dynamic { Elf64_Dyn *items; size_t n; } Dynamic;
+
+static uint64_t dynamic_value(const Dynamic *d, int64_t tag, uint64_t otherwise) {
+        for (size_t i = 0; i < d->n; i++)
+                if (d->items[i].d_tag == tag)
+                        return d->items[i].d_un.d_val;
+        return otherwise;
+}
+
+/* The strings of the dynamic section that are names. */
+static int read_names(int fd, const Segments *s, const Dynamic *d, Elf *e) {
+        uint64_t strings = 0, size = dynamic_value(d, DT_STRSZ, 0);
+        bool runpath = dynamic_value(d, DT_RUNPATH, UINT64_MAX) != UINT64_MAX;
+        int r = file_offset(s, dynamic_value(d, DT_STRTAB, 0), &strings);
+        size_t n = 0;
+        for (size_t i = 0; r == 0 && i < d->n; i++) {
+                const Elf64_Dyn *item = &d->items[i];
+                int64_t tag = item->d_tag;
+                if (tag != DT_NEEDED && tag != DT_SONAME && tag != (runpath ? DT_RUNPATH : DT_RPATH))
+                        continue;
+                _cleanup_(freep) char *text = NULL;
+                if (item->d_un.d_val >= size || n++ > MAX_NEEDED)
+                        return -EBADMSG;
+                r = read_string(fd, strings + item->d_un.d_val, &text);
+                if (r < 0)
+                        return r;
+                if (tag == DT_NEEDED)
+                        strv_push(&e->needed, TAKE_PTR(text));
+                else if (tag != DT_SONAME)
+                        split_search(text, e);
+                else if (!e->soname)
+                        e->soname = TAKE_PTR(text);
+        }
+        return r;
+}
+
+static int read_dynamic(int fd, const Segments *s, const Elf64_Phdr *p, Elf *e) {
+        size_t n = p->p_filesz / sizeof(Elf64_Dyn);
+        if (n > MAX_DYNAMIC)
+                return -EBADMSG;
+        _cleanup_(freep) Elf64_Dyn *items = xcalloc(n + 1, sizeof *items);
+        int r = read_at(fd, p->p_offset, items, n * sizeof *items);
+        if (r < 0)
+                return r;
+        Dynamic d = { .items = items };
+        while (d.n < n && items[d.n].d_tag != DT_NULL)
+                d.n++;
+        bool names = false;
+        for (size_t i = 0; i < d.n; i++)
+                names |= items[i].d_tag == DT_NEEDED || items[i].d_tag == DT_SONAME;
+        return names ? read_names(fd, s, &d, e) : 0;
+}
+
+static int read_segments(int fd, const Elf64_Ehdr *h, Elf *e) {
+        if (h->e_phnum == 0)
+                return 0;               /* a module of the kernel */
+        if (h->e_phnum > MAX_HEADERS || h->e_phentsize != sizeof(Elf64_Phdr))
+                return -EBADMSG;
+        _cleanup_(freep) Elf64_Phdr *items = xcalloc(h->e_phnum, sizeof *items);
+        int r = read_at(fd, h->e_phoff, items, h->e_phnum * sizeof *items);
+        const Segments s = { .items = items, .n = h->e_phnum };
+        bool seen = false;
+        for (size_t i = 0; r == 0 && i < s.n; i++) {
+                if (items[i].p_type == PT_INTERP && !e->interpreter)
+                        r = read_string(fd, items[i].p_offset, &e->interpreter);
+                else if (items[i].p_type == PT_DYNAMIC && !seen) {
+                        seen = true;
+                        r = read_dynamic(fd, &s, &items[i], e);
+                }
+        }
+        return r;
+}
+
+int elf_read(int fd, Elf *ret) {
+        _cleanup_(elf_done) Elf e = {};
+        Elf64_Ehdr h;
+        int r = read_header(fd, &h);
+        if (r < 0)
+                return r;
+        e.wide = h.e_ident[EI_CLASS] == ELFCLASS64;
+        e.machine = h.e_machine;
+        r = is_readable(&h) ? read_segments(fd, &h, &e) : 0;
+        if (r < 0)
+                return r;
+        *ret = e;
+        e = (Elf){};
+        return 0;
+}
+
+int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_size) {
+        Elf64_Ehdr h;
+        int r = read_header(fd, &h);
+        if (r < 0)
+                return r;
+        if (!is_readable(&h) || h.e_shnum == 0)
+                return -ENOENT;
+        if (h.e_shnum > MAX_SECTIONS || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shstrndx >= h.e_shnum)
+                return -EBADMSG;
+        _cleanup_(freep) Elf64_Shdr *sections = xcalloc(h.e_shnum, sizeof *sections);
+        r = read_at(fd, h.e_shoff, sections, h.e_shnum * sizeof *sections);
+        const Elf64_Shdr *names = &sections[h.e_shstrndx];
+        for (size_t i = 0; r == 0 && i < h.e_shnum; i++) {
+                _cleanup_(freep) char *text = NULL;
+                if (names->sh_offset > INT64_MAX || sections[i].sh_name >= names->sh_size)
+                        continue;
+                r = read_string(fd, names->sh_offset + sections[i].sh_name, &text);
+                if (r < 0 || !streq(text, name))
+                        continue;
+                if (sections[i].sh_type == SHT_NOBITS || sections[i].sh_size > limit)
+                        return sections[i].sh_type == SHT_NOBITS ? -ENOENT : -EFBIG;
+                size_t size = sections[i].sh_size;
+                _cleanup_(freep) char *data = xcalloc(size + 1, 1);
+                r = read_at(fd, sections[i].sh_offset, data, size);
+                if (r < 0)
+                        return r;
+                *ret = TAKE_PTR(data);
+                *ret_size = size;
+                return 0;
+        }
+        return r < 0 ? r : -ENOENT;
+}
