@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A root directory → Image: the architecture of its programs, its kernels and which of them boots, the version
+ * of NVIDIA's driver. Of an image that does not run everything is read from files; where a module is
+ * compressed, names of files beside it tell its version. */
+#include "doctor/look.h"
+
+#include "base/str.h"
+#include "host/detect.h"
+#include "host/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define MODULES      "/lib/modules"
+#define LOADER       "/boot/loader/entries"
+#define MAX_KERNELS  32u
+#define MODINFO_MAX  (1U << 20)
+#define DEP_MAX      (16U << 20)        /* of Debian 13 about one MiB */
+
+void image_done(Image *i) {
+        strv_free(i->kernels);
+        free(i->kernel);
+        free(i->driver);
+        free(i->kubelet);
+        free(i->containerd);
+        *i = (Image){};
+}
+
+/* ---- versions as text ---- */
+
+int version_compare(const char *a, const char *b) {
+        while (*a || *b) {
+                size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+                if (n > 0 && m > 0) {
+                        for (; n > 1 && *a == '0'; n--)
+                                a++;
+                        for (; m > 1 && *b == '0'; m--)
+                                b++;
+                        int r = n != m ? (n > m ? 1 : -1) : memcmp(a, b, n);
+                        if (r != 0)
+                                return r;
+                        a += n;
+                        b += m;
+                } else if (*a != *b)    /* a number is more than none: 6.12 and 6 */
+                        return (unsigned char)*a > (unsigned char)*b ? 1 : -1;
+                else {
+                        a++;
+                        b++;
+                }
+        }
+        return 0;
+}
+
+/* ---- architecture ---- */
+
+static unsigned machine_of(const Root *root, const char *path) {
+        _cleanup_(elf_done) Elf e = {};
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        return fd >= 0 && elf_read(fd, &e) == 0 ? e.machine : 0;
+}
+
+static unsigned image_machine(const Root *root) {
+        /* What boots first; kubelet last, because it is fetched by hand, and so is the one that is wrong. */
+        static const char *const programs[] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/sbin/init",
+                                                "/usr/bin/bash", "/bin/sh", "/usr/bin/nodestrap",
+                                                "/usr/bin/containerd", "/usr/bin/kubelet" };
+        unsigned machine = 0;
+        for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++)
+                machine = machine_of(root, programs[i]);
+        return machine;
+}
+
+static bool has_programs(const Root *root) {
+        static const char *const folders[] = { "/usr/bin", "/usr/sbin", "/bin", "/sbin" };
+        bool any = false;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && !any; i++) {
+                _cleanup_(strv_freep) char **names = NULL;
+                any = root_list(root, folders[i], &names) >= 0 && names;
+        }
+        return any;
+}
+
+/* ---- kernels ---- */
+
+/* What a removed kernel leaves behind, modules of others that nobody's package knows, is none. */
+static bool is_kernel(const Root *root, const char *name) {
+        static const char *const marks[] = { "modules.builtin", "modules.order", "kernel" };
+        bool is = false;
+        for (size_t i = 0; i < ARRAY_SIZE(marks) && !is; i++) {
+                _cleanup_(freep) char *path = xasprintf(MODULES "/%s/%s", name, marks[i]);
+                is = root_exists(root, path) > 0;
+        }
+        return is;
+}
+
+static char **find_kernels(const Root *root) {
+        _cleanup_(strv_freep) char **names = NULL;
+        char **found = NULL;
+        if (root_list(root, MODULES, &names) < 0)
+                return NULL;
+        for (char **name = names; name && *name && strv_length(found) < MAX_KERNELS; name++)
+                if (is_kernel(root, *name))
+                        strv_add(&found, *name);
+        return found;
+}
+
+/* The value of "key value" or "key=value" lines, as entries of the Boot Loader Specification
+ * (uapi-group.org/specifications/specs/boot_loader_specification) and grubenv have them. The caller's. */
+static char *line_value(const char *text, const char *key, const char *separators) {
+        size_t n = strlen(key);
+        for (const char *line = text; *line;) {
+                size_t size = strcspn(line, "\n");
+                if (size > n && strncmp(line, key, n) == 0 && strchr(separators, line[n])) {
+                        _cleanup_(freep) char *value = xstrndup(line + n + 1, size - n - 1);
+                        return str_strip(value);
+                }
+                line += size + (line[size] == '\n');
+        }
+        return NULL;
+}
+
+static char *entry_version(const Root *root, const char *file) {
+        _cleanup_(freep) char *path = xasprintf(LOADER "/%s", file), *text = NULL;
+        return root_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ? NULL
+                                                                      : line_value(text, "version", " \t");
+}
+
+/* The entry that was chosen, as grub2-set-default and grubby keep it; else the newest. */
+static char *loader_kernel(const Root *root, char *const *kernels) {
+        static const char *const environments[] = { "/boot/grub2/grubenv", "/boot/grub/grubenv" };
+        _cleanup_(freep) char *text = NULL, *saved = NULL, *newest = NULL;
+        _cleanup_(strv_freep) char **files = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(environments) && !saved; i++) {
+                free(TAKE_PTR(text));
+                if (root_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
+                        saved = line_value(text, "saved_entry", "=");
+        }
+        if (root_list(root, LOADER, &files) < 0)
+                return NULL;
+        for (char **f = files; f && *f && f < files + 4 * MAX_KERNELS; f++) {
+                _cleanup_(freep) char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
+                if (!version || !strv_contains(kernels, version))
+                        continue;
+                size_t n = strlen(*f) - strlen(".conf");
+                if (saved && strlen(saved) == n && strncmp(saved, *f, n) == 0)
+                        return TAKE_PTR(version);
+                if (!newest || version_compare(version, newest) > 0) {
+                        free(newest);
+                        newest = TAKE_PTR(version);
+                }
+        }
+        return TAKE_PTR(newest);
+}
+
+/* Debian's /vmlinuz, and where there is no choice. */
+static char *only_kernel(const Root *root, char *const *kernels) {
+        _cleanup_(freep) char *name = NULL;
+        const char *only = NULL;
+        if (root_link_name(root, "/vmlinuz", &name) >= 0 && startswith(name, "vmlinuz-") &&
+            strv_contains(kernels, name + strlen("vmlinuz-")))
+                return xstrdup(name + strlen("vmlinuz-"));
+        for (char *const *k = kernels; k && *k; k++) {
+                _cleanup_(freep) char *boot = xasprintf("/boot/vmlinuz-%s", *k),
+                                      *module = xasprintf(MODULES "/%s/vmlinuz", *k);
+                if (root_exists(root, boot) <= 0 && root_exists(root, module) <= 0)
+                        continue;
+                if (only)
+                        return NULL;
+                only = *k;
+        }
+        return only ? xstrdup(only) : NULL;
+}
+
+static char *boot_kernel(const Image *image) {
+        _cleanup_(freep) char *running = NULL;
+        if (image->running) {
+                if (root_read_line(image->root, "/proc/sys/kernel/osrelease", &running) < 0 ||
+                    !strv_contains(image->kernels, running))
+                        return NULL;
+                return TAKE_PTR(running);
+        }
+        if (strv_length(image->kernels) == 1)
+                return xstrdup(image->kernels[0]);
+        char *kernel = loader_kernel(image->root, image->kernels);
+        return kernel ?: only_kernel(image->root, image->kernels);
+}
+
+/* ---- modules ---- */
+
+/* Is the word at s, size bytes long, this module's name in the spelling of either? */
+static bool same_module(const char *s, size_t size, const char *name) {
+        for (size_t i = 0; i < size; i++)
+                if (!name[i] || (s[i] == '-' ? '_' : s[i]) != (name[i] == '-' ? '_' : name[i]))
+                        return false;
+        return !name[size];
+}
+
+char *module_path(const char *kernel, const char *list, const char *name) {
+        for (const char *line = list; *line;) {
+                size_t size = strcspn(line, "\n"), path = strcspn(line, ":\n");
+                const char *base = memrchr(line, '/', path);
+                base = base ? base + 1 : line;
+                const char *suffix = memmem(base, (size_t)(line + path - base), ".ko", 3);
+                if (suffix && same_module(base, (size_t)(suffix - base), name))
+                        return *line == '/' ? xstrndup(line, path)
+                                            : xasprintf(MODULES "/%s/%.*s", kernel, (int)MIN(path, 4096U), line);
+                line += size + (line[size] == '\n');
+        }
+        return NULL;
+}
+
+char *module_information(const Root *root, const char *path, const char *key) {
+        _cleanup_(freep) char *data = NULL;
+        size_t size = 0, n = strlen(key);
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || elf_section(fd, ".modinfo", MODINFO_MAX, &data, &size) < 0)
+                return NULL;
+        for (size_t at = 0; at < size; at += strlen(data + at) + 1)
+                if (strncmp(data + at, key, n) == 0 && data[at + n] == '=')
+                        return xstrdup(data + at + n + 1);
+        return NULL;
+}
+
+/* ---- what comes at boot ---- */
+
+char **image_trees(const Image *image) {
+        static const char *const trees[] = { "/opt/nvidia/lts", "/opt/nvidia/pb", "/opt/nvidia/current" };
+        char **found = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+                _cleanup_(freep) char *usr = xasprintf("%s/usr", trees[i]);
+                if (root_exists(image->root, usr) > 0)
+                        strv_add(&found, trees[i]);
+        }
+        return found;
+}
+
+const char *image_loader(const Image *image, const char *name) {
+        static const char *const setups[][2] = { { "nvidia-setup.service", NULL },
+                                                 { "neuron-package-install.service", NULL } };
+        static const char *const builders[][2] = { { "nvidia-kmod-load.service", NULL },
+                                                   { "neuron-kmod-load.service", NULL } };
+        bool neuron = startswith(name, "neuron"), library = strstr(name, ".so"), unit = strchr(name, '.') && !library;
+        if (image_has_unit(image->root, setups[neuron]))
+                return setups[neuron][0];
+        /* It builds modules, and brings no program. */
+        return !library && !unit && *name != '/' && image_has_unit(image->root, builders[neuron])
+                       ? builders[neuron][0]
+                       : NULL;
+}
+
+/* ---- the driver ---- */
+
+static char *driver_in_kernel(const Root *root, const char *kernel, char **ret_path) {
+        _cleanup_(freep) char *dep = xasprintf(MODULES "/%s/modules.dep", kernel), *list = NULL;
+        if (root_read(root, dep, DEP_MAX, &list, NULL) < 0)
+                return NULL;
+        _cleanup_(freep) char *path = module_path(kernel, list, "nvidia");
+        char *version = path ? module_information(root, path, "version") : NULL;
+        if (version)
+                *ret_path = TAKE_PTR(path);
+        return version;
+}
+
+/* The version in the name of the first entry that begins so: "libnvidia-ml.so.580.126.09". */
+static char *driver_in_names(const Root *root, const char *folder, const char *prefix, char **ret_path) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(root, folder, &names) < 0)
+                return NULL;
+        for (char **name = names; name && *name; name++) {
+                char *version = startswith(*name, prefix) ? version_find(*name + strlen(prefix)) : NULL;
+                if (!version)
+                        continue;
+                *ret_path = xasprintf("%s/%s", folder, *name);
+                return version;
+        }
+        return NULL;
+}
+
+/* Where sources, archives and libraries of the driver lie that have its version in their names. */
+static const char *const places[][2] = {
+        { "/usr/src", "nvidia-" },
+        { "/var/lib/dkms/nvidia", "" },
+        { "/var/lib/dkms/nvidia-open", "" },
+        { "/var/lib/dkms-archive/nvidia-open", "" },
+        { "/var/lib/dkms-archive/nvidia", "" },
+        { "/usr/lib64", "libnvidia-ml.so." },
+        { "/usr/lib/x86_64-linux-gnu", "libnvidia-ml.so." },
+        { "/usr/lib/aarch64-linux-gnu", "libnvidia-ml.so." },
+};
+
+/* Of images with trees: of what is chosen, or of all where they are of one version. */
+static char *driver_in_trees(const Image *image, char **ret_path) {
+        _cleanup_(strv_freep) char **trees = image_trees(image);
+        _cleanup_(freep) char *version = NULL, *where = NULL;
+        for (char **tree = trees; tree && *tree; tree++) {
+                _cleanup_(freep) char *folder = xasprintf("%s/usr/lib64", *tree), *path = NULL;
+                _cleanup_(freep) char *one = driver_in_names(image->root, folder, "libnvidia-ml.so.", &path);
+                if (!one)
+                        continue;
+                if (version && !streq(version, one) && !endswith(*tree, "/current"))
+                        return NULL;
+                free(version);
+                free(where);
+                version = TAKE_PTR(one);
+                where = TAKE_PTR(path);
+        }
+        if (version)
+                *ret_path = TAKE_PTR(where);
+        return TAKE_PTR(version);
+}
+
+char *driver_find(const Image *image, char **ret_path) {
+        char *version = image->kernel ? driver_in_kernel(image->root, image->kernel, ret_path) : NULL;
+        for (char **k = image->kernels; k && *k && !version; k++)
+                version = driver_in_kernel(image->root, *k, ret_path);
+        if (!version && image->running &&
+            root_read_line(image->root, "/sys/module/nvidia/version", &version) >= 0)
+                *ret_path = xstrdup("/sys/module/nvidia/version");
+        if (!version)
+                version = driver_in_trees(image, ret_path);
+        for (size_t i = 0; i < ARRAY_SIZE(places) && !version; i++)
+                version = driver_in_names(image->root, places[i][0], places[i][1], ret_path);
+        return version;
+}
+
+int image_open(const Root *root, Image *ret, Diag *diag) {
+        _cleanup_(image_done) Image image = { .root = root, .running = root_is_host(root) };
+        _cleanup_(freep) char *path = NULL;
+        if (!has_programs(root))
+                return diag_error(diag, -ENOENT, CAUSE_USAGE,
+                                  "There are no programs below %s: it is not the root directory of an image. "
+                                  "Mount its root file system, and name the directory that has its /usr",
+                                  root_path(root));
+        image.machine = image_machine(root);
+        image.kernels = find_kernels(root);
+        image.kernel = boot_kernel(&image);
+        image.driver = driver_find(&image, &path);
+        *ret = image;
+        image = (Image){};
+        return 0;
+}

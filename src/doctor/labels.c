@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Security contexts of files against what the image's own SELinux policy says (selabel_file(5): regular
+ * expressions, of which the last that matches counts, but for those without any, which come before; prefixes
+ * that stand for others). As restorecon(8) does, only types are compared, and customizable ones are left
+ * alone. All differences make one check: a tree that was unpacked without labels has none at all. */
+#include "doctor/look.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#define POLICY_MAX (4U << 20)
+#define LABEL_MAX  512u
+#define SHOWN      3u                   /* paths that a sentence names */
+#define REGEX_MAX  1024u                /* a longer one is none that a policy has */
+
+struct Labels {
+        bool enforcing;
+        char *contexts;                 /* file_contexts, .homedirs, .local, in this order */
+        char *prefixes;                 /* file_contexts.subs_dist: "/lib64 /usr/lib" */
+        char *customizable;             /* types, a line each */
+        char *base;                     /* the real path of the root */
+        size_t seen, missing, other, silent;    /* silent: file systems without labels, or not to be read */
+        Text without, with;             /* the first paths of either kind */
+};
+
+Labels *labels_free(Labels *labels) {
+        if (!labels)
+                return NULL;
+        free(labels->contexts);
+        free(labels->prefixes);
+        free(labels->customizable);
+        free(labels->base);
+        text_done(&labels->without);
+        text_done(&labels->with);
+        free(labels);
+        return NULL;
+}
+
+/* "targeted" of SELINUXTYPE=, "permissive" of SELINUX= in /etc/selinux/config. The caller's. */
+static char *configured(const char *text, const char *key) {
+        char *value = NULL;
+        size_t n = strlen(key);
+        for (const char *line = text; *line;) {
+                size_t size = strcspn(line, "\n");
+                if (size > n && strncmp(line, key, n) == 0) {
+                        free(value);
+                        _cleanup_(freep) char *raw = xstrndup(line + n, size - n);
+                        value = str_strip(raw);
+                }
+                line += size + (line[size] == '\n');
+        }
+        return value;
+}
+
+static void append_file(const Root *root, const char *folder, const char *name, Text *to) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", folder, name), *text = NULL;
+        size_t size = 0;
+        if (root_read(root, path, POLICY_MAX, &text, &size) >= 0) {
+                text_add_bytes(to, text, size);
+                text_add(to, "\n");
+        }
+}
+
+static char *real_path_of(int fd) {
+        char path[4096];
+        _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, path, sizeof path);
+        return n > 0 && (size_t)n < sizeof path ? xstrndup(path, (size_t)n) : NULL;
+}
+
+Labels *labels_open(const Root *root) {
+        _cleanup_(freep) char *text = NULL, *mode = NULL, *type = NULL, *folder = NULL;
+        _cleanup_(labels_freep) Labels *l = xcalloc(1, sizeof *l);
+        Text contexts = {}, prefixes = {}, customizable = {};
+        if (root_read(root, "/etc/selinux/config", IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return NULL;
+        mode = configured(text, "SELINUX=");
+        type = configured(text, "SELINUXTYPE=");
+        if (!mode || streq(mode, "disabled") || root_exists(root, "/.autorelabel") > 0)
+                return NULL;            /* the last: all is labelled anew when it boots */
+        l->enforcing = streq(mode, "enforcing");
+        folder = xasprintf("/etc/selinux/%s/contexts", type && !strchr(type, '/') ? type : "targeted");
+        append_file(root, folder, "files/file_contexts", &contexts);
+        append_file(root, folder, "files/file_contexts.homedirs", &contexts);
+        append_file(root, folder, "files/file_contexts.local", &contexts);
+        append_file(root, folder, "files/file_contexts.subs_dist", &prefixes);
+        append_file(root, folder, "files/file_contexts.subs", &prefixes);
+        append_file(root, folder, "customizable_types", &customizable);
+        l->contexts = text_take(&contexts);
+        l->prefixes = text_take(&prefixes);
+        l->customizable = text_take(&customizable);
+        _cleanup_(close_fd) int fd = root_open(root, "/", O_PATH | O_DIRECTORY);
+        l->base = fd >= 0 ? real_path_of(fd) : NULL;
+        return *l->contexts && l->base ? TAKE_PTR(l) : NULL;
+}
+
+/* The next three words of a line; how many there are. */
+static size_t split_line(const char *line, size_t size, const char *words[static 3], size_t sizes[static 3]) {
+        size_t n = 0;
+        for (size_t at = 0; n < 3; n++) {
+                at += strspn(line + at, " \t");
+                if (at >= size || line[at] == '#' || line[at] == '\n')
+                        break;
+                words[n] = line + at;
+                sizes[n] = MIN(strcspn(line + at, " \t\n"), size - at);
+                at += sizes[n];
+        }
+        return n;
+}
+
+/* The path under which the policy knows it. The caller's. */
+static char *policy_path(const Labels *l, const char *path) {
+        for (const char *line = l->prefixes; *line;) {
+                const char *words[3];
+                size_t sizes[3], size = strcspn(line, "\n");
+                if (split_line(line, size, words, sizes) == 2 && strncmp(path, words[0], sizes[0]) == 0 &&
+                    (path[sizes[0]] == '/' || !path[sizes[0]]))
+                        return xasprintf("%.*s%s", (int)sizes[1], words[1], path + sizes[0]);
+                line += size + (line[size] == '\n');
+        }
+        return xstrdup(path);
+}
+
+/* What of an expression is a plain prefix; whether it is plain to its end. */
+static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
+        size_t n = 0;
+        while (n < size && !strchr(".^$?*+|[({\\", regex[n]))
+                n++;
+        *ret_whole = n == size;
+        /* "/boot/x?" is "/boot/" and perhaps more */
+        return n < size && n > 0 && strchr("?*{", regex[n]) ? n - 1 : n;
+}
+
+static bool regex_matches(const char *regex, size_t size, const char *path) {
+        regex_t compiled;
+        if (size > REGEX_MAX)
+                return false;
+        _cleanup_(freep) char *whole = xasprintf("^(%.*s)$", (int)size, regex);
+        if (regcomp(&compiled, whole, REG_EXTENDED | REG_NOSUB) != 0)
+                return false;
+        bool does = regexec(&compiled, path, 0, NULL, 0) == 0;
+        regfree(&compiled);
+        return does;
+}
+
+static bool is_kind(const char *word, size_t size, mode_t mode) {
+        return size == 2 && word[0] == '-' && (word[1] == '-'   ? S_ISREG(mode)
+                                               : word[1] == 'd' ? S_ISDIR(mode)
+                                               : word[1] == 'l' ? S_ISLNK(mode)
+                                                                : false);
+}
+
+/* What the policy says of a path; NULL: nothing, or "<<none>>". The caller's. */
+static char *wanted_label(const Labels *l, const char *real, mode_t mode) {
+        _cleanup_(freep) char *path = policy_path(l, real), *found = NULL;
+        bool exact = false;
+        for (const char *line = l->contexts; *line;) {
+                const char *words[3];
+                size_t sizes[3], size = strcspn(line, "\n"), n = split_line(line, size, words, sizes);
+                bool whole = false, kind = n == 3 ? is_kind(words[1], sizes[1], mode) : n == 2;
+                size_t plain = n >= 2 ? plain_size(words[0], sizes[0], &whole) : 0;
+                if (kind && strncmp(path, words[0], plain) == 0 && (whole || !exact) &&
+                    (whole ? !path[plain] : regex_matches(words[0], sizes[0], path))) {
+                        exact |= whole;
+                        free(found);
+                        found = xstrndup(words[n - 1], sizes[n - 1]);
+                }
+                line += size + (line[size] == '\n');
+        }
+        return found && !streq(found, "<<none>>") ? TAKE_PTR(found) : NULL;
+}
+
+/* "bin_t" of "system_u:object_r:bin_t:s0"; "" where it is no context. The caller's. */
+static char *type_of(const char *label) {
+        const char *at = label;
+        for (int i = 0; i < 2; i++) {
+                at = strchr(at, ':');
+                if (!at)
+                        return xstrdup("");
+                at++;
+        }
+        return xstrndup(at, strcspn(at, ":"));
+}
+
+static bool is_customizable(const Labels *l, const char *type) {
+        size_t n = strlen(type);
+        for (const char *at = strstr(l->customizable, type); n > 0 && at; at = strstr(at + 1, type))
+                if ((at == l->customizable || at[-1] == '\n') && (at[n] == '\n' || !at[n]))
+                        return true;
+        return false;
+}
+
+static void note_path(Text *to, size_t n, const char *path, const char *is, const char *want) {
+        if (n > SHOWN)
+                return;
+        text_add(to, "%s%s is %s, not %s", n > 1 ? ", " : "", path, is, want);
+}
+
+void labels_look(Labels *l, const Root *root, const char *path) {
+        char label[LABEL_MAX];
+        struct stat st;
+        _cleanup_(close_fd) int fd = l ? root_open(root, path, O_PATH) : -1;
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return;
+        _cleanup_(freep) char *real = real_path_of(fd), *link = xasprintf("/proc/self/fd/%d", fd);
+        size_t base = streq(l->base, "/") ? 0 : strlen(l->base);
+        if (!real || strncmp(real, l->base, base) != 0 || real[base] != '/')
+                return;
+        _cleanup_(freep) char *want = wanted_label(l, real + base, st.st_mode);
+        if (!want)
+                return;
+        ssize_t n = getxattr(link, "security.selinux", label, sizeof label - 1);
+        if (n < 0 && errno != ENODATA) {
+                l->silent++;
+                return;
+        }
+        label[MAX(n, 0)] = 0;
+        _cleanup_(freep) char *is = type_of(label), *type = type_of(want);
+        l->seen++;
+        if (n <= 0)
+                note_path(&l->without, ++l->missing, real + base, "not labelled", type);
+        else if (!streq(is, type) && !is_customizable(l, is))
+                note_path(&l->with, ++l->other, real + base, is, type);
+}
+
+static void report(const Labels *l, Checks *checks, size_t n, const Text *paths, bool missing) {
+        _cleanup_(freep) char *found = xasprintf("%zu of %zu files", n, l->seen);
+        /* What systemd starts of a file without a label runs as nobody that the policy knows. */
+        bool failed = missing && l->enforcing;
+        Check *c = checks_add(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
+                              missing ? "files without a label" : "files with another label", found);
+        check_tell(c, NULL, "%s%s; SELinux is %s here. restorecon -RF on them when the image is built, setfiles -r "
+                            "where it is mounted, or touch /.autorelabel in it, which costs its first boot a minute",
+                   paths->data ?: "", n > SHOWN ? " and more" : "",
+                   l->enforcing ? "enforcing, and keeps them from what the plan has them do" : "permissive, and only "
+                                                                                               "logs it");
+        if (failed)
+                c->cause = CAUSE_IMAGE;
+}
+
+void labels_report(Labels *l, Checks *checks) {
+        if (!l)
+                return;
+        if (l->seen == 0 && l->silent > 0)
+                check_tell(checks_add(checks, CHECK_UNKNOWN, "label", "SELinux", NULL), NULL,
+                           "labels cannot be read on this file system: look at the image itself, as root");
+        if (l->missing > 0)
+                report(l, checks, l->missing, &l->without, true);
+        if (l->other > 0)
+                report(l, checks, l->other, &l->with, false);
+        if (l->seen > 0 && l->missing + l->other == 0) {
+                _cleanup_(freep) char *found = xasprintf("%zu files", l->seen);
+                checks_add(checks, CHECK_OK, "label", "SELinux", found);
+        }
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Needs → Checks: each kind is looked for in its own way (programs.c, units.c, modules.c); here stand places
+ * and files, and what all looks share. */
+#include "doctor/look.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+Check *look_fault(Look *l, const Need *need, const char *code, const char *found) {
+        return checks_add(l->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, code, need->name, found);
+}
+
+void look_well(Look *l, const Need *need, const char *code, const char *found) {
+        Check *c = checks_add(l->checks, CHECK_OK, code, need->name, found);
+        check_tell(c, need, "%s", "");
+        free(c->text);
+        c->text = NULL;
+}
+
+static bool is_of_driver(const char *name) {
+        static const char *const prefixes[] = { "nvidia", "nv-", "libnvidia", "libcuda", "nvlsm", "neuron",
+                                                "set-nvidia-", "gdrdrv" };
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+                if (startswith(base, prefixes[i]))
+                        return true;
+        return false;
+}
+
+bool look_is_later(Look *l, const Need *need, const char *code) {
+        const char *loader = is_of_driver(need->name) ? image_loader(l->image, need->name) : NULL;
+        if (!loader || streq(loader, need->name))
+                return false;
+        check_tell(checks_add(l->checks, CHECK_UNKNOWN, code, need->name, NULL), need,
+                   "%s brings it when the image boots: look at a machine that has booted from it", loader);
+        return true;
+}
+
+bool mode_is_open(const Look *l, const struct stat *st) {
+        return (st->st_mode & S_IWOTH) || (st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != l->group);
+}
+
+/* ---- directories ---- */
+
+/* Who may rename what stands in a directory may put something else there, unless it is sticky. */
+static bool is_foreign(const Look *l, const struct stat *st) {
+        return (st->st_uid != 0 && st->st_uid != l->owner) || (mode_is_open(l, st) && !(st->st_mode & S_ISVTX));
+}
+
+static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {
+        _cleanup_(freep) char *found = xasprintf("%s %04o, owner %u", path, (unsigned)st->st_mode & 07777,
+                                                 (unsigned)st->st_uid);
+        check_tell(checks_add(l->checks, CHECK_WARNING, "directory-mode", need->name, found), need,
+                   "others than root may change what is in it, and root writes there: chown root %s, chmod go-w %s",
+                   path, path);
+}
+
+static bool is_read_only(int fd) {
+        struct statvfs fs;
+        return fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY;
+}
+
+/* The path without its last component; "/" of "/". The caller's. */
+static char *parent_of(const char *path) {
+        const char *slash = strrchr(path, '/');
+        return slash && slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
+}
+
+static bool is_dangling(const Look *l, const char *path) {
+        _cleanup_(freep) char *target = NULL;
+        return root_read_link(l->root, path, &target) >= 0;
+}
+
+static void look_directory(Look *l, const Need *need) {
+        _cleanup_(freep) char *path = xstrdup(need->name);
+        bool itself = true;
+        struct stat st;
+        for (unsigned i = 0; i < 64; i++) {
+                _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
+                if (fd == -ENOENT && !is_dangling(l, path) && !streq(path, "/")) {
+                        char *parent = parent_of(path);
+                        free(path);
+                        path = parent;
+                        itself = false;
+                        continue;
+                }
+                if (fd == -ENOENT)
+                        check_tell(look_fault(l, need, "directory", path), need,
+                                   "%s is a link that leads nowhere, so no directory can be made there: make what it "
+                                   "leads to, or remove it", path);
+                else if (fd < 0 && fd != -ENOTDIR)
+                        check_tell(checks_add(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL), need,
+                                   "%s cannot be looked at: %s", path, strerror(-fd));
+                else if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+                        check_tell(look_fault(l, need, "directory", path), need,
+                                   "%s is no directory, and one has to be there: move it away", path);
+                else if (is_foreign(l, &st))
+                        tell_foreign(l, need, path, &st);
+                else if (l->image->running && is_read_only(fd))
+                        check_tell(look_fault(l, need, "directory-read-only", path), need,
+                                   "it lies on a file system that is mounted read-only, and files are written there");
+                else
+                        look_well(l, need, "directory", itself ? path : "can be made");
+                if (fd >= 0 && itself)
+                        labels_look(l->labels, l->root, path);
+                return;
+        }
+}
+
+static void look_file(Look *l, const Need *need) {
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(l->root, need->name, O_PATH);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                check_tell(look_fault(l, need, "file", NULL), need, fd < 0 && is_dangling(l, need->name)
+                                   ? "it is a link that leads nowhere" : "it is not there");
+        else if (!S_ISREG(st.st_mode) || st.st_size == 0)
+                check_tell(look_fault(l, need, "file", need->name), need,
+                           S_ISREG(st.st_mode) ? "it is empty" : "it is no regular file");
+        else {
+                labels_look(l->labels, l->root, need->name);
+                look_well(l, need, "file", need->name);
+        }
+}
+
+/* ---- all ---- */
+
+Look look_begin(const Image *image, Checks *checks) {
+        Look l = { .image = image, .root = image->root, .checks = checks };
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(image->root, "/", O_PATH | O_DIRECTORY);
+        if (fd >= 0 && fstat(fd, &st) == 0) {
+                l.owner = st.st_uid;
+                l.group = st.st_gid;
+        }
+        l.trees = image_trees(image);
+        l.directories = library_directories(image);
+        return l;
+}
+
+void look_end(Look *l) {
+        strv_free(l->trees);
+        strv_free(l->directories);
+        kernels_done(l);
+        labels_free(l->labels);
+}
+
+static void look_one(Look *l, const Need *need) {
+        switch (need->kind) {
+        case NEED_PROGRAM:
+                look_program(l, need);
+                return;
+        case NEED_UNIT:
+                look_unit(l, need);
+                return;
+        case NEED_MODULE:
+                look_module(l, need);
+                return;
+        case NEED_LIBRARY:
+                look_library(l, need);
+                return;
+        case NEED_DIRECTORY:
+                look_directory(l, need);
+                return;
+        case NEED_FILE:
+                look_file(l, need);
+                return;
+        case NEED_FEATURE:
+                look_feature(l, need);
+                return;
+        case _NEED_KIND_MAX:
+        case _NEED_KIND_INVALID:
+                return;
+        }
+}
+
+void image_look(const Image *image, const Needs *needs, Checks *checks) {
+        _cleanup_(look_end) Look l = look_begin(image, checks);
+        l.labels = labels_open(image->root);
+        kernels_read(&l);
+        for (size_t i = 0; i < needs->n; i++)
+                look_one(&l, &needs->items[i]);
+        labels_report(l.labels, checks);
+}

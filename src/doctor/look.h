@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the looks at an image share: where things are below its root. Everything that is read there may be
+ * anybody's: all reads have limits, links lead nowhere else (base/root.h). */
+#include "doctor/doctor.h"
+#include "doctor/elf.h"
+
+#include <sys/stat.h>
+
+#define IMAGE_TEXT_MAX (1U << 20)       /* of a unit, a list, a configuration */
+
+/* ---- image.c ---- */
+/* Directories that become a part of / when the image boots: the driver's trees of newer images of EKS, each a
+ * mirror of it (awslabs/amazon-eks-ami#2819): "/opt/nvidia/lts". NULL: there are none. */
+_must_check_ _nonnull_ char **image_trees(const Image *image);
+/* What brings NVIDIA's, or Neuron's, driver at boot: "nvidia-kmod-load.service"; NULL: it is in the image. */
+_nonnull_ const char *image_loader(const Image *image, const char *name);
+/* In the order of their numbers, as rpmvercmp and kernels have them: < 0, 0, > 0. */
+_nonnull_ int version_compare(const char *a, const char *b);
+/* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is; "-" and
+ * "_" are the same. NULL: not among them; the caller's. */
+_must_check_ _nonnull_ char *module_path(const char *kernel, const char *list, const char *name);
+/* What the module says of itself ("version", "vermagic", "license"); NULL where it says nothing, or is
+ * compressed. The caller's. */
+_must_check_ _nonnull_ char *module_information(const Root *root, const char *path, const char *key);
+/* The version of NVIDIA's driver, and the file that says so; NULL: nothing says it. Both the caller's. */
+_must_check_ _nonnull_ char *driver_find(const Image *image, char **ret_path);
+
+/* ---- a look at all needs ---- */
+typedef struct Labels Labels;
+typedef struct KernelLook { const char *version; char *modules, *builtin, *features; } KernelLook;
+typedef struct Look {
+        const Image *image;
+        const Root *root;
+        Checks *checks;
+        uid_t owner; gid_t group;       /* whom the image's files belong to: root, where it is a system */
+        char **trees;                   /* image_trees() */
+        char **directories;             /* where ld.so(8) looks for libraries */
+        KernelLook *kernels; size_t n_kernels;
+        Labels *labels;
+        bool features_unknown;          /* has been said */
+} Look;
+/* A look that has no kernels and labels read yet; everything of it ends with look_end(). */
+_must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
+_nonnull_ void look_end(Look *l);
+/* All is well, and what was found. */
+_nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
+/* May others than its owner and root's group write to it, as to what root trusts nobody may? */
+_nonnull_ bool mode_is_open(const Look *l, const struct stat *st);
+/* What is not there, or not as it must be: CHECK_FAILED, or CHECK_WARNING where the need is optional. */
+_nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
+/* Whom the missing thing of NVIDIA or Neuron is brought by when the image boots. true: a check says so. */
+_nonnull_ bool look_is_later(Look *l, const Need *need, const char *code);
+_nonnull_ void look_unit(Look *l, const Need *need);            /* units.c */
+/* Does a link of another unit's want or require it? */
+_nonnull_ bool unit_is_enabled(const Look *l, const char *unit);
+/* Is it masked, and where? *ret_path is the caller's, whatever is found. */
+_nonnull_ bool unit_is_masked(const Look *l, const char *name, char **ret_path);
+_nonnull_ bool unit_exists(const Look *l, const char *name);
+_nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */
+_nonnull_ void look_feature(Look *l, const Need *need);
+_nonnull_ void kernels_read(Look *l);
+_nonnull_ void kernels_done(Look *l);
+
+/* ---- programs.c ---- */
+/* systemd's PATH → where a program is: "/usr/sbin/mdadm"; an absolute name is one. NULL: nowhere; then *ret_odd
+ * is, where not NULL, a file of that name that nobody may execute. Both the caller's. */
+_must_check_ _nonnull_ char *program_find(const Root *root, const char *name, char **ret_odd);
+/* Why it cannot be run on the image: of another architecture, without its interpreter or a library. NULL: it
+ * can. The caller's. *ret_code is static. */
+_must_check_ _nonnull_ char *program_fault(const Look *l, const char *path, const char **ret_code);
+_nonnull_ void look_program(Look *l, const Need *need);
+_nonnull_ void look_library(Look *l, const Need *need);
+_must_check_ _nonnull_ char **library_directories(const Image *image);
+
+/* ---- labels.c: SELinux ---- */
+/* NULL: the image has none, or they are switched off. */
+_must_check_ _nonnull_ Labels *labels_open(const Root *root);
+/* The label of this file or directory, against what the image's policy says. NULL is nothing to do. */
+_nonnull(2, 3) void labels_look(Labels *labels, const Root *root, const char *path);
+_nonnull(2) void labels_report(Labels *labels, Checks *checks);
+Labels *labels_free(Labels *labels);
+DEFINE_CLEANUP(Labels *, labels_free)

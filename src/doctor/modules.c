@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Modules and features of every kernel of the image. Which kernel boots decides how bad it is: what only others
+ * lack is a warning. modprobe finds what depmod(8) has listed, and nothing else (modules.dep(5)). */
+#include "doctor/look.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define DEP_MAX     (16U << 20)
+#define BUILTIN_MAX (2U << 20)
+#define MAX_FILES   256u
+
+static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
+        _cleanup_(freep) char *path = xasprintf("%s%s", prefix, kernel);
+        char *text = NULL;
+        return root_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
+}
+
+void kernels_read(Look *l) {
+        l->n_kernels = strv_length(l->image->kernels);
+        l->kernels = xcalloc(l->n_kernels + 1, sizeof *l->kernels);
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                KernelLook *k = &l->kernels[i];
+                k->version = l->image->kernels[i];
+                _cleanup_(freep) char *dep = xasprintf("%s/modules.dep", k->version),
+                                      *builtin = xasprintf("%s/modules.builtin", k->version),
+                                      *config = xasprintf("%s/config", k->version);
+                k->modules = read_of(l->root, "/lib/modules/", dep, DEP_MAX);
+                k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
+                k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
+                if (!k->features)
+                        k->features = read_of(l->root, "/lib/modules/", config, IMAGE_TEXT_MAX);
+        }
+}
+
+void kernels_done(Look *l) {
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                free(l->kernels[i].modules);
+                free(l->kernels[i].builtin);
+                free(l->kernels[i].features);
+        }
+        free(l->kernels);
+}
+
+/* The kernel's own boot is what counts; where it is not known, what all of them lack. */
+static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
+        return l->image->kernel ? streq(l->image->kernel, k->version) : lacking == l->n_kernels;
+}
+
+/* ---- modprobe.d(5) ---- */
+
+typedef struct Rule { char *file; bool never; } Rule;
+
+static bool names(const char *word, size_t size, const char *module) {
+        for (size_t i = 0; i < size; i++)
+                if (!module[i] || (word[i] == '-' ? '_' : word[i]) != (module[i] == '-' ? '_' : module[i]))
+                        return false;
+        return size > 0 && !module[size];
+}
+
+/* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a device. */
+static void read_rules(const char *text, const char *path, const char *module, Rule *r) {
+        for (const char *line = text; *line;) {
+                size_t size = strcspn(line, "\n"), skip = strspn(line, " \t");
+                const char *word = line + skip, *end = line + size;
+                size_t n = MIN(strcspn(word, " \t\n"), (size_t)(end - word));
+                const char *name = word + n + strspn(word + n, " \t");
+                size_t m = name < end ? strcspn(name, " \t\n") : 0;
+                bool blacklist = n == 9 && strncmp(word, "blacklist", 9) == 0;
+                bool install = n == 7 && strncmp(word, "install", 7) == 0;
+                if (skip < size && (blacklist || install) && names(name, m, module)) {
+                        const char *rest = name + m;
+                        bool never = install && (memmem(rest, (size_t)(end - rest), "bin/false", 9) ||
+                                                 memmem(rest, (size_t)(end - rest), "bin/true", 8));
+                        if (blacklist || never) {
+                                free(r->file);
+                                r->file = xstrdup(path);
+                                r->never = never;
+                        }
+                        if (never)
+                                return;
+                }
+                line += size + (line[size] == '\n');
+        }
+}
+
+static void find_rule(const Look *l, const char *module, Rule *r) {
+        static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d",
+                                               "/lib/modprobe.d" };
+        _cleanup_(strv_freep) char **seen = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && !r->never; i++) {
+                _cleanup_(strv_freep) char **files = NULL;
+                if (root_list(l->root, folders[i], &files) < 0)
+                        continue;
+                for (char **f = files; f && *f && !r->never && strv_length(seen) < MAX_FILES; f++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *f), *text = NULL;
+                        if (!endswith(*f, ".conf") || strv_contains(seen, *f))
+                                continue;
+                        strv_add(&seen, *f);
+                        if (root_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) >= 0)
+                                read_rules(text, path, module, r);
+                }
+        }
+}
+
+/* ---- one module ---- */
+
+typedef struct Finding {
+        bool builtin;
+        bool listed;                    /* in modules.dep, whether the file is there or not */
+        bool unlisted;                  /* there, and depmod does not know it */
+        char *path;                     /* of the file; NULL: it is not there */
+        char *made_for;                 /* another kernel, by its vermagic */
+} Finding;
+
+static void finding_done(Finding *f) {
+        free(f->path);
+        free(f->made_for);
+}
+
+/* Where installers put modules, which depmod lists; which of them there are without it. */
+static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
+        static const char *const folders[] = { "extra", "updates", "updates/dkms", "weak-updates" };
+        static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(ends); k++) {
+                        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/%s/%s.ko%s", kernel, folders[i], name,
+                                                                ends[k]);
+                        if (root_exists(l->root, path) > 0)
+                                return true;
+                }
+        return false;
+}
+
+static Finding find_module(const Look *l, const KernelLook *k, const char *name) {
+        Finding f = {};
+        _cleanup_(freep) char *builtin = k->builtin ? module_path(k->version, k->builtin, name) : NULL;
+        f.builtin = builtin != NULL;
+        if (f.builtin)
+                return f;
+        _cleanup_(freep) char *path = k->modules ? module_path(k->version, k->modules, name) : NULL;
+        f.listed = path != NULL;
+        if (path && root_exists(l->root, path) > 0) {
+                _cleanup_(freep) char *magic = module_information(l->root, path, "vermagic");
+                if (magic)
+                        magic[strcspn(magic, " ")] = 0;
+                if (magic && !streq(magic, k->version))
+                        f.made_for = TAKE_PTR(magic);
+                f.path = TAKE_PTR(path);
+        } else
+                f.unlisted = !path && lies_unlisted(l, k->version, name);
+        return f;
+}
+
+static bool is_well(const Finding *f) {
+        return f->builtin || (f->path && !f->made_for);
+}
+
+static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Finding *f, bool decisive) {
+        Check *c = decisive ? look_fault(l, need, "module", f->path)
+                            : checks_add(l->checks, CHECK_WARNING, "module", need->name, f->path);
+        const char *which = decisive && l->image->kernel ? ", which boots" : decisive ? "" : ", which is not the one that boots";
+        if (f->made_for)
+                check_tell(c, need, "it is made for kernel %s and lies among the modules of %s%s: install it for that one",
+                           f->made_for, k->version, which);
+        else if (f->unlisted)
+                check_tell(c, need, "it is there for kernel %s%s, and modules.dep does not list it, so modprobe does not "
+                           "find it: depmod -a %s", k->version, which, k->version);
+        else if (f->listed)
+                check_tell(c, need, "modules.dep of kernel %s%s lists it, and its file is gone: install it again",
+                           k->version, which);
+        else
+                check_tell(c, need, "kernel %s%s has no such module, neither as a file nor built in%s", k->version, which,
+                           startswith(need->name, "nvidia") ? ": install NVIDIA's driver for it" : ": install the "
+                                                              "package with the rest of its modules, or another kernel");
+}
+
+/* Of a machine that runs the kernel itself knows. */
+static bool is_loaded(const Look *l, const char *name) {
+        _cleanup_(freep) char *path = xasprintf("/sys/module/%s", name);
+        for (char *p = path + strlen("/sys/module/"); *p; p++)
+                if (*p == '-')
+                        *p = '_';
+        return l->image->running && root_exists(l->root, path) > 0;
+}
+
+/* Of image trees, one flavour is enough: which is chosen at boot. */
+static bool is_in_trees(const Look *l, const char *kernel, const char *name, char **ret_path) {
+        static const char *const flavors[] = { "open", "proprietary", "grid" };
+        for (char **tree = l->trees; tree && *tree; tree++)
+                for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/flavors/%s/lib/modules/%s/extra", *tree, flavors[i],
+                                                                kernel);
+                        _cleanup_(strv_freep) char **files = NULL;
+                        if (root_list(l->root, path, &files) < 0)
+                                continue;
+                        for (char **f = files; f && *f; f++) {
+                                const char *suffix = strstr(*f, ".ko");
+                                if (!suffix || !names(*f, (size_t)(suffix - *f), name))
+                                        continue;
+                                *ret_path = xasprintf("%s/%s", path, *f);
+                                return true;
+                        }
+                }
+        return false;
+}
+
+static void look_rule(Look *l, const Need *need) {
+        Rule rule = {};
+        find_rule(l, need->name, &rule);
+        if (rule.file && rule.never)
+                check_tell(look_fault(l, need, "module-blacklisted", rule.file), need,
+                           "an \"install\" line in that file keeps it from being loaded: remove the line");
+        else if (rule.file)
+                check_tell(checks_add(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file), need,
+                           "a \"blacklist\" line in that file keeps it from being loaded for its devices: what does not load "
+                           "it by name has to do without. Remove the line");
+        free(rule.file);
+}
+
+void look_module(Look *l, const Need *need) {
+        size_t lacking = 0;
+        _cleanup_(freep) char *found = NULL, *tree = NULL;
+        Finding *all = xcalloc(l->n_kernels + 1, sizeof *all);
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                all[i] = find_module(l, &l->kernels[i], need->name);
+                lacking += !is_well(&all[i]);
+                if (is_well(&all[i]) && (!found || decides(l, &l->kernels[i], lacking))) {
+                        free(found);
+                        found = all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path);
+                }
+        }
+        look_rule(l, need);
+        if (lacking > 0 && l->image->kernel && is_in_trees(l, l->image->kernel, need->name, &tree))
+                look_well(l, need, "module", tree);
+        else if (lacking > 0 && is_loaded(l, need->name))
+                look_well(l, need, "module", "loaded");
+        else if (l->n_kernels == 0 && !look_is_later(l, need, "module"))
+                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "module", need->name, NULL), need,
+                           "there is no kernel in /lib/modules: look at an image that has one");
+        else if (l->n_kernels > 0 && lacking == 0)
+                look_well(l, need, "module", found ?: "");
+        else if (l->n_kernels > 0 && !look_is_later(l, need, "module"))
+                for (size_t i = 0; i < l->n_kernels; i++)
+                        if (!is_well(&all[i]))
+                                tell_fault(l, need, &l->kernels[i], &all[i], decides(l, &l->kernels[i], lacking));
+        for (size_t i = 0; i < l->n_kernels; i++)
+                finding_done(&all[i]);
+        free(all);
+}
+
+/* ---- features ---- */
+
+/* The line "CONFIG_X=y": 'y', 'm', or 0. */
+static char feature_value(const char *text, const char *name) {
+        _cleanup_(freep) char *begin = xasprintf("%s%s=", startswith(name, "CONFIG_") ? "" : "CONFIG_", name);
+        size_t n = strlen(begin);
+        for (const char *line = text; *line;) {
+                if (strncmp(line, begin, n) == 0)
+                        return line[n] == 'y' || line[n] == 'm' ? line[n] : 0;
+                line += strcspn(line, "\n");
+                line += *line == '\n';
+        }
+        return 0;
+}
+
+void look_feature(Look *l, const Need *need) {
+        size_t lacking = 0, known = 0;
+        const char *found = NULL;
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                const char *text = l->kernels[i].features;
+                known += text != NULL;
+                char value = text ? feature_value(text, need->name) : 0;
+                lacking += text && value == 0;
+                found = value ? (value == 'y' ? "=y" : "=m") : found;
+        }
+        if (known == 0 && !l->features_unknown) {
+                l->features_unknown = true;
+                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL), NULL,
+                           "no kernel of the image has its configuration in /boot/config-VERSION or "
+                           "/lib/modules/VERSION/config, so whether it has %s and others is seen at boot", need->name);
+        }
+        if (known > 0 && lacking == 0)
+                look_well(l, need, "feature", found ?: "");
+        for (size_t i = 0; i < l->n_kernels && lacking > 0; i++) {
+                const KernelLook *k = &l->kernels[i];
+                if (!k->features || feature_value(k->features, need->name))
+                        continue;
+                bool decisive = decides(l, k, lacking);
+                check_tell(decisive ? look_fault(l, need, "feature", NULL)
+                                    : checks_add(l->checks, CHECK_WARNING, "feature", need->name, NULL),
+                           need, "kernel %s%s is built without it: boot another", k->version,
+                           decisive ? "" : ", which is not the one that boots,");
+        }
+}

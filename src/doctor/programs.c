@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A name → the program or library of the image, and whether it can run there: its architecture, what loads it,
+ * the libraries that it and they need, found as ld.so(8) finds them (without its cache, which is made from the
+ * same directories). */
+#include "doctor/look.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#define MAX_LIBRARIES 256u              /* that one program needs, in all */
+#define MAX_FOLDERS   64u
+
+static const char *const path_folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                            "/usr/bin",        "/sbin",          "/bin" };
+
+/* What people install to have it, where that is not its own name. */
+static const char *const packages[][2] = {
+        { "mkfs.xfs", "xfsprogs" },
+        { "xfs_growfs", "xfsprogs" },
+        { "mkfs.ext4", "e2fsprogs" },
+        { "resize2fs", "e2fsprogs" },
+        { "modprobe", "kmod" },
+        { "cp", "coreutils" },
+        { "mount", "util-linux" },
+        { "ibstat", "infiniband-diags" },
+        { "nvidia-ctk", "nvidia-container-toolkit-base" },
+        { "nvidia-container-runtime", "nvidia-container-toolkit" },
+        { "nv-fabricmanager", "nvidia-fabricmanager" },
+        { "nvidia-imex-ctl", "nvidia-imex" },
+        { "libnvidia-ml.so.1", "NVIDIA's driver" },
+        { "libmount.so.1", "libmount" },
+        { "libblkid.so.1", "libblkid" },
+};
+
+static const char *package_of(const char *name) {
+        const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
+                if (streq(packages[i][0], base))
+                        return packages[i][1];
+        return base;
+}
+
+/* ---- programs by name ---- */
+
+static int is_file(const Root *root, const char *path) {
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH);
+        return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+char *program_find(const Root *root, const char *name, char **ret_odd) {
+        *ret_odd = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
+                _cleanup_(freep) char *path = *name == '/' ? xstrdup(name) : xasprintf("%s/%s", path_folders[i], name);
+                if (root_executable(root, path) > 0) {
+                        free(TAKE_PTR(*ret_odd));
+                        return TAKE_PTR(path);
+                }
+                if (!*ret_odd && is_file(root, path))
+                        *ret_odd = TAKE_PTR(path);
+                if (*name == '/')
+                        break;
+        }
+        return NULL;
+}
+
+/* ---- libraries ---- */
+
+static void add_directory(char ***to, const char *path) {
+        if (*path == '/' && strv_length(*to) < MAX_FOLDERS && !strv_contains(*to, path))
+                strv_add(to, path);
+}
+
+static void read_configuration(const Root *root, const char *path, bool include, char ***to);
+
+/* "include DIRECTORY/PATTERN": names in one directory. */
+static void read_included(const Root *root, const char *pattern, char ***to) {
+        const char *slash = strrchr(pattern, '/');
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(freep) char *folder = slash && slash > pattern ? xstrndup(pattern, (size_t)(slash - pattern)) : NULL;
+        if (!folder || root_list(root, folder, &names) < 0)
+                return;
+        for (char **name = names; name && *name && name < names + 4 * MAX_FOLDERS; name++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);
+                if (fnmatch(slash + 1, *name, FNM_PERIOD) == 0)
+                        read_configuration(root, path, false, to);
+        }
+}
+
+/* ld.so.conf, as ldconfig(8) reads it. */
+static void read_configuration(const Root *root, const char *path, bool include, char ***to) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return;
+        char *rest = text;
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+                line[strcspn(line, "#")] = 0;
+                _cleanup_(freep) char *word = str_strip(line);
+                if (startswith(word, "include") && strspn(word + 7, " \t") > 0) {
+                        if (include)
+                                read_included(root, word + 7 + strspn(word + 7, " \t"), to);
+                } else
+                        add_directory(to, word);
+        }
+}
+
+char **library_directories(const Image *image) {
+        static const char *const standard[] = { "/lib64", "/usr/lib64", "/lib", "/usr/lib" };
+        const char *triplet = image->machine == ELF_X86_64    ? "x86_64-linux-gnu"
+                              : image->machine == ELF_AARCH64 ? "aarch64-linux-gnu"
+                                                              : NULL;
+        char **found = NULL;
+        read_configuration(image->root, "/etc/ld.so.conf", true, &found);
+        for (size_t i = 0; triplet && i < 2; i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/lib/%s", i == 0 ? "" : "/usr", triplet);
+                add_directory(&found, path);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(standard); i++)
+                add_directory(&found, standard[i]);
+        return found;
+}
+
+/* The directory of an object, for $ORIGIN. */
+static char *directory_of(const char *path) {
+        const char *slash = strrchr(path, '/');
+        return slash && slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
+}
+
+static char *expand_origin(const char *directory, const char *object) {
+        static const char *const words[] = { "$ORIGIN", "${ORIGIN}" };
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (startswith(directory, words[i])) {
+                        _cleanup_(freep) char *origin = directory_of(object);
+                        return xasprintf("%s%s", origin, directory + strlen(words[i]));
+                }
+        return xstrdup(directory);
+}
+
+static bool try_library(const Look *l, const char *directory, const char *name, unsigned machine, char **ret_path,
+                        Elf *ret) {
+        _cleanup_(freep) char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
+        _cleanup_(elf_done) Elf e = {};
+        _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0 || elf_read(fd, &e) < 0 || (machine != 0 && e.machine != machine))
+                return false;
+        *ret_path = TAKE_PTR(path);
+        *ret = e;
+        e = (Elf){};
+        return true;
+}
+
+/* Where ld.so(8) finds this library for an object. */
+static bool find_library(const Look *l, const char *name, const char *object, char *const *search, unsigned machine,
+                         char **ret_path, Elf *ret) {
+        if (strchr(name, '/'))
+                return try_library(l, "", name, machine, ret_path, ret);
+        for (char *const *d = search; d && *d; d++) {
+                _cleanup_(freep) char *directory = expand_origin(*d, object);
+                if (try_library(l, directory, name, machine, ret_path, ret))
+                        return true;
+        }
+        for (char **d = l->directories; d && *d; d++)
+                if (try_library(l, *d, name, machine, ret_path, ret))
+                        return true;
+        for (char **tree = l->trees; tree && *tree; tree++) {
+                _cleanup_(freep) char *directory = xasprintf("%s/usr/lib64", *tree);
+                if (try_library(l, directory, name, machine, ret_path, ret))
+                        return true;
+        }
+        return false;
+}
+
+typedef struct Object { char *path; Elf elf; } Object;
+
+/* The first library that is missing, of an object or of one that it needs; takes what is in first. NULL: none.
+ * The caller's. */
+static char *missing_library(const Look *l, Object first) {
+        _cleanup_(strv_freep) char **seen = NULL;
+        Object *objects = xcalloc(MAX_LIBRARIES, sizeof *objects);
+        size_t n = 1, n_seen = 0;
+        char *missing = NULL;
+        objects[0] = first;
+        for (size_t i = 0; i < n; i++) {
+                const Object *o = &objects[i];
+                for (char **name = o->elf.needed; name && *name && !missing && n < MAX_LIBRARIES; name++) {
+                        if (strv_contains(seen, *name))
+                                continue;
+                        strv_push_at(&seen, n_seen++, xstrdup(*name));
+                        if (!find_library(l, *name, o->path, o->elf.search, first.elf.machine, &objects[n].path,
+                                          &objects[n].elf))
+                                missing = i == 0 ? xasprintf("%s, which it needs, is in none of the directories of "
+                                                             "libraries", *name)
+                                                 : xasprintf("%s, which %s needs, is in none of the directories of "
+                                                             "libraries", *name, o->path);
+                        else
+                                n++;
+                }
+        }
+        for (size_t i = 0; i < n; i++) {
+                free(objects[i].path);
+                elf_done(&objects[i].elf);
+        }
+        free(objects);
+        return missing;
+}
+
+/* ---- can it run? ---- */
+
+/* Of a script: what its first line names (execve(2)). */
+static char *script_fault(const Root *root, char *line, const char **ret_code) {
+        char *rest = line;
+        const char *interpreter = strsep(&rest, " \t\r");
+        bool env = endswith(interpreter, "/env") && rest && *rest && *rest != '-';
+        if (env)
+                interpreter = strsep(&rest, " \t\r");
+        _cleanup_(freep) char *odd = NULL, *path = program_find(root, interpreter, &odd);
+        *ret_code = "program-interpreter";
+        return path ? NULL
+                    : xasprintf("it is a script of %s, which %s", interpreter,
+                                odd ? "nobody may execute" : "is not there");
+}
+
+static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret_code) {
+        unsigned want = l->image->machine;
+        if (want != 0 && e->machine != want) {
+                _cleanup_(freep) char *is = elf_machine_text(e->machine), *image = elf_machine_text(want);
+                *ret_code = "program-architecture";
+                return xasprintf("it is made for %s, and the image for %s", is, image);
+        }
+        if (e->interpreter && root_exists(l->root, e->interpreter) == 0) {
+                *ret_code = "program-interpreter";
+                return xasprintf("%s, which loads it, is not there", e->interpreter);
+        }
+        *ret_code = "program-library";
+        Object o = { .path = xstrdup(path), .elf = *e };
+        *e = (Elf){};
+        return missing_library(l, o);
+}
+
+char *program_fault(const Look *l, const char *path, const char **ret_code) {
+        char start[256];
+        _cleanup_(elf_done) Elf e = {};
+        _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return NULL;            /* only root may read it: who may not, cannot tell */
+        ssize_t n = pread(fd, start, sizeof start - 1, 0);
+        if (n < 0)
+                return NULL;
+        start[n] = 0;
+        if (startswith(start, "#!")) {
+                start[strcspn(start, "\n")] = 0;
+                return script_fault(l->root, start + 2 + strspn(start + 2, " \t"), ret_code);
+        }
+        int r = elf_read(fd, &e);
+        if (r == 0)
+                return elf_fault(l, path, &e, ret_code);
+        *ret_code = "program-damaged";
+        return r == -ENOEXEC ? xasprintf("it is neither a program nor a script with its interpreter in the first line")
+               : r == -EBADMSG ? xasprintf("its ELF headers are damaged, or it was cut")
+                               : NULL;
+}
+
+/* ---- needs ---- */
+
+/* Of the trees: below its own path, or in the directories of PATH. */
+static char *find_in_trees(const Look *l, const char *name) {
+        for (char **tree = l->trees; tree && *tree; tree++)
+                for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
+                        _cleanup_(freep) char *path = *name == '/' ? xasprintf("%s%s", *tree, name)
+                                                                  : xasprintf("%s%s/%s", *tree, path_folders[i], name);
+                        if (root_executable(l->root, path) > 0)
+                                return TAKE_PTR(path);
+                }
+        return NULL;
+}
+
+static void tell_missing_program(Look *l, const Need *need, const char *odd) {
+        if (odd) {
+                check_tell(look_fault(l, need, "program-mode", odd), need,
+                           "it is there, and nobody may execute it: chmod 0755 %s", odd);
+                return;
+        }
+        if (look_is_later(l, need, "program"))
+                return;
+        check_tell(look_fault(l, need, "program", NULL), need, "it is not there%s: install %s",
+                   *need->name == '/' ? "" : ", in no directory of systemd's PATH", package_of(need->name));
+}
+
+/* Whoever may write to it runs what they like as root. */
+static bool program_is_open(const Look *l, const char *path) {
+        struct stat st;
+        _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
+        return fd >= 0 && fstat(fd, &st) == 0 && mode_is_open(l, &st);
+}
+
+void look_program(Look *l, const Need *need) {
+        _cleanup_(freep) char *odd = NULL, *path = program_find(l->root, need->name, &odd), *fault = NULL;
+        const char *code = "program";
+        if (!path)
+                path = find_in_trees(l, need->name);
+        if (!path) {
+                tell_missing_program(l, need, odd);
+                return;
+        }
+        labels_look(l->labels, l->root, path);
+        fault = program_fault(l, path, &code);
+        if (fault)
+                check_tell(look_fault(l, need, code, path), need, "it cannot run: %s", fault);
+        else if (program_is_open(l, path))
+                check_tell(checks_add(l->checks, CHECK_WARNING, "program-mode", need->name, path), need,
+                           "others than root may write to it, and root runs it: chmod go-w %s", path);
+        else
+                look_well(l, need, "program", path);
+}
+
+void look_library(Look *l, const Need *need) {
+        Object o = {};
+        if (!find_library(l, need->name, "/", NULL, l->image->machine, &o.path, &o.elf)) {
+                if (!look_is_later(l, need, "library"))
+                        check_tell(look_fault(l, need, "library", NULL), need,
+                                   "it is in none of the directories of libraries: install %s",
+                                   package_of(need->name));
+                return;
+        }
+        _cleanup_(freep) char *path = xstrdup(o.path), *soname = o.elf.soname ? xstrdup(o.elf.soname) : NULL,
+                              *missing = missing_library(l, o);
+        if (missing)
+                check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s", missing);
+        else if (soname && !strchr(need->name, '/') && !streq(soname, need->name))
+                check_tell(checks_add(l->checks, CHECK_WARNING, "library", need->name, path), need,
+                           "it calls itself %s: the file is another library's, or a link leads wrong", soname);
+        else
+                look_well(l, need, "library", path);
+}
