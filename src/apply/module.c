@@ -61,7 +61,7 @@ static int is_loaded(Work *w, Cause cause, const char *name) {
                      : r;
 }
 
-static Cause cause_of(const char *name) {
+Cause module_cause(const char *name) {
         static const struct { const char *name; Cause cause; } known[] = {
                 { "efa", CAUSE_EFA },       { "ib_core", CAUSE_EFA },       { "ib_uverbs", CAUSE_EFA },
                 { "nvidia", CAUSE_DRIVER }, { "nvidia_uvm", CAUSE_DRIVER },
@@ -91,7 +91,7 @@ static int load(Work *w, const char *name, Cause cause) {
 int module_work(Work *w) {
         _cleanup_(freep) char *name = kernel_name(w->action->target);
         bool driver = streq(name, "nvidia");
-        Cause cause = cause_of(name);
+        Cause cause = module_cause(name);
         int r = is_loaded(w, cause, name);
         if (r > 0)
                 r = driver ? driver_renew(w) : 0;

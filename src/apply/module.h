@@ -5,6 +5,8 @@
 #include "apply/work.h"
 #include "base/str.h"
 
+/* What a boot says where this module cannot be loaded; name as the kernel spells it. */
+_nonnull_ Cause module_cause(const char *name);
 /* All lines of modprobe.d(5) that say how a module is loaded (options, install), of this name or one that
  * continues it behind "_" ("nvidia", "nvidia_drm"; "-" counts as "_"), in the order in which modprobe reads
  * them, each behind its file: "/etc/modprobe.d/a.conf: options nvidia X=1". "": none. The caller frees it. */
