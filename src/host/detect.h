@@ -22,6 +22,14 @@ _must_check_ _nonnull_ int detect_gpus(const Root *root, const Config *config, H
 _nonnull_ void detect_neuron(const Root *root, Host *h);
 /* Is "/nvidia.ko" among the modules of this kernel? */
 _nonnull(1, 3) bool image_has_module(const Root *root, const char *kernel, const char *name);
+/* A model's is EKS's own for such a machine, unless there is one to look at. */
+static inline bool image_assumed(const Host *h) {
+        return h->modelled && !h->imaged;
+}
+/* Does the image bring NVIDIA's driver, or AWS Neuron's? By what it has, never by what is loaded. kernel:
+ * whose modules count; or NULL. */
+_nonnull(1) bool image_has_nvidia(const Root *root, const char *kernel);
+_nonnull(1) bool image_has_neuron(const Root *root, const char *kernel);
 /* Has the image one of these units, which list ends with NULL? */
 _nonnull_ bool image_has_unit(const Root *root, const char *const *names);
 #define ONLY_ROOT ", only root can"     /* ends a doubt of the GPUs' class that says
@@ -88,6 +96,8 @@ _nonnull_ void nics_clear(Host *h);
 _must_check_ _nonnull_ int detect_memory(const Root *root, Host *h, Diag *diag);
 /* kubelet, containerd, driver, and which optional programs are there. */
 _must_check_ _nonnull_ int detect_versions(const Root *root, const HostOptions *options, Host *h, Diag *diag);
+/* The last part of it alone. */
+_must_check_ _nonnull_ int detect_programs(const Root *root, Host *h, Diag *diag);
 /* h->instance from the cache and the metadata service, or assumed; all but the private DNS name. Wants
  * h->product_name. */
 _must_check_ _nonnull_ int detect_identity(const Root *root, const Config *config, const HostOptions *options,

@@ -214,7 +214,7 @@ bool image_has_unit(const Root *root, const char *const *names) {
  * brings the driver, the next plan must be the same plan. The units are those of EKS's images
  * (awslabs/amazon-eks-ami: nvidia-kmod-load.service, later nvidia-setup.service), whose program comes later
  * in the boot. */
-static bool image_has_driver(const Root *root, const char *kernel) {
+bool image_has_nvidia(const Root *root, const char *kernel) {
         static const char *const loaders[] = { "nvidia-setup.service", "nvidia-kmod-load.service", NULL };
         return root_exists(root, "/usr/bin/nvidia-smi") > 0 || image_has_unit(root, loaders) ||
                image_has_module(root, kernel, "/nvidia.ko");
@@ -243,7 +243,7 @@ static void find_parts(const Root *root, Host *h) {
         g->part = g->count == 0 && t && t->gpu_subsystem;
         for (size_t i = 0; i < h->n_pci; i++)
                 g->part |= pci_is_gpu(&h->pci[i]) && is_part(&h->pci[i]);
-        g->license_daemon = g->part && (h->modelled || image_has_unit(root, units));
+        g->license_daemon = g->part && (image_assumed(h) || image_has_unit(root, units));
 }
 
 /* ---- MIG, as AWS's recipe for P4d asks for it ---- */
@@ -278,10 +278,11 @@ int detect_gpus(const Root *root, const Config *config, Host *h, Diag *diag) {
                 g->class = class_of_devices(h);
         }
         cross_check(h, &unread);
-        g->driver = g->class != GPU_CLASS_NONE && (h->modelled || image_has_driver(root, h->kernel));
+        g->driver = g->class != GPU_CLASS_NONE && (image_assumed(h) || image_has_nvidia(root, h->kernel));
         find_parts(root, h);
-        if (h->modelled)
+        if (image_assumed(h))
                 return 0;
-        take_census(config, h);
+        if (!h->modelled)
+                take_census(config, h);
         return read_mig_default(root, config, g, diag);
 }

@@ -148,6 +148,8 @@ int host_detect(const Root *root, const Config *config, const HostOptions *optio
         _cleanup_(host_freep) Host *h = xcalloc(1, sizeof *h);
         int r = options->instance_type ? model_host(config, options, h, diag)
                                        : read_machine(root, config, options, h, diag);
+        if (r >= 0 && h->imaged)
+                r = detect_programs(root, h, diag);
         if (r >= 0)
                 detect_neuron(root, h);
         if (r >= 0)

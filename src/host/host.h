@@ -210,6 +210,7 @@ typedef struct Instance {
 
 typedef struct Host {
         bool modelled;                  /* --instance-type: not this machine */
+        bool imaged;                    /* modelled, but with the programs and drivers of an image */
         char **assumed;                 /* facts that were not looked at but assumed,
                                          * for the plan's reader: "instance.id" … */
         Instance instance;
@@ -264,6 +265,9 @@ _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
 
 typedef struct HostOptions {            /* of `plan`: NULL where this machine is looked at */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
+        const char *image_kernel;       /* with instance_type: such a machine with the image below root,
+                                         * whose kernel is this ("": not known); NULL: with EKS's own */
+        unsigned stores;                /* instance stores of a type that the table does not know */
         Imds *imds;                     /* NULL: instance facts are assumed and listed in host->assumed */
         json_t *cached_status;          /* nodeadm's .status of --config-cache:
                                          * used instead of asking; or NULL */
@@ -277,6 +281,10 @@ typedef struct HostOptions {            /* of `plan`: NULL where this machine is
                                          * attached yet; no less than that */
         uint64_t answer_timeout_usec;   /* and so long for what they carry, all together; 0: 30 s */
 } HostOptions;
+/* The version of kubelet or containerd: given, or of the image below root, else what the program itself says,
+ * where root is the running system's. */
+_must_check_ _nonnull(1, 2, 4, 5) int host_program_version(const Root *root, const char *program,
+                                                           const char *given, char **ret, Diag *diag);
 _must_check_ _nonnull_ int host_detect(const Root *root, const Config *config, const HostOptions *options,
                                        Host **ret, Diag *diag);
 /* Who this instance is and what the cluster calls it, as far as imds says: for a failure before host_detect()

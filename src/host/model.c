@@ -92,8 +92,8 @@ static void add_disk(Host *h, DiskKind kind, const char *model, const char *seri
         add_devices(h, kind == DISK_EBS ? "ebs" : "store", 1);
 }
 
-static void add_disks(Host *h, const InstanceType *t) {
-        int stores = t ? t->disks : 0;
+static void add_disks(Host *h, const InstanceType *t, unsigned otherwise) {
+        int stores = t ? t->disks : (int)otherwise;
         if (stores < 0) {               /* one of unknown size stands for however many there are */
                 assume(h, "disks");
                 stores = 1;
@@ -102,7 +102,7 @@ static void add_disks(Host *h, const InstanceType *t) {
         add_disk(h, DISK_EBS, "Amazon Elastic Block Store", "vol", 0);
         for (int i = 0; i < stores; i++)
                 add_disk(h, DISK_INSTANCE_STORE, "Amazon EC2 NVMe Instance Storage", "AWS",
-                         t->disk_gb * 1000000000ULL);
+                         t ? t->disk_gb * 1000000000ULL : 0);
 }
 
 /* vCPUs by the size in a type's name, where the table has no row: "large" 2, "xlarge" 4, "12xlarge" 48; 0 if
@@ -216,6 +216,11 @@ static int add_programs(Host *h, const HostOptions *o, Diag *diag) {
         int r = add_versions(h, o, diag);
         if (r < 0)
                 return r;
+        h->imaged = o->image_kernel;
+        if (h->imaged) {
+                h->kernel = *o->image_kernel ? xstrdup(o->image_kernel) : NULL;
+                return 0;               /* host_detect() looks for them */
+        }
         /* As on EKS's own AMI for such a type. */
         h->nvidia_runtime = h->type && h->type->gpu_pci;
         h->soci_snapshotter = true;
@@ -250,7 +255,7 @@ int model_host(const Config *config, const HostOptions *options, Host *h, Diag *
         add_network(h, h->type);
         if (h->type)
                 add_gpus(h, h->type);
-        add_disks(h, h->type);
+        add_disks(h, h->type, options->stores);
         if (storage_wanted(config, options))
                 h->storage.not_looked = xstrdup("a model has no disks to look at");
         return add_programs(h, options, diag);

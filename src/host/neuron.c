@@ -7,7 +7,7 @@
 
 /* By what the image has, as with NVIDIA's. The units are those of EKS's images, which choose between two
  * versions of the driver at boot: inf1 wants an older one (awslabs/amazon-eks-ami#2486, #2579). */
-static bool image_has_driver(const Root *root, const char *kernel) {
+bool image_has_neuron(const Root *root, const char *kernel) {
         static const char *const loaders[] = { "neuron-kmod-load.service", "neuron-package-install.service",
                                                NULL };
         return image_has_module(root, kernel, "/neuron.ko") || image_has_unit(root, loaders);
@@ -19,5 +19,5 @@ void detect_neuron(const Root *root, Host *h) {
         n->count = n->expected = count_devices(h, pci_is_neuron);
         if (t && t->gpu_model && startswith(t->gpu_model, "aws-") && t->gpus > 0)
                 n->expected = t->gpus;
-        n->driver = n->expected > 0 && (h->modelled || image_has_driver(root, h->kernel));
+        n->driver = n->expected > 0 && (image_assumed(h) || image_has_neuron(root, h->kernel));
 }

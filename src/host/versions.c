@@ -102,6 +102,10 @@ static int detect_version(const Root *root, const Program *p, const char *given,
                                  "--version");
 }
 
+int host_program_version(const Root *root, const char *program, const char *given, char **ret, Diag *diag) {
+        return detect_version(root, streq(program, kubelet.name) ? &kubelet : &containerd, given, ret, diag);
+}
+
 /* The NVIDIA driver, once its module is loaded; a machine without it is the common case. */
 static int detect_driver(const Root *root, const char *given, Host *h, Diag *diag) {
         if (given)
@@ -150,7 +154,7 @@ static int detect_provider(const Root *root, Host *h, Diag *diag) {
         return r < 0 ? r : 0;
 }
 
-static int detect_programs(const Root *root, Host *h, Diag *diag) {
+int detect_programs(const Root *root, Host *h, Diag *diag) {
         static const char *const soci[] = { "/usr/local/bin/soci-snapshotter-grpc",
                                             "/usr/bin/soci-snapshotter-grpc" };
         int r = file_exists(root, NVIDIA_RUNTIME,
