@@ -69,6 +69,7 @@ struct Command {
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */
         Stage last;
+        bool sample;                    /* no source is given to it: it has a configuration of its own */
         bool draws;                     /* --output svg is for it, too */
         bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is
                                          * only warned of */
@@ -82,7 +83,8 @@ typedef struct Options {
         ProgramName name;               /* that the program was called by */
         const Command *command;         /* never NULL */
         const Command *help_for;        /* of the command help: one command, or NULL for all */
-        char **sources;                 /* as given, in order; imds://user-data when none was */
+        char **sources;                 /* as given, in order; imds://user-data when none was,
+                                         * but for a command that has a sample */
         char **daemons;
         bool skip_config, skip_devices, skip_run;
         bool strict, strict_node_name, dry_run, development;
@@ -92,6 +94,7 @@ typedef struct Options {
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
+        char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
         const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */

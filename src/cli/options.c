@@ -45,7 +45,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
-                                      "plan for such a machine instead of this one" },
+                                      "plan for such a machine, not this one; doctor: TYPE,TYPE" },
         [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
         [FLAG_CONTAINERD_VERSION] = { "containerd-version", "VERSION", "plan for this containerd" },
         [FLAG_DRIVER_VERSION]     = { "driver-version", "VERSION", "plan for this NVIDIA driver" },
@@ -76,6 +76,7 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
 void options_done(Options *o) {
         o->sources = strv_free(o->sources);
         o->daemons = strv_free(o->daemons);
+        o->instance_types = strv_free(o->instance_types);
         o->argv = strv_free(o->argv);
 }
 
@@ -168,6 +169,12 @@ static int set_bundle(Options *o, const char *file, Diag *diag) {
         return 0;
 }
 
+static int set_type(Options *o, const char *type) {
+        o->instance_type = type;
+        strv_add(&o->instance_types, type);
+        return 0;
+}
+
 static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         switch (flag) {
         case FLAG_CONFIG_SOURCE:      strv_add(&o->sources, argument); return 0;
@@ -180,7 +187,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
         case FLAG_WRITE_TO:           o->write_to = argument; return 0;
-        case FLAG_INSTANCE_TYPE:      o->instance_type = argument; return 0;
+        case FLAG_INSTANCE_TYPE:      return set_type(o, argument);
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
         case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;
         case FLAG_DRIVER_VERSION:     o->driver_version = argument; return 0;
@@ -426,7 +433,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
                 return r;
         if (p.seen[FLAG_HELP] || p.seen[FLAG_VERSION] || o->command == commands->help)
                 return ask_about(&p, commands, o, diag);
-        if (!o->sources)
+        if (!o->sources && !o->command->sample)
                 strv_add(&o->sources, "imds://user-data");
         r = check_flags_fit(o, p.seen, diag);
         if (r >= 0 && o->dry_run)

@@ -16,7 +16,7 @@
 #define ASKS    (BIT(CLUSTER_NAME) | BIT(CLUSTER_ID) | BIT(REGION) | BIT(ROLE_ARN))
 
 enum {
-        INIT, PLAN, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, SEND_EVENTS, STATUS,
+        INIT, PLAN, DOCTOR, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, SEND_EVENTS, STATUS,
         UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
@@ -34,6 +34,12 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "show what init would do, on this machine or another; changes nothing",
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
+        },
+        [DOCTOR] = {
+                .words = "doctor",
+                .help = "what this machine, or the image below --root, lacks for the plan",
+                .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT), .sample = true,
+                .last = STAGE_ROOT, .run = command_doctor,
         },
         [CONFIG_CHECK] = {
                 .words = "config check",

@@ -11,6 +11,8 @@ _must_check_ _nonnull_ int command_init(Run *run);              /* carries the p
 _must_check_ _nonnull_ int command_plan(Run *run);
 /* what validation leaves to a person who asks */
 _must_check_ _nonnull_ int command_config_check(Run *run);
+/* can this machine, or an image, run the plans that are made for it? */
+_must_check_ _nonnull_ int command_doctor(Run *run);
 _must_check_ _nonnull_ int command_config_dump(Run *run);       /* prints the merged NodeConfig */
 _must_check_ _nonnull_ int command_config_schema(Run *run);
 /* an ExecCredential on stdout, within ten seconds */

@@ -68,8 +68,11 @@ _nonnull(1, 3, 4) Check *checks_add(Checks *checks, CheckVerdict verdict, const 
 _nonnull(1, 3) void check_tell(Check *c, const Need *need, const char *format, ...) _printf_(3, 4);
 _nonnull_ size_t checks_count(const Checks *checks, CheckVerdict verdict);
 _nonnull_ void checks_done(Checks *c);
-/* A table for people, worst first, and for machines; both new. What is well is one line in the table. */
-_malloc_ char *checks_to_text(const Checks *checks, bool all);
+/* A table for people, worst first, and for machines; both new. In the table what is well is some lines of
+ * names, unless all is to be told. */
+_malloc_ _nonnull_ char *checks_to_text(const Checks *checks, bool all);
+/* "p5.48xlarge and 11 more" */
+_malloc_ char *types_text(char *const *types);
 /* a new reference */
 _must_check_ _nonnull_ json_t *checks_to_json(const Checks *checks);
 
@@ -84,9 +87,20 @@ typedef struct Image {
         char *kubelet, *containerd;     /* "1.34.2"; NULL: not known. image_open() leaves them to the command,
                                          * which is told of versions */
 } Image;
-/* All but the versions of kubelet and containerd. A root without programs at all is -ENOENT with CAUSE_USAGE: nobody's image. */
+/* All but the versions of kubelet and containerd. A root without programs at all is -ENOENT with CAUSE_USAGE:
+ * nobody's image. */
 _must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
 _nonnull_ void image_done(Image *i);
+/* The instance types that it claims to serve: a new list; *ret_why, the caller's, says why just these. This
+ * machine's alone, where that is one. */
+_must_check_ _nonnull_ char **image_types(const Image *image, char **ret_why);
+/* Are its programs of the type's architecture, or is one of the two not known? */
+_nonnull_ bool image_serves(const Image *image, const char *type);
+/* "x86_64", "arm64", as the tables of instance types have them; NULL for others. */
+const char *machine_name(unsigned machine);
+/* Does the name of an instance type say that it has instance stores?
+ * https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html */
+_nonnull_ bool type_has_stores(const char *type);
 /* Every need → one check or more. */
 _nonnull_ void image_look(const Image *image, const Needs *needs, Checks *checks);
 /* Do the versions go together: driver, fabric manager, NVLSM, IMEX, toolkit, containerd, kubelet and what the

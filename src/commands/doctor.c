@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap doctor`: would a boot of this machine, or of an image whose root directory is mounted somewhere,
+ * go well? A plan for each type that the image claims to serve, made as init would make it, but for a model
+ * of that machine → what these plans need → what of it is there. Nobody is asked, unless a source says
+ * imds://. */
+#include "commands/commands.h"
+#include "commands/output.h"
+#include "commands/run.h"
+
+#include "base/hash.h"
+#include "base/str.h"
+#include "doctor/doctor.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define STORES 2                /* instance stores of a type that has some, and whose number no table has */
+
+/* Where no source is given: a cluster that is none, and what most of this program's steps are for. */
+#define SAMPLE_SOURCE "a plain NodeConfig with localStorage RAID0"
+static json_t *sample_config(void) {
+        return json_pack("{ss ss s{s{ss ss ss ss} s{s{ss}}}}", "apiVersion", CONFIG_API_VERSION, "kind",
+                         CONFIG_KIND, "spec", "cluster", "name", "doctor", "apiServerEndpoint",
+                         "https://doctor.invalid", "certificateAuthority", "ZG9jdG9yCg==", "cidr",
+                         "10.100.0.0/16", "instance", "localStorage", "strategy", "RAID0");
+}
+
+typedef struct Doctor {
+        Run *run;
+        Image image;
+        char **types, *types_why;
+        Needs needs;
+        Checks checks;
+} Doctor;
+
+static void doctor_done(Doctor *d) {
+        image_done(&d->image);
+        strv_free(d->types);
+        free(d->types_why);
+        needs_done(&d->needs);
+        checks_done(&d->checks);
+}
+
+/* ---- before any plan ---- */
+
+static int load_config(Run *run) {
+        if (run->options.sources)
+                return run_load_config(run);
+        _cleanup_(json_decrefp) json_t *document = sample_config();
+        return config_from_json(document, SAMPLE_SOURCE, &run->config, &run->diag);
+}
+
+/* "a,b" and "c" → a, b, c, each once. */
+static int given_types(Doctor *d) {
+        for (char **list = d->run->options.instance_types; *list; list++) {
+                _cleanup_(freep) char *copy = xstrdup(*list);
+                for (char *rest = copy, *name = strsep(&rest, ","); name; name = strsep(&rest, ","))
+                        if (*name && !strv_contains(d->types, name))
+                                strv_add(&d->types, name);
+        }
+        d->types_why = xstrdup("given");
+        return d->types ? 0 : diag_error(&d->run->diag, -EINVAL, CAUSE_USAGE,
+                                         "--instance-type takes types like p5.48xlarge, of doctor several "
+                                         "with commas between them");
+}
+
+static int choose_types(Doctor *d) {
+        if (d->run->options.instance_types)
+                return given_types(d);
+        d->types = image_types(&d->image, &d->types_why);
+        return 0;
+}
+
+/* What the image does not tell is no reason not to look at the rest of it. */
+static int find_version(Doctor *d, const char *program, const char *given, char **ret) {
+        _cleanup_(diag_done) Diag tried = {};
+        int r = host_program_version(d->image.root, program, given, ret, &tried);
+        if (r < 0 && given) {
+                diag_move(&d->run->diag, &tried);
+                return r;
+        }
+        if (r < 0)
+                check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "version", program, NULL), NULL,
+                           "/etc/eks/%s-version.txt does not tell it%s; give --%s-version. A recent one is "
+                           "assumed for the plans",
+                           program, d->image.running ? ", nor does the program" : "", program);
+        return 0;
+}
+
+static int find_versions(Doctor *d) {
+        const Options *o = &d->run->options;
+        int r = find_version(d, "kubelet", o->kubelet_version, &d->image.kubelet);
+        if (r >= 0)
+                r = find_version(d, "containerd", o->containerd_version, &d->image.containerd);
+        if (r >= 0 && o->driver_version) {
+                free(d->image.driver);
+                d->image.driver = xstrdup(o->driver_version);
+        }
+        return r;
+}
+
+/* ---- the plans ---- */
+
+/* They tell of the model, which stands for a machine that need not be there. */
+static bool is_of_model(const Diagnostic *item) {
+        static const char *const codes[] = { "assumed-facts", "assumed", "disks-unknown",
+                                             "unknown-eni-limits", NULL };
+        return strv_contains((char *const *)codes, item->code);
+}
+
+static Check *find_same(const Checks *checks, CheckVerdict verdict, const char *code, const char *subject,
+                        const char *text) {
+        for (size_t i = 0; i < checks->n; i++) {
+                Check *c = &checks->items[i];
+                if (c->verdict == verdict && streq(c->code, code) && streq(c->subject, subject) && c->text &&
+                    streq(c->text, text))
+                        return c;
+        }
+        return NULL;
+}
+
+/* The same sentence about several types is one check. */
+static void tell(Doctor *d, CheckVerdict verdict, const char *code, const Diagnostic *item,
+                 const char *type) {
+        const char *subject = item->path ?: item->where ?: "plan";
+        Check *c = find_same(&d->checks, verdict, code, subject, item->text);
+        if (!c) {
+                c = checks_add(&d->checks, verdict, code, subject, NULL);
+                check_tell(c, NULL, "%s", item->text);
+                c->cause = verdict == CHECK_FAILED ? item->cause : CAUSE_NONE;
+        }
+        if (!strv_contains(c->types, type))
+                strv_add(&c->types, type);
+}
+
+static void tell_warnings(Doctor *d, const Diag *diag, const char *type) {
+        for (size_t i = 0; i < diag->n; i++)
+                if (diag->items[i].warning && !is_of_model(&diag->items[i]))
+                        tell(d, CHECK_WARNING, diag->items[i].code, &diag->items[i], type);
+}
+
+static int make_plan(Doctor *d, const char *type, Host **ret_host, Plan **ret_plan, Diag *diag) {
+        const Image *image = &d->image;
+        size_t kernels = strv_length(image->kernels);
+        const char *newest = kernels > 0 ? image->kernels[kernels - 1] : "";
+        HostOptions options = {
+                .instance_type = type,
+                .kubelet_version = image->kubelet,
+                .containerd_version = image->containerd,
+                .driver_version = image->driver,
+                .image_kernel = image->kernel ?: newest,
+                .stores = type_has_stores(type) ? STORES : 0,
+                .storage = true,
+        };
+        int r = host_detect(image->root, d->run->config, &options, ret_host, diag);
+        PlanOptions how = { .plugin = PLUGIN_NODESTRAP };
+        return r < 0 ? r : plan_make(d->run->config, *ret_host, &how, ret_plan, diag);
+}
+
+/* A type that nobody knows, or no version, is the caller's mistake; what keeps a plan from being made keeps a
+ * boot from coming to one. */
+static int plan_type(Doctor *d, const char *type) {
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(host_freep) Host *host = NULL;
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        if (!image_serves(&d->image, type)) {
+                Check *c = checks_add(&d->checks, CHECK_FAILED, "architecture", type,
+                                      machine_name(d->image.machine));
+                check_tell(c, NULL, "this type's processors are others than the image's programs are for, so "
+                                    "that it does not come up at all");
+                strv_add(&c->types, type);
+                return 0;
+        }
+        int r = make_plan(d, type, &host, &plan, &diag);
+        const Diagnostic *error = diag_first_error(&diag);
+        if (r < 0 && (!error || error->cause == CAUSE_USAGE || error->cause == CAUSE_INTERNAL)) {
+                diag_move(&d->run->diag, &diag);
+                return r;
+        }
+        if (r < 0)
+                tell(d, r == -EACCES || r == -EPERM ? CHECK_UNKNOWN : CHECK_FAILED, "plan", error, type);
+        tell_warnings(d, &diag, type);
+        if (r < 0)
+                return 0;
+        tell_warnings(d, &plan->warnings, type);
+        needs_of_plan(plan, type, &d->needs);
+        return 0;
+}
+
+/* A model without the driver's version is as good as one with it, but its parts cannot be compared. */
+static void tell_of_driver(Doctor *d) {
+        const Need *module = needs_find(&d->needs, NEED_MODULE, "nvidia");
+        if (module && !d->image.driver)
+                check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "version", "NVIDIA driver", NULL), module,
+                           "the modules of this image do not tell it: give --driver-version");
+}
+
+/* ---- the look, and what is said ---- */
+
+static void look(Doctor *d) {
+        image_look(&d->image, &d->needs, &d->checks);
+        image_compare(&d->image, &d->needs, &d->checks);
+        image_search(&d->image, &d->checks);
+        if (geteuid() != 0)
+                check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "rights", "this user", NULL), NULL,
+                           "is not root: what only root may read was not looked at, and may fail all the "
+                           "same");
+        size_t n = strv_length(d->types);
+        for (size_t i = 0; i < d->checks.n; i++)        /* whom all are concerned by, nobody is named */
+                if (strv_length(d->checks.items[i].types) == n)
+                        d->checks.items[i].types = strv_free(d->checks.items[i].types);
+}
+
+static char *sources_text(const Options *o) {
+        return o->sources ? strv_join(o->sources, " ") : xstrdup(SAMPLE_SOURCE " (-c names another)");
+}
+
+static void add_fact(Text *t, const char *name, const char *value) {
+        text_add(t, "%-11s ", name);
+        text_add_shown(t, value, strlen(value), 200, 0);
+        text_add(t, "\n");
+}
+
+static int print_text(const Doctor *d) {
+        const Image *image = &d->image;
+        _cleanup_(freep) char *sources = sources_text(&d->run->options), *types = types_text(d->types),
+                              *which = xasprintf("%s: %s", types, d->types_why),
+                              *kernels = strv_join(image->kernels, ", ");
+        _cleanup_(freep) char *software = xasprintf(
+                "kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
+                image->containerd ?: "not known", image->driver ?: "none known");
+        _cleanup_(freep) char *checks = checks_to_text(&d->checks, d->run->options.development);
+        _cleanup_(text_done) Text t = {};
+        add_fact(&t, "image", image->running ? "this machine" : root_path(image->root));
+        add_fact(&t, "programs", machine_name(image->machine) ?: "of an architecture that is not known");
+        add_fact(&t, "kernels", *kernels ? kernels : "none");
+        add_fact(&t, "software", software);
+        add_fact(&t, "types", which);
+        add_fact(&t, "config", sources);
+        text_add(&t, "\n%s", checks);
+        return output_text(t.data, &d->run->diag);
+}
+
+static const char *verdict_word(const Doctor *d) {
+        return check_verdict_to_string(checks_count(&d->checks, CHECK_FAILED) > 0    ? CHECK_FAILED
+                                       : checks_count(&d->checks, CHECK_WARNING) > 0 ? CHECK_WARNING
+                                                                                     : CHECK_OK);
+}
+
+static json_t *image_json(const Image *image) {
+        json_t *j = json_pack("{sb so}", "running", image->running, "kernels", json_list(image->kernels));
+        json_set_text(j, "arch", machine_name(image->machine));
+        json_set_text(j, "kernel", image->kernel);
+        json_set_text(j, "kubelet", image->kubelet);
+        json_set_text(j, "containerd", image->containerd);
+        json_set_text(j, "driver", image->driver);
+        return j;
+}
+
+static int print_json(const Doctor *d) {
+        _cleanup_(json_decrefp) json_t *all = json_pack(
+                "{ss ss ss so so ss so}", "version", VERSION, "root", root_path(d->image.root), "verdict",
+                verdict_word(d), "image", image_json(&d->image), "types", json_list(d->types), "typesWhy",
+                d->types_why, "sources", json_list(d->run->options.sources));
+        json_t *counts = json_object();
+        for (CheckVerdict v = 0; v < _CHECK_VERDICT_MAX; v++)
+                json_object_set_new(counts, check_verdict_to_string(v),
+                                    json_integer((json_int_t)checks_count(&d->checks, v)));
+        json_object_set_new(all, "counts", counts);
+        json_object_set_new(all, "checks", checks_to_json(&d->checks));
+        return output_json(all, NULL, &d->run->diag);
+}
+
+static const Check *first_of(const Checks *checks, CheckVerdict verdict) {
+        size_t i = 0;
+        while (i < checks->n && checks->items[i].verdict != verdict)
+                i++;
+        return i < checks->n ? &checks->items[i] : NULL;
+}
+
+/* The status, and the last line on stderr, for a pipeline that shows nothing else. */
+static int conclude(const Doctor *d) {
+        size_t failed = checks_count(&d->checks, CHECK_FAILED);
+        bool strict = d->run->options.strict;
+        if (strict)
+                failed += checks_count(&d->checks, CHECK_WARNING);
+        if (failed == 0)
+                return 0;
+        const Check *first = first_of(&d->checks, CHECK_FAILED) ?: first_of(&d->checks, CHECK_WARNING);
+        _cleanup_(text_done) Text what = {};
+        text_add_shown(&what, first->subject, strlen(first->subject), 200, 0);
+        if (first->text) {
+                text_add(&what, ": ");
+                text_add_shown(&what, first->text, strlen(first->text), 400, 0);
+        }
+        return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
+                          d->checks.n, strict ? " or warn" : "", first->code, what.data);
+}
+
+int command_doctor(Run *run) {
+        _cleanup_(doctor_done) Doctor d = { .run = run };
+        int r = load_config(run);
+        run->step = "doctor";
+        if (r >= 0)
+                r = hash_load(&run->diag);
+        if (r >= 0)
+                r = image_open(run->root, &d.image, &run->diag);
+        if (r >= 0)
+                r = choose_types(&d);
+        if (r >= 0)
+                r = find_versions(&d);
+        for (char **type = d.types; r >= 0 && type && *type; type++)
+                r = plan_type(&d, *type);
+        if (r < 0)
+                return r;
+        tell_of_driver(&d);
+        look(&d);
+        r = run->options.output == OUTPUT_JSON ? print_json(&d) : print_text(&d);
+        return r < 0 ? r : conclude(&d);
+}

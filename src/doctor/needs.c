@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plan → Needs: what its actions will ask of the image. One table says it by type of action, another by
+ * what the daemons do that a plan starts; what stands in neither is the kernel's own (sysfs, ioctl(2),
+ * mount(2)). The causes are those that the actions in apply/ end with. */
+#include "doctor/doctor.h"
+
+#include "apply/module.h"
+#include "base/str.h"
+
+/* ---- the list ---- */
+
+typedef struct Asking {
+        Needs *needs;
+        const Plan *plan;
+        const char *type;
+        const Action *action;           /* NULL: the program itself */
+} Asking;
+
+static Need *need_new(Needs *needs, NeedKind kind, const char *name) {
+        if ((needs->n & (needs->n + 1)) == 0)
+                needs->items = xrealloc(needs->items, 2 * needs->n + 1, sizeof *needs->items);
+        needs->items[needs->n] = (Need){ .kind = kind, .name = xstrdup(name), .optional = true };
+        return &needs->items[needs->n++];
+}
+
+/* Who cannot do without it says how a boot ends, and of which types: those that can are not named beside. */
+static void want(const Asking *q, NeedKind kind, const char *name, Cause cause, bool optional) {
+        Need *n = (Need *)needs_find(q->needs, kind, name);
+        if (n && optional && !n->optional)
+                return;
+        if (!n)
+                n = need_new(q->needs, kind, name);
+        if (!n->types || n->optional != optional) {
+                free(n->step);
+                n->step = q->action ? xstrdup(q->action->id) : NULL;
+                n->cause = cause;
+                n->optional = optional;
+                n->types = strv_free(n->types);
+        }
+        size_t last = strv_length(n->types);
+        if (last == 0 || !streq(n->types[last - 1], q->type))
+                strv_push_at(&n->types, last, xstrdup(q->type));
+}
+
+/* ---- what a row of the tables cannot say ---- */
+
+/* The kernel and systemd make these anew at each boot. */
+static bool is_volatile(const char *path) {
+        static const char *const folders[] = { "/run/", "/var/run/", "/dev/", "/proc/", "/sys/", "/tmp/" };
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+                if (startswith(path, folders[i]))
+                        return true;
+        return false;
+}
+
+static void want_directory(const Asking *q, const char *path, Cause cause) {
+        if (!is_volatile(path))
+                want(q, NEED_DIRECTORY, path, cause, false);
+}
+
+static void want_folder(const Asking *q) {
+        const char *path = q->action->target, *slash = strrchr(path, '/');
+        _cleanup_(freep) char *folder = slash > path ? xstrndup(path, (size_t)(slash - path)) : xstrdup("/");
+        if (!is_volatile(path))
+                want_directory(q, folder, CAUSE_FILE);
+}
+
+/* containerd names each runtime's program by its path: options.BinaryName, docs/cri/config.md there. */
+static void want_runtimes(const Asking *q) {
+        static const char key[] = "BinaryName = ";
+        const char *text = q->action->file.content;
+        want_folder(q);
+        if (!streq(q->action->target, "/etc/containerd/config.toml"))
+                return;
+        for (const char *p = text ? strstr(text, key) : NULL; p; p = strstr(p, key)) {
+                p += strlen(key);
+                const char *end = *p == '"' || *p == '\'' ? strchr(p + 1, *p) : NULL;
+                if (!end)
+                        continue;
+                _cleanup_(freep) char *path = xstrndup(p + 1, (size_t)(end - p - 1));
+                if (*path == '/' && !strchr(path, '\\'))
+                        want(q, NEED_PROGRAM, path, CAUSE_NOT_READY, false);
+        }
+}
+
+/* What a plan restarts only if it runs may be missing. */
+static void want_unit(const Asking *q) {
+        const Action *a = q->action;
+        want(q, NEED_UNIT, a->target, CAUSE_UNIT_MISSING,
+             a->optional || a->lenient || a->type == ACTION_RESTART_UNIT);
+}
+
+static void want_array(const Asking *q) {
+        want(q, NEED_MODULE, "md_mod", CAUSE_ARRAY, false);
+        if (q->action->storage.level)
+                want(q, NEED_MODULE, q->action->storage.level, CAUSE_ARRAY, false);
+}
+
+static void want_mkfs(const Asking *q) {
+        const char *filesystem = q->action->storage.filesystem ?: q->action->with;
+        if (!filesystem)
+                return;
+        _cleanup_(freep) char *program = xasprintf("mkfs.%s", filesystem);
+        want(q, NEED_PROGRAM, program, CAUSE_STORAGE_TOOL, q->action->lenient);
+        want(q, NEED_MODULE, filesystem, CAUSE_MOUNT, q->action->lenient);
+}
+
+static void want_place(const Asking *q) {
+        want_directory(q, q->action->target, CAUSE_MOUNT);
+}
+
+static void want_module(const Asking *q) {
+        _cleanup_(freep) char *name = xstrdup(q->action->target);
+        for (char *p = name; *p; p++)
+                if (*p == '-')
+                        *p = '_';
+        want(q, NEED_MODULE, name, module_cause(name), q->action->lenient);
+}
+
+/* The DRA driver's daemon in its pod is the image's program, too, but no boot looks at it then. */
+static void want_programs(const Asking *q) {
+        for (char **program = q->action->programs; program && *program; program++) {
+                if (streq(*program, "nvlsm")) {
+                        want(q, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm", CAUSE_FABRIC_MANAGER, false);
+                        want(q, NEED_PROGRAM, "ibstat", CAUSE_FABRIC_MANAGER, false);
+                } else
+                        want(q, NEED_PROGRAM, *program,
+                             streq(*program, "nvidia-imex") ? CAUSE_IMEX : CAUSE_FABRIC_MANAGER,
+                             streq(*program, "nvidia-imex") && !plan_find(q->plan, "await-imex:imex"));
+        }
+}
+
+static void want_archive(const Asking *q) {
+        want(q, NEED_FILE, q->action->target, CAUSE_NOT_READY, true);   /* containerd may have it already */
+}
+
+/* ---- the tables ---- */
+
+typedef struct Want {
+        ActionType type;
+        NeedKind kind;
+        const char *name;
+        Cause cause;
+        void (*ask)(const Asking *q);   /* NULL: just that; else what the action's own words say */
+} Want;
+
+/* A lenient action's needs are optional. */
+static const Want wants[] = {
+        { ACTION_WRITE_FILE,      .ask = want_runtimes },
+        { ACTION_WRITE_BLOCK,     .ask = want_folder },
+        { ACTION_PRUNE_FILES,     .ask = want_folder },
+        { ACTION_LINK_FILE,       .ask = want_folder },
+        { ACTION_RELOAD_MANAGER,  NEED_PROGRAM, "/usr/lib/systemd/systemd", CAUSE_BUS },
+        { ACTION_RESTART_UNIT,    .ask = want_unit },
+        { ACTION_START_UNIT,      .ask = want_unit },
+        { ACTION_CHECK_UNIT,      .ask = want_unit },
+        { ACTION_CREATE_RAID,     NEED_PROGRAM, "mdadm", CAUSE_STORAGE_TOOL },
+        { ACTION_CREATE_RAID,     NEED_LIBRARY, "libblkid.so.1", CAUSE_STORAGE_TOOL },
+        { ACTION_CREATE_RAID,     .ask = want_array },
+        { ACTION_MAKE_FILESYSTEM, NEED_LIBRARY, "libblkid.so.1", CAUSE_STORAGE_TOOL },
+        { ACTION_MAKE_FILESYSTEM, .ask = want_mkfs },
+        { ACTION_MOUNT,           NEED_LIBRARY, "libmount.so.1", CAUSE_STORAGE_TOOL },
+        { ACTION_MOUNT,           .ask = want_place },
+        { ACTION_MOVE_FILES,      NEED_PROGRAM, "cp", CAUSE_STORAGE_TOOL },
+        { ACTION_BIND,            NEED_LIBRARY, "libmount.so.1", CAUSE_STORAGE_TOOL },
+        { ACTION_BIND,            .ask = want_place },
+        { ACTION_IMPORT_IMAGE,    NEED_PROGRAM, "ctr", CAUSE_COMMAND },
+        { ACTION_IMPORT_IMAGE,    .ask = want_archive },
+        { ACTION_RESERVE_PAGES,   NEED_FEATURE, "CONFIG_HUGETLBFS", CAUSE_HUGEPAGES },
+        { ACTION_LOAD_MODULE,     NEED_PROGRAM, "modprobe", CAUSE_MODULE },
+        { ACTION_LOAD_MODULE,     .ask = want_module },
+        { ACTION_CHECK_VERSIONS,  .ask = want_programs },
+        { ACTION_AWAIT_FABRIC,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_AWAIT_LICENSE,   NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_AWAIT_LICENSE,   NEED_PROGRAM, "nvidia-gridd", CAUSE_LICENSE },
+        { ACTION_CHECK_HEALTH,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_SET_MIG_MODE,    NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_SET_MIG_MODE,    NEED_PROGRAM, "nvidia-smi", CAUSE_MIG },
+        { ACTION_SET_MIG_MODE,    NEED_PROGRAM, "systemctl", CAUSE_MIG },
+        { ACTION_PARTITION_GPUS,  NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_LIST_GPUS,       NEED_PROGRAM, "nvidia-smi", CAUSE_NVIDIA_SMI },
+        { ACTION_SET_CLOCKS,      NEED_LIBRARY, "libnvidia-ml.so.1", CAUSE_NVML },
+        { ACTION_GENERATE_CDI,    NEED_PROGRAM, "nvidia-ctk", CAUSE_CDI },
+        { ACTION_AWAIT_IMEX,      NEED_PROGRAM, "nvidia-imex-ctl", CAUSE_IMEX },
+        { ACTION_CHECK_NODE,      NEED_LIBRARY, "libcurl.so.4", CAUSE_UNIT },
+};
+
+typedef struct Daemon {
+        const char *step;               /* that a plan starts it with; NULL: our own, of every plan */
+        NeedKind kind;
+        const char *name;
+        Cause cause;                    /* CAUSE_NONE: a boot does without */
+} Daemon;
+
+static const Daemon daemons[] = {
+        /* what the kubeconfig names, and our units start */
+        { NULL, NEED_PROGRAM, "/usr/bin/nodestrap", CAUSE_INIT },
+        /* where nodeadm's units call it by that name, it has none of its own */
+        { NULL, NEED_UNIT, "nodestrap-config.service", CAUSE_NONE },
+        { NULL, NEED_UNIT, "nodestrap-devices.service", CAUSE_NONE },
+        { NULL, NEED_UNIT, "nodestrap-run.service", CAUSE_NONE },
+        /* TLS: EC2 says the node's name, the cluster hears of failures */
+        { NULL, NEED_LIBRARY, "libcurl.so.4", CAUSE_NONE },
+        /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
+        { NULL, NEED_MODULE, "ena", CAUSE_IMDS },
+        { NULL, NEED_MODULE, "nvme", CAUSE_DISKS },
+        /* its default snapshotter, and what runs a container: containerd, docs/getting-started.md */
+        { "start-unit:containerd.service", NEED_PROGRAM, "containerd", CAUSE_UNIT },
+        { "start-unit:containerd.service", NEED_PROGRAM, "containerd-shim-runc-v2", CAUSE_NOT_READY },
+        { "start-unit:containerd.service", NEED_MODULE, "overlay", CAUSE_UNIT },
+        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_CGROUPS", CAUSE_UNIT },
+        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_MEMCG", CAUSE_UNIT },
+        /* RuntimeDefault of a pod's seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
+        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_SECCOMP_FILTER", CAUSE_NOT_READY },
+        /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
+        { "start-unit:kubelet.service", NEED_PROGRAM, "kubelet", CAUSE_UNIT },
+        { "start-unit:kubelet.service", NEED_PROGRAM, "mount", CAUSE_NOT_READY },
+        { "start-unit:kubelet.service", NEED_PROGRAM, "umount", CAUSE_NOT_READY },
+        /* where FastImagePull has it unpack gzip */
+        { "start-unit:soci-snapshotter.service", NEED_PROGRAM, "unpigz", CAUSE_NONE },
+        { "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, "nv-fabricmanager", CAUSE_FABRIC_MANAGER },
+        { "start-unit:nvidia-imex.service", NEED_PROGRAM, "nvidia-imex", CAUSE_IMEX },
+};
+
+/* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */
+static void want_provider(Asking *q) {
+        static const char words[] = "--image-credential-provider-bin-dir=/etc/eks/image-credential-provider ";
+        q->action = plan_find(q->plan, "write-file:" KUBELET_ENVIRONMENT);
+        if (q->action && q->action->file.content && strstr(q->action->file.content, words))
+                want(q, NEED_PROGRAM, ECR_PROVIDER, CAUSE_UNIT, true);
+}
+
+void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
+        Asking q = { .needs = needs, .plan = plan, .type = type };
+        for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {
+                const Daemon *d = &daemons[i];
+                q.action = d->step ? plan_find(plan, d->step) : NULL;
+                if (!d->step || q.action)
+                        want(&q, d->kind, d->name, d->cause, d->cause == CAUSE_NONE);
+        }
+        want_provider(&q);
+        for (size_t i = 0; i < plan->n; i++) {
+                q.action = &plan->actions[i];
+                for (size_t k = 0; k < ARRAY_SIZE(wants); k++) {
+                        const Want *w = &wants[k];
+                        if (w->type != q.action->type)
+                                continue;
+                        if (w->ask)
+                                w->ask(&q);
+                        else
+                                want(&q, w->kind, w->name, w->cause, q.action->lenient);
+                }
+        }
+}

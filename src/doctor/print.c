@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checks → a table for people, worst first, and JSON for pipelines in the same order. What an image holds is
+ * shown so that it cannot garble a terminal. */
+#include "doctor/doctor.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+
+#define WIDTH     100U          /* of the table, as far as words allow */
+#define INDENT    9U            /* of what stands below a row: the column of the verdict */
+#define SHOWN_MAX 200           /* bytes of a name out of the image */
+
+/* Those of a boot that ends come first, those of nothing to do last; else in the order of the looks. */
+static const CheckVerdict order[] = { CHECK_FAILED, CHECK_WARNING, CHECK_UNKNOWN, CHECK_OK };
+
+/* ---- words ---- */
+
+static size_t column(const Text *t) {
+        size_t n = 0;
+        for (size_t i = t->size; i > 0 && t->data[i - 1] != '\n'; i--)
+                n += ((unsigned char)t->data[i - 1] & 0xc0) != 0x80;    /* characters, of UTF-8 */
+        return n;
+}
+
+/* Goes on where the text is; a word that no longer fits begins a line of its own. */
+static void add_words(Text *t, const char *words) {
+        for (const char *p = words; *p;) {
+                size_t n = strcspn(p, " \n");
+                if (n > 0 && column(t) > INDENT && column(t) + 1 + n > WIDTH)
+                        text_add(t, "\n%*s", (int)INDENT, "");
+                else if (n > 0 && column(t) > INDENT)
+                        text_add(t, " ");
+                text_add_shown(t, p, n, n, 0);
+                p += n + (p[n] != 0);
+        }
+}
+
+static void add_paragraph(Text *t, const char *words) {
+        text_add(t, "%*s", (int)INDENT, "");
+        add_words(t, words);
+        text_add(t, "\n");
+}
+
+/* At least so wide. */
+static void add_shown(Text *t, const char *s, size_t width) {
+        size_t begin = column(t);
+        text_add_shown(t, s, strlen(s), SHOWN_MAX, 0);
+        while (column(t) < begin + width)
+                text_add(t, " ");
+}
+
+static void trim(Text *t) {
+        while (t->size > 0 && t->data[t->size - 1] == ' ')
+                t->data[--t->size] = 0;
+}
+
+char *types_text(char *const *types) {
+        size_t n = strv_length(types);
+        return n == 0   ? xstrdup("")
+               : n == 1 ? xstrdup(types[0])
+               : n == 2 ? xasprintf("%s and %s", types[0], types[1])
+                        : xasprintf("%s and %zu more", types[0], n - 1);
+}
+
+/* ---- rows ---- */
+
+static void add_row(Text *t, const Check *c) {
+        add_shown(t, check_verdict_to_string(c->verdict), INDENT);
+        add_shown(t, c->code, 18);
+        text_add(t, " ");
+        add_shown(t, c->subject, 36);
+        if (c->found) {
+                text_add(t, " ");
+                add_shown(t, c->found, 0);
+        }
+        trim(t);
+        text_add(t, "\n");
+}
+
+/* Who wants it, and what a boot would say. */
+static void add_reason(Text *t, const Check *c) {
+        _cleanup_(text_done) Text line = {};
+        _cleanup_(freep) char *types = types_text(c->types);
+        if (c->step)
+                text_add(&line, "wanted by %s", c->step);
+        if (*types)
+                text_add(&line, "%s %s", c->step ? " of" : "concerns", types);
+        if (c->cause != CAUSE_NONE)
+                text_add(&line, "%sa boot ends with %s", line.size > 0 ? "; " : "", cause_word(c->cause));
+        if (line.size > 0)
+                add_paragraph(t, line.data);
+}
+
+static void add_check(Text *t, const Check *c) {
+        add_row(t, c);
+        if (c->text)
+                add_paragraph(t, c->text);
+        if (c->verdict != CHECK_OK)
+                add_reason(t, c);
+}
+
+static bool code_seen(const Checks *checks, size_t before) {
+        for (size_t i = 0; i < before; i++)
+                if (checks->items[i].verdict == CHECK_OK &&
+                    streq(checks->items[i].code, checks->items[before].code))
+                        return true;
+        return false;
+}
+
+/* "ok  program  cp, mdadm, …" */
+static void add_well(Text *t, const Checks *checks) {
+        for (size_t i = 0; i < checks->n; i++) {
+                const char *code = checks->items[i].code;
+                if (checks->items[i].verdict != CHECK_OK || code_seen(checks, i))
+                        continue;
+                _cleanup_(text_done) Text names = {};
+                for (size_t k = i; k < checks->n; k++)
+                        if (checks->items[k].verdict == CHECK_OK && streq(checks->items[k].code, code))
+                                text_add(&names, "%s%s", names.size > 0 ? ", " : "",
+                                         checks->items[k].subject);
+                add_shown(t, "ok", INDENT);
+                add_shown(t, code, 18);
+                add_words(t, names.data);
+                text_add(t, "\n");
+        }
+}
+
+static void add_counts(Text *t, const Checks *checks) {
+        size_t warnings = checks_count(checks, CHECK_WARNING);
+        text_add(t, "\n%zu checks: %zu failed, %zu warning%s, %zu unknown, %zu ok\n", checks->n,
+                 checks_count(checks, CHECK_FAILED), warnings, warnings == 1 ? "" : "s",
+                 checks_count(checks, CHECK_UNKNOWN), checks_count(checks, CHECK_OK));
+}
+
+char *checks_to_text(const Checks *checks, bool all) {
+        Text t = {};
+        for (size_t o = 0; o < ARRAY_SIZE(order); o++) {
+                if (order[o] == CHECK_OK && !all)
+                        add_well(&t, checks);
+                for (size_t i = 0; i < checks->n && (all || order[o] != CHECK_OK); i++)
+                        if (checks->items[i].verdict == order[o])
+                                add_check(&t, &checks->items[i]);
+        }
+        add_counts(&t, checks);
+        return text_take(&t);
+}
+
+/* ---- for machines ---- */
+
+/* What is not UTF-8 is shown as the table has it. */
+static void set_shown(json_t *object, const char *key, const char *text) {
+        if (!text)
+                return;
+        _cleanup_(text_done) Text t = {};
+        text_add_shown(&t, text, strlen(text), 8 * SHOWN_MAX, 0);
+        json_set_text(object, key, t.data ?: "");
+}
+
+static json_t *check_to_json(const Check *c) {
+        json_t *j = json_pack("{ss ss}", "verdict", check_verdict_to_string(c->verdict), "code", c->code);
+        set_shown(j, "subject", c->subject);
+        set_shown(j, "found", c->found);
+        set_shown(j, "text", c->text);
+        json_set_text(j, "step", c->step);
+        if (c->cause != CAUSE_NONE)
+                json_set_text(j, "cause", cause_word(c->cause));
+        json_set_list(j, "types", c->types);
+        return j;
+}
+
+json_t *checks_to_json(const Checks *checks) {
+        json_t *all = json_array();
+        for (size_t o = 0; o < ARRAY_SIZE(order); o++)
+                for (size_t i = 0; i < checks->n; i++)
+                        if (checks->items[i].verdict == order[o])
+                                json_array_append_new(all, check_to_json(&checks->items[i]));
+        return all;
+}

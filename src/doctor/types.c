@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Image → the instance types that it claims to serve: those of its architecture whose accelerators it brings
+ * the driver of, and two that have none. */
+#include "doctor/doctor.h"
+
+#include "base/str.h"
+#include "host/detect.h"
+#include "host/tables.h"
+
+#include <elf.h>
+
+#define PRODUCT_NAME "/sys/devices/virtual/dmi/id/product_name"
+
+/* Without instance stores and with: what stands for the general purpose types, which no table lists. */
+static const char *const plain_x86[] = { "m6i.4xlarge", "m6id.8xlarge" };
+static const char *const plain_arm[] = { "m6g.4xlarge", "m6gd.8xlarge" };
+
+const char *machine_name(unsigned machine) {
+        return machine == EM_X86_64 ? "x86_64" : machine == EM_AARCH64 ? "arm64" : NULL;
+}
+
+bool image_serves(const Image *image, const char *type) {
+        const InstanceType *t = instance_type_find(type);
+        const char *arch = machine_name(image->machine), *wanted = t ? t->arch : NULL;
+        return !arch || !wanted || streq(arch, wanted);
+}
+
+bool type_has_stores(const char *type) {
+        size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz"), digits = letters;
+        digits += strspn(type + letters, "0123456789");
+        bool storage = letters > 0 && strchr("idh", type[0]) && is_digit(type[1]);
+        return storage || memchr(type + digits, 'd', strcspn(type + digits, "."));
+}
+
+static bool brings(const Image *image, bool (*has)(const Root *root, const char *kernel)) {
+        bool found = has(image->root, NULL);
+        for (char **kernel = image->kernels; kernel && *kernel && !found; kernel++)
+                found = has(image->root, *kernel);
+        return found;
+}
+
+/* Only what tables know of, so that a laptop's name is none. */
+static char *own_type(const Image *image) {
+        _cleanup_(freep) char *name = NULL;
+        unsigned enis, addresses;
+        if (!image->running || root_read_line(image->root, PRODUCT_NAME, &name) < 0)
+                return NULL;
+        return instance_type_find(name) || eni_limits_find(name, &enis, &addresses) ? TAKE_PTR(name) : NULL;
+}
+
+static void add_plain(const Image *image, char ***types) {
+        for (size_t i = 0; i < ARRAY_SIZE(plain_x86) && image->machine != EM_AARCH64; i++)
+                strv_add(types, plain_x86[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(plain_arm) && image->machine != EM_X86_64; i++)
+                strv_add(types, plain_arm[i]);
+}
+
+char **image_types(const Image *image, char **ret_why) {
+        char **types = NULL, *own = own_type(image);
+        if (own) {
+                strv_push(&types, own);
+                *ret_why = xstrdup("this machine's");
+                return types;
+        }
+        bool nvidia = image->driver || brings(image, image_has_nvidia),
+             neuron = brings(image, image_has_neuron);
+        for (size_t i = 0; i < n_instance_types; i++) {
+                const InstanceType *t = &instance_types[i];
+                bool wanted = t->gpu_pci ? nvidia
+                                         : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
+                if (wanted && image_serves(image, t->name))
+                        strv_add(&types, t->name);
+        }
+        add_plain(image, &types);
+        *ret_why = xasprintf("all %stypes that the image brings drivers for (%s), and plain ones; "
+                             "--instance-type names others",
+                             !machine_name(image->machine)     ? ""
+                             : image->machine == EM_X86_64 ? "x86_64 "
+                                                           : "arm64 ",
+                             nvidia && neuron ? "NVIDIA's and AWS Neuron's"
+                             : nvidia         ? "NVIDIA's"
+                             : neuron         ? "AWS Neuron's"
+                                              : "none: it has neither NVIDIA's nor AWS Neuron's");
+        return types;
+}
