@@ -23,11 +23,9 @@ static inline void path_show(char **before) {
         free(*before);
 }
 
-/* From here to the end of a test no program is there; under valgrind the test ends here
- * (tests/run/valgrind.sh says why). */
+/* From here to the end of a test no program is there. */
 #define NO_PROGRAMS()                           \
-        if (getenv("NODESTRAP_VALGRIND"))       \
-                return;                         \
+        SKIP_IF_VFORK_FORKS();                  \
         _unused_ _cleanup_(path_show) char *_path = path_hide()
 
 static inline void box_link(const Box *b, const char *path, const char *target) {

@@ -5,6 +5,8 @@
 #include "base/macro.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct Test { const char *name; void (*run)(void); } Test;
 static const char *test_name;
@@ -23,6 +25,10 @@ static int test_number;
         exit(1); })
 /* Ends the test here: what it needs is not on this machine. */
 #define SKIP(reason) ({ test_skipped = (reason); return; })
+/* "valgrind" or "qemu-user", where that runs the instructions of the test (tests/run/valgrind.sh, tests/tools/cross.sh). Both
+ * run vfork() as fork(), so that a program that cannot be executed is one that ends with 127. */
+#define TRANSLATED_BY(name) ({ const char *_by = getenv("NODESTRAP_TRANSLATED"); _by && (!*(name) || strcmp(_by, (name)) == 0); })
+#define SKIP_IF_VFORK_FORKS() ({ if (TRANSLATED_BY("")) SKIP("vfork() is fork() here, which hides that a program cannot be executed"); })
 #define ASSERT_TRUE(x)     ({ if (!(x)) FAIL("%s", #x); })
 #define ASSERT_OK(x)       ({ int _r = (x); if (_r < 0) FAIL("%s: %s", #x, strerror(-_r)); _r; })
 #define ASSERT_ERROR(x, e) ({ int _r = (x); if (_r != -(e)) FAIL("%s is %d, want -%s", #x, _r, #e); })

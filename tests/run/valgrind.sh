@@ -12,8 +12,8 @@ V=$(tests/tools/peers.sh --cached valgrind trixie valgrind 2>"$W/why") || {
         echo "1..0 # SKIP no valgrind here: ${why##*skip: }"
         exit
 }
-# It runs vfork() as fork() and so hides that a program could not be executed: tests of that look at this variable.
-export V W NODESTRAP_VALGRIND=1 VALGRIND_LIB=$V/usr/libexec/valgrind
+# Tests of what it does otherwise than a CPU look at this variable.
+export V W NODESTRAP_TRANSLATED=valgrind VALGRIND_LIB=$V/usr/libexec/valgrind
 under() {       # TEST: its output and exit status below $W
         "$V/usr/bin/valgrind" -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes \
                 "$1" >"$W/${1##*/}" 2>&1

@@ -64,6 +64,7 @@ emulate() {
         flock -s 8; exec 9>&-
 }
 release() {
+        rm -rf "$W"
         exec 9>"$BASE/$NAME.lock"; flock 9
         exec 8>&- && exec 8>"$BASE/$NAME.users"         # what COMMAND has left running still uses it
         if flock -n 8; then forget; fi
@@ -71,12 +72,13 @@ release() {
 [ -z "$EMULATE" ] || emulate
 
 # ---- COMMAND, on a layer of memory over the root ------------------------------------------------------------------------------------
-P=/usr/sbin:/usr/bin:/sbin:/bin KEPT='' m=$CACHE/m
+P=/usr/sbin:/usr/bin:/sbin:/bin KEPT='' m=$CACHE/m; W=$(mktemp -d -p "$BASE"); chmod 1777 "$W"
 case :$PATH: in *:/usr/lib/ccache:*) P=/usr/lib/ccache:$P KEPT=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}; mkdir -p "$KEPT";; esac
 set -e; mount -t tmpfs -o mode=755 cross "$m"; mkdir "$m"/u "$m"/w "$m"/m
 mount -t overlay -o "lowerdir=$CACHE/rootfs,upperdir=$m/u,workdir=$m/w" cross "$m/m"
 for d in /proc /sys /dev; do mount --rbind $d "$m/m$d"; done
-mount -t tmpfs -o mode=1777 tmp "$m/m/tmp"; mount -t tmpfs -o mode=755 run "$m/m/run"
+mount --bind "$W" "$m/m/tmp"; mount -t tmpfs -o mode=755 run "$m/m/run"
 for d in "$top" "$BASE" ${KEPT:+"$KEPT"} "$PWD"; do mkdir -p "$m/m$d"; mount --bind "$d" "$m/m$d"; done
 set +e
+unset TMPDIR; [ -z "$EMULATE" ] || export NODESTRAP_TRANSLATED=qemu-user
 PATH=$P chroot "$m/m" sh -c 'cd "$1" && shift && exec "$@"' cross.sh "$PWD" "$@"

@@ -256,8 +256,7 @@ TEST(a_generator_that_fails_leaves_the_file_alone) {
 }
 
 TEST(no_generator) {
-        if (getenv("NODESTRAP_VALGRIND"))
-                return;
+        SKIP_IF_VFORK_FORKS();
         GPUS(m, "gpus 2\n");
         setenv("PATH", "/nowhere", 1);
         works(&m, 0);

@@ -307,8 +307,7 @@ TEST(a_program_that_is_killed) {
 
 TEST(a_program_that_is_not_there) {
         BOX(b, runs_nothing);
-        if (getenv("NODESTRAP_VALGRIND"))       /* tests/run/valgrind.sh says why */
-                return;
+        SKIP_IF_VFORK_FORKS();
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "no file system: mkfs.xfs is not there; the image needs the package xfsprogs");
         ASSERT_EQ(diag_first_error(&b.diag)->cause, CAUSE_STORAGE_TOOL);
