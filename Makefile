@@ -48,7 +48,10 @@ CPPFLAGS     ?= -D_FORTIFY_SOURCE=2
 endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 # Nothing unwinds its own stack; a debugger has .debug_frame.
-HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables)
+HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables -fno-unwind-tables)
+# On arm64 an address is one instruction in place of two where all of a program lies within 1 MiB. One that grows out of it, which the
+# linker calls "relocation truncated to fit", is made with MODEL= on the command line.
+MODEL        := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),-mcmodel=tiny))
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
@@ -56,7 +59,7 @@ INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) -
 # The same bytes wherever the tree lies and whatever the build directory is called: no debug information names either.
 MAPS         := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(O)/conf/=conf/
 COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SECTIONS) $(SANFLAGS) \
-                $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
+                $(MODEL) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
 TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv)))
@@ -134,6 +137,7 @@ pure: $(filter $(O)/src/plan/%,$(OBJS))
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
 fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
+fuzz: MODEL :=
 fuzz: $(O)/tests/fuzz/$(F).o $(LIB)      # make fuzz CC=clang O=build-fuzz F=fuzz-toml T=60; move good inputs to the corpus by hand
 	$(Q)mkdir -p $(O)/corpus/$(F)
 	$(CC) $(SANFLAGS) -fsanitize=fuzzer -o $(O)/$(F) $^ $(PKG_LIBS) -ldl
