@@ -169,14 +169,14 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
 	$(APT) clang clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
-	  build-essential debhelper lintian bash-completion man-db systemd faketime
+	  build-essential debhelper lintian rpm cpio bash-completion man-db systemd faketime
 	tests/tools/vmboot.sh --deps
 	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
-package:                                 # build/package/nodestrap_*.deb, lint-free, installed and removed once in a root of its own
-	$(Q)tests/run/tap.sh tests/run/package.sh
+package:                                 # build/package/nodestrap[_-]*.{deb,rpm}, installed and removed once in a root of their own
+	$(Q)tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
 rpm:                                     # build/package/nodestrap-*.rpm for this machine, or for ARCH=aarch64
 	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check
 images:                                  # what guests boot, and what they get of other suites, once

@@ -20,7 +20,7 @@ rpm=$(echo "$W"/out/nodestrap-*.x86_64.rpm); mkdir -p "$top/build/package"; cp "
 try "rpm2cpio, cpio" unpack "$rpm" "$W/tree"
 
 # ---- what is in it ------------------------------------------------------------------------------------------------------------------
-deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1); own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
+deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1); own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
 texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
         sed 's| \./.*||; s|^|/|' | grep -vE "^(${own// /|}) " | sort); }
 if [ -n "$deb" ]; then
@@ -34,7 +34,8 @@ try "nobody but root writes, nothing is setuid" is "$(files "$rpm" | grep -vE ' 
 requires=$(rpm -qpR "$rpm"; rpm -qp --recommends "$rpm")
 loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v libnvidia; } | sort -u; }
 try "it requires what it links and what it loads" is "$(loaded | while read -r l; do grep -qxF "$l()(64bit)" <<<"$requires" || echo "$l"; done)" ''
-try "it recommends what a plan calls" is "$(for p in mdadm xfsprogs kmod; do grep -x $p <<<"$requires"; done | xargs)" "mdadm xfsprogs kmod"
+try "it recommends what a plan calls" is "$(for p in mdadm xfsprogs kmod dosfstools; do grep -x $p <<<"$requires"; done | xargs)" "mdadm xfsprogs kmod"
+try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top"
 # Each file has a line that says what label the policy gives it.
 unlabelled() { python3 - "$top/conf/packaging/nodestrap.fc" <<'P' 3< <(rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$rpm")
 import os, re, sys
@@ -51,7 +52,8 @@ try "each file's SELinux type is named" is "$(unlabelled)" ''
 # ---- a root of its own --------------------------------------------------------------------------------------------------------------
 root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
         [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; skip "install, upgrade, erase" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
-prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m"; }
+prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" &&
+        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man8}; }      # which every root of rpm's has
 # Names, kinds, modes, links and bytes.
 everything() { (cd "$m" && find . -xdev \( -path ./var/log -o -path ./tmp \) -prune -o \( -type l -printf '%p %l\n' -o -type f -cnewer "$W/begun" -printf '%p %m ' -exec sha256sum {} \; -o -printf '%p %m\n' \) | sort); }
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
@@ -88,8 +90,8 @@ try "%post once more" in_root sh /tmp/post 2
 try "changes nothing" diff "$W/installed" <(everything)
 try "another version of it" "$top/conf/packaging/rpm.sh" -o "$W/next" -- --define "binary $W/tree/usr/bin/nodestrap" --define 'release 2'
 try "rpm -U" silent rpm_ -U "$W"/next/*.rpm
-try "is installed" is "$(rpm_ -q nodestrap)" nodestrap-0.1.0-2.x86_64
-try "and changes nothing else" diff "$W/installed" <(everything)
+try "is installed" is "$(rpm --root "$m" --dbpath /tmp/rpmdb -q --qf '%{VERSION}-%{RELEASE}' nodestrap)" "$(rpm -qp --qf '%{VERSION}' "$rpm")-2"
+try "and changes nothing else" diff <(grep -vF spdx.json "$W/installed") <(everything | grep -vF spdx.json)
 mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
 try "rpm -e" silent rpm_ -e nodestrap
 try "nothing is left and nothing is missing" diff "$W/before" <(everything)
@@ -98,18 +100,17 @@ try "nothing is left and nothing is missing" diff "$W/before" <(everything)
 own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat "$m"/run/somebody/*)" = $'nodeadm --version\nnodeadm-internal --version' ] && rm -r "$m/run/somebody"; }
 try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
 in_root systemctl -q enable $theirs kubelet; everything >"$W/before"
-advice="nodestrap: nodeadm's units are enabled and go on booting this node. To have it booted by nodestrap:
-  systemctl disable $theirs
-  systemctl enable $units
-nodestrap: kubelet.service is enabled; nodestrap starts it when the node is ready for it: systemctl disable kubelet"
+advice="nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable $units
+nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS
+nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
 try "rpm -i beside it says what to do" telling "$advice" rpm_ -i "$rpm"
 try "the image's nodeadm stays" own
 try "an upgrade says nothing" silent rpm_ -U "$W"/next/*.rpm
 try "it is still there" own
 try "rpm -e" silent rpm_ -e nodestrap
 try "all is as it was" diff "$W/before" <(everything)
-rpm_ -i "$rpm" 2>/dev/null
-grep '^  systemctl' <<<"$advice" >"$m/tmp/advice"; sed -n 's/.*: \(systemctl .* kubelet\)$/\1/p' <<<"$advice" >>"$m/tmp/advice"
+rpm_ -i "$rpm" >/dev/null 2>&1
+sed -n 's/.*: \(systemctl .*\)$/\1/p' <<<"$advice" >"$m/tmp/advice"
 try "the advice is heeded" in_root sh -e /tmp/advice
 try "the node is nodestrap's" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
 try "an upgrade leaves it so" silent rpm_ -U "$W"/next/*.rpm
@@ -122,7 +123,7 @@ try "which heeded is the image as it was" diff "$W/before" <(everything)
 # A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
 mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do mv "$m/usr/bin/$n" "$m/opt/eks/$n"; ln -s /opt/eks/$n "$m/usr/bin/$n"; done
 everything >"$W/before"
-rpm_ -i "$rpm" 2>/dev/null
+rpm_ -i "$rpm" >/dev/null 2>&1
 try "a link of the image's own stays" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
 rpm_ -e nodestrap
 try "also behind it" diff "$W/before" <(everything)
