@@ -21,6 +21,7 @@ $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
 $tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
 $tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
+$tools/libcurl.sh >/dev/null || bad=1
 $tools/peers.sh --cached cni trixie containernetworking-plugins >/dev/null || bad=1
 versions=$($tools/kube.sh --list)
 # shellcheck disable=SC2086 # words

@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The libraries of Amazon Linux 2023: what the program asks of each is there (tests/oracles/libraries.py); libcurl-minimal is enough; and
+# what is said where one that is loaded at run time is missing, damaged, somebody else's or old, or the kernel is.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}") fakes=$(realpath "${FAKES:-build/tests/fakes}") source=$here/../..
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+
+judged=$(python3 "$here/../oracles/libraries.py" "$nodestrap" "$source/src" 2>&1)
+while IFS= read -r line; do
+        case $line in
+        1..*) ;;
+        ok*|not\ ok*) count=$((count + 1)); sed -E "s/^((not )?ok) [0-9]+/\1 $count/" <<<"$line" ;;
+        *) echo "$line" ;;
+        esac
+done <<<"$judged"
+ok 'all of them were judged' [ "1..$count" = "$(tail -1 <<<"$judged")" ]
+
+# ---- what asks each of them ----
+python3 "$here/../mock/kube.py" pki "$tmp/pki" || { echo "Bail out! no certificates"; exit 1; }
+keys=(AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=notavalue AWS_SESSION_TOKEN=session)
+root=$tmp/root; mkdir "$root"
+"$here/../fixtures/expand.sh" g6-xlarge "$root"
+mkdir -p "$root"/{dev,proc/self,proc/sys/kernel/random,usr/sbin,usr/bin,mnt,run,etc/eks/kubelet,etc/kubernetes/pki,var/lib/kubelet}
+echo '22 1 259:0 / / rw,noatime - ext4 /dev/root rw' >"$root/proc/self/mountinfo"
+cp /proc/sys/kernel/random/boot_id "$root/proc/sys/kernel/random/"; echo host.example >"$root/proc/sys/kernel/hostname"
+for program in usr/bin/cp usr/sbin/mdadm usr/sbin/mkfs.xfs usr/sbin/mkfs.ext4; do install -m 755 /bin/true "$root/$program"; done
+truncate -s 16M "$root/dev/nvme0n1"
+cat >"$root/node.yaml" <<X
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: training, apiServerEndpoint: "https://example.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+  instance: {localStorage: {strategy: RAID0}}
+X
+cp "$tmp/pki/ca.crt" "$root/etc/kubernetes/pki/"
+echo "NODEADM_KUBELET_ARGS=--hostname-override=ip-10-0-0-10.us-west-2.compute.internal" >"$root/etc/eks/kubelet/environment"
+joins_at() {
+        cat >"$root/var/lib/kubelet/kubeconfig" <<-X
+	apiVersion: v1
+	kind: Config
+	clusters: [{name: kubernetes, cluster: {certificate-authority: /etc/kubernetes/pki/ca.crt, server: "$1"}}]
+	users: [{name: kubelet, user: {exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws, args: [eks, get-token, --cluster-name, training, --region, us-west-2]}}}]
+	contexts: [{name: kubelet, context: {cluster: kubernetes, user: kubelet}}]
+	current-context: kubelet
+	X
+}
+disks=("$nodestrap" plan --root "$root" -c file:///node.yaml)
+waits=(env "${keys[@]}" "$nodestrap" wait --root "$root" --timeout 30s)
+roles=(env "${keys[@]}" "$nodestrap" token --cluster-name training --region us-west-2 --role-arn arn:aws:iam::123456789012:role/other)
+# says_last EXIT WORD STEP WORDS COMMAND...: the last line
+says_last() {
+        local code=$1 words="nodestrap: failed ($1 $2) at $3: $4" last rc
+        "${@:5}" >"$tmp/out" 2>"$tmp/err"; rc=$?
+        last=$(tail -1 "$tmp/err")
+        # shellcheck disable=SC2053  # a pattern
+        [ $rc = "$code" ] && [[ $last == $words ]] || { echo "exit $rc, not $words"; cat "$tmp/err"; false; }
+}
+joins_at https://127.0.0.1:9
+ok 'with all libraries there is a plan' "${disks[@]}"
+
+# ---- without one of them, or with something else in its place ----
+libraries=$(LD_TRACE_LOADED_OBJECTS=1 "$nodestrap" | sed -n 's,.* => \(/.*\)/libjansson\.so.*,\1,p'); libraries=$(realpath "${libraries:-/}")
+mkdir "$tmp/all" "$tmp/less" "$tmp/instead"
+# hidden LIBRARY COMMAND...: mount(8) itself needs libmount, so all else is made first
+hidden() {
+        unshare -m sh -c 'libraries=$1 all=$2 less=$3 name=$4; shift 4
+                mount --bind "$libraries" "$all" && mount -t tmpfs none "$less" && ln -s "$all"/* "$less" && rm "$less/$name"* &&
+                mount --bind "$less" "$libraries" && exec "$@"' sh "$libraries" "$tmp/all" "$tmp/less" "$@"
+}
+instead() { rm -rf "$tmp/instead"; mkdir "$tmp/instead"; cp "$1" "$tmp/instead/$2"; LD_LIBRARY_PATH=$tmp/instead "${@:3}"; }
+damaged() { instead /dev/null "$@"; }
+other() { instead "$fakes/libnvidia-ml.so.1" "$@"; }
+# storage KIND WORDS, requests KIND WORDS: KIND is a function from above, WORDS the loader's, with FIRST for the function that is missed
+# first. libmount itself needs libblkid, and a package of the one brings the other.
+storage() {
+        local kind=$1 words=$2
+        ok "libmount, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, which tells what is mounted, cannot be loaded: *${words/FIRST/mnt_new_context}; install libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later" \
+                "$kind" libmount.so.1 "${disks[@]}"
+        ok "libblkid, $kind" says_last 30 ESTORAGETOOL detect "libmount.so.1, *: *${words/FIRST/blkid_*}; install libmount *" \
+                "$kind" libblkid.so.1 "${disks[@]}"
+}
+requests() {
+        local kind=$1 install='install libcurl-minimal (Amazon Linux) or libcurl4 (Debian), version 7.77 or later' words=${2/FIRST/curl_easy_init}
+        ok "libcurl, $kind: requests to AWS" says_last 20 ESTS token "libcurl.so.4, which carries requests to AWS, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${roles[@]}"
+        ok "libcurl, $kind: requests to the cluster" says_last 60 EAPIROUTE join "libcurl.so.4, which carries requests to the API server, cannot be loaded: *$words; $install" "$kind" libcurl.so.4 "${waits[@]}"
+}
+if [ -d "$libraries" ] && unshare -m true 2>/dev/null; then
+        storage hidden '.so.1: cannot open shared object file: No such file or directory'
+        requests hidden '.so.4: cannot open shared object file: No such file or directory'
+        ok 'who needs none of them does not miss them' hidden libcurl.so.4 "$nodestrap" config check -c "file://$root/node.yaml"
+else
+        skip 'libraries that are not there' 'no mount namespaces here'
+fi
+storage damaged 'file too short'
+requests damaged 'file too short'
+storage other 'undefined symbol: FIRST'
+requests other 'undefined symbol: FIRST'
+old() { instead "$fakes/libcurl-old.so.1" "$@"; }
+ok 'an old libcurl' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it takes no certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
+        old libcurl.so.4 "${waits[@]}"
+
+# ---- an older kernel, or a container's filter ----
+python3 "$here/../tools/without-call.py" 437 38 true 2>"$tmp/why"
+if [ $? = 77 ]; then skip 'openat2(2) is not there' "$(cat "$tmp/why")"; else
+        without=(python3 "$here/../tools/without-call.py" 437)
+        for why in '38 Function not implemented' '1 Operation not permitted'; do
+                ok "openat2(2): ${why#* }" says_last 20 EFACTS start "openat2(2), with which every file is opened, is refused: ${why#* }. It takes Linux 5.8 or later; *" "${without[@]}" "${why%% *}" "${disks[@]}"
+        done
+fi
+
+# ---- libcurl-minimal ----
+if minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
+        export LD_LIBRARY_PATH=$minimal
+        exec 8< <(exec python3 "$here/../mock/kube.py" serve "$tmp/pki" --key "AKIDEXAMPLE:notavalue:session" --log "$tmp/kube.log" --play registered,ready 2>"$tmp/kube.err")
+        server=$!
+        read -r _ kube <&8
+        joins_at "https://$kube"
+        ok 'with a libcurl that has HTTP and HTTPS alone a Node is seen to join' env "LD_DEBUG=files" "LD_DEBUG_OUTPUT=$tmp/loaded" "${waits[@]}"
+        ok 'which was the one that was used' grep -q "calling init: $minimal/libcurl.so.4" "$tmp"/loaded.*
+        kill $server; exec 8<&-
+        mock --ec2-listen 127.0.0.1:0 --tls "$tmp/pki/good.crt:$tmp/pki/good.key"
+        ok 'and EC2 is asked' env "AWS_CA_BUNDLE=$tmp/pki/ca.crt" "AWS_ENDPOINT_URL_EC2=https://127.0.0.1:${ec2##*:}" "${HELPERS:-build/tests/helpers}/aws-tool" name i-0123
+        unset LD_LIBRARY_PATH
+elif [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ]; then
+        ok 'a minimal libcurl' cat "$tmp/why" /nonexistent
+else
+        skip 'a minimal libcurl' "$(tail -1 "$tmp/why")"
+fi
+done_testing
