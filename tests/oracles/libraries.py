@@ -13,8 +13,9 @@ AL2023 = {"glibc": "2.34", "systemd": "252", "openssl": "3.0.0", "util-linux": "
 # Version nodes of libraries that give each symbol its own.
 NODES = {"GLIBC": "glibc", "LIBSYSTEMD": "systemd", "OPENSSL": "openssl", "BLKID": "util-linux", "MOUNT": "util-linux"}
 # What is linked, by the name that both distributions have.
-LINKED = {"libjansson.so.4", "libyaml-0.so.2", "libexpat.so.1", "libz.so.1", "libsystemd.so.0", "libcrypto.so.3", "libc.so.6"}
 LOADERS = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}
+LINKED = {"libjansson.so.4", "libyaml-0.so.2", "libexpat.so.1", "libz.so.1", "libsystemd.so.0", "libcrypto.so.3", "libc.so.6", "libm.so.6",
+          *map(os.path.basename, LOADERS)}
 # Where a library does not say, the first release that has it: jansson's CHANGES.rst and the headers of each of its tags; libyaml's and
 # zlib's headers; expat's Changes; libcurl's docs/libcurl/symbols-in-versions and man pages ("Added-in"); the manual pages of section 2.
 SINCE = """
@@ -115,13 +116,11 @@ def symbols(path, undefined):
 
 
 def judge_linked(program):
-    notes = readelf(["-d", "-l", "-n", "-V"], program)
+    notes = readelf(["-d", "-l", "-V"], program)
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", notes))
     result([f"{name} is linked" for name in sorted(needed - LINKED)], "what is linked is what Amazon Linux 2023 has under that name")
     loader = re.findall(r"interpreter: (.*)\]", notes)
     result([f"it is {loader}"] if len(loader) != 1 or loader[0] not in LOADERS else [], "the dynamic linker lies where it does there")
-    above = re.findall(r"ISA needed:.*?(x86-64-v[34]\S*)", notes)
-    result(above, "no processor newer than any of EC2's is asked for")
     # Beside those of symbols: GLIBC_ABI_DT_RELR is a need of its own.
     nodes = set(re.findall(r"Name: (\S+)\s+Flags", notes)) - {ONE_NODE}
     found = list(symbols(program, True))
