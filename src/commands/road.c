@@ -14,7 +14,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 
 #define DISKS_USEC (30 * USEC_PER_SEC)          /* for instance stores that come late;
                                                  * a plan shows what is there */
@@ -72,13 +71,6 @@ int run_open_root(Run *run) {
                                   "from this process");
         if (r < 0)
                 return diag_error(&run->diag, r, CAUSE_USAGE, "--root %s: %s", o->root, strerror(-r));
-        _cleanup_(close_fd) int fd = root_open(run->root, "/", O_PATH | O_DIRECTORY);
-        if (fd == -ENOSYS || fd == -EPERM)
-                return diag_error(&run->diag, fd, CAUSE_FACTS,
-                                  "openat2(2), with which every file is opened, is refused: %s. It takes Linux "
-                                  "5.8 or later; in a container or below an emulator, a seccomp filter and "
-                                  "tools that know the call",
-                                  strerror(-fd));
         run->cache = o->cache ? root_absolute(run->root, o->cache) : NULL;
         if (!run_changes_machine(run))
                 return 0;

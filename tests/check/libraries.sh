@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The libraries of Amazon Linux 2023: what the program asks of each is there (tests/oracles/libraries.py); libcurl-minimal is enough; and
-# what is said where one that is loaded at run time is missing, damaged, somebody else's or old, or the kernel is.
+# what is said where one that is loaded at run time is missing, damaged, somebody else's or old. What an older kernel lacks is in tests/unit/test-root.c.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -101,15 +101,6 @@ requests other 'undefined symbol: FIRST'
 old() { instead "$fakes/libcurl-old.so.1" "$@"; }
 ok 'an old libcurl' says_last 60 EAPIROUTE join 'libcurl.so.4, *: it takes no certificate authority from memory (An unknown option was passed in to libcurl); install libcurl-minimal *7.77 or later' \
         old libcurl.so.4 "${waits[@]}"
-
-# ---- an older kernel, or a container's filter ----
-python3 "$here/../tools/without-call.py" 437 38 true 2>"$tmp/why"
-if [ $? = 77 ]; then skip 'openat2(2) is not there' "$(cat "$tmp/why")"; else
-        without=(python3 "$here/../tools/without-call.py" 437)
-        for why in '38 Function not implemented' '1 Operation not permitted'; do
-                ok "openat2(2): ${why#* }" says_last 20 EFACTS start "openat2(2), with which every file is opened, is refused: ${why#* }. It takes Linux 5.8 or later; *" "${without[@]}" "${why%% *}" "${disks[@]}"
-        done
-fi
 
 # ---- libcurl-minimal ----
 if minimal=$("$here/../tools/libcurl.sh" 2>"$tmp/why"); then
