@@ -8,8 +8,8 @@
 #include <elf.h>
 #include <errno.h>
 
-#define MAX_HEADERS  256u               /* of programs; the most that linkers make is about 15 */
-#define MAX_SECTIONS 4096u              /* of NVIDIA's modules some hundred */
+#define MAX_HEADERS  256u  /* of programs; the most that linkers make is about 15 */
+#define MAX_SECTIONS 4096u /* of NVIDIA's modules some hundred */
 #define MAX_DYNAMIC  4096u
 #define MAX_NEEDED   256u
 #define MAX_STRING   4096u
@@ -80,7 +80,8 @@ static int read_header(int fd, Elf64_Ehdr *ret) {
                 return r;
         *ret = (Elf64_Ehdr){};
         memcpy(ret->e_ident, start, EI_NIDENT);
-        bool other = start[EI_DATA] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
+        bool other =
+                start[EI_DATA] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
         ret->e_machine = start[EI_DATA] == ELFDATA2MSB ? (Elf64_Half)(start[18] << 8 | start[19])
                                                        : (Elf64_Half)(start[19] << 8 | start[18]);
         if (other || start[EI_CLASS] != ELFCLASS64)
@@ -92,7 +93,10 @@ static bool is_readable(const Elf64_Ehdr *h) {
         return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ehsize > 0;
 }
 
-typedef struct Segments { Elf64_Phdr *items; size_t n; } Segments;
+typedef struct Segments {
+        Elf64_Phdr *items;
+        size_t n;
+} Segments;
 
 /* Where in the file the memory at this address comes from. */
 static int file_offset(const Segments *s, uint64_t address, uint64_t *ret) {
@@ -116,7 +120,10 @@ static void split_search(const char *paths, Elf *e) {
         }
 }
 
-typedef struct Dynamic { Elf64_Dyn *items; size_t n; } Dynamic;
+typedef struct Dynamic {
+        Elf64_Dyn *items;
+        size_t n;
+} Dynamic;
 
 static uint64_t dynamic_value(const Dynamic *d, int64_t tag, uint64_t otherwise) {
         for (size_t i = 0; i < d->n; i++)
@@ -171,7 +178,7 @@ static int read_dynamic(int fd, const Segments *s, const Elf64_Phdr *p, Elf *e) 
 
 static int read_segments(int fd, const Elf64_Ehdr *h, Elf *e) {
         if (h->e_phnum == 0)
-                return 0;               /* a module of the kernel */
+                return 0; /* a module of the kernel */
         if (h->e_phnum > MAX_HEADERS || h->e_phentsize != sizeof(Elf64_Phdr))
                 return -EBADMSG;
         _cleanup_(freep) Elf64_Phdr *items = xcalloc(h->e_phnum, sizeof *items);
@@ -222,7 +229,7 @@ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_
                 if (names->sh_offset > INT64_MAX || sections[i].sh_name >= names->sh_size)
                         continue;
                 r = read_string(fd, names->sh_offset + sections[i].sh_name, &text);
-                if (r < 0 || !streq(text, name))
+                if (!text || !streq(text, name))
                         continue;
                 if (sections[i].sh_type == SHT_NOBITS || sections[i].sh_size > limit)
                         return sections[i].sh_type == SHT_NOBITS ? -ENOENT : -EFBIG;

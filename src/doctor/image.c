@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A root directory → Image: the architecture of its programs, its kernels and which of them boots, the version
- * of NVIDIA's driver. Of an image that does not run everything is read from files; where a module is
+ * A root directory → Image: the architecture of its programs, its kernels and which of them boots, the
+ * version of NVIDIA's driver. Of an image that does not run everything is read from files; where a module is
  * compressed, names of files beside it tell its version. */
 #include "doctor/look.h"
 
@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define MODULES      "/lib/modules"
-#define LOADER       "/boot/loader/entries"
-#define MAX_KERNELS  32u
-#define MODINFO_MAX  (1U << 20)
-#define DEP_MAX      (16U << 20)        /* of Debian 13 about one MiB */
+#define MODULES     "/lib/modules"
+#define LOADER      "/boot/loader/entries"
+#define MAX_KERNELS 32u
+#define MODINFO_MAX (1U << 20)
+#define DEP_MAX     (16U << 20) /* of Debian 13 about one MiB */
 
 void image_done(Image *i) {
         strv_free(i->kernels);
@@ -41,7 +41,7 @@ int version_compare(const char *a, const char *b) {
                                 return r;
                         a += n;
                         b += m;
-                } else if (*a != *b)    /* a number is more than none: 6.12 and 6 */
+                } else if (*a != *b) /* a number is more than none: 6.12 and 6 */
                         return (unsigned char)*a > (unsigned char)*b ? 1 : -1;
                 else {
                         a++;
@@ -61,9 +61,14 @@ static unsigned machine_of(const Root *root, const char *path) {
 
 static unsigned image_machine(const Root *root) {
         /* What boots first; kubelet last, because it is fetched by hand, and so is the one that is wrong. */
-        static const char *const programs[] = { "/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/sbin/init",
-                                                "/usr/bin/bash", "/bin/sh", "/usr/bin/nodestrap",
-                                                "/usr/bin/containerd", "/usr/bin/kubelet" };
+        static const char *const programs[] = { "/usr/lib/systemd/systemd",
+                                                "/lib/systemd/systemd",
+                                                "/sbin/init",
+                                                "/usr/bin/bash",
+                                                "/bin/sh",
+                                                "/usr/bin/nodestrap",
+                                                "/usr/bin/containerd",
+                                                "/usr/bin/kubelet" };
         unsigned machine = 0;
         for (size_t i = 0; i < ARRAY_SIZE(programs) && machine == 0; i++)
                 machine = machine_of(root, programs[i]);
@@ -202,8 +207,9 @@ char *module_path(const char *kernel, const char *list, const char *name) {
                 base = base ? base + 1 : line;
                 const char *suffix = memmem(base, (size_t)(line + path - base), ".ko", 3);
                 if (suffix && same_module(base, (size_t)(suffix - base), name))
-                        return *line == '/' ? xstrndup(line, path)
-                                            : xasprintf(MODULES "/%s/%.*s", kernel, (int)MIN(path, 4096U), line);
+                        return *line == '/'
+                                       ? xstrndup(line, path)
+                                       : xasprintf(MODULES "/%s/%.*s", kernel, (int)MIN(path, 4096U), line);
                 line += size + (line[size] == '\n');
         }
         return NULL;
@@ -239,7 +245,8 @@ const char *image_loader(const Image *image, const char *name) {
                                                  { "neuron-package-install.service", NULL } };
         static const char *const builders[][2] = { { "nvidia-kmod-load.service", NULL },
                                                    { "neuron-kmod-load.service", NULL } };
-        bool neuron = startswith(name, "neuron"), library = strstr(name, ".so"), unit = strchr(name, '.') && !library;
+        bool neuron = startswith(name, "neuron"), library = strstr(name, ".so"),
+             unit = strchr(name, '.') && !library;
         if (image_has_unit(image->root, setups[neuron]))
                 return setups[neuron][0];
         /* It builds modules, and brings no program. */

@@ -16,17 +16,17 @@
 
 #define POLICY_MAX (4U << 20)
 #define LABEL_MAX  512u
-#define SHOWN      3u                   /* paths that a sentence names */
-#define REGEX_MAX  1024u                /* a longer one is none that a policy has */
+#define SHOWN      3u    /* paths that a sentence names */
+#define REGEX_MAX  1024u /* a longer one is none that a policy has */
 
 struct Labels {
         bool enforcing;
-        char *contexts;                 /* file_contexts, .homedirs, .local, in this order */
-        char *prefixes;                 /* file_contexts.subs_dist: "/lib64 /usr/lib" */
-        char *customizable;             /* types, a line each */
-        char *base;                     /* the real path of the root */
-        size_t seen, missing, other, silent;    /* silent: file systems without labels, or not to be read */
-        Text without, with;             /* the first paths of either kind */
+        char *contexts;                      /* file_contexts, .homedirs, .local, in this order */
+        char *prefixes;                      /* file_contexts.subs_dist: "/lib64 /usr/lib" */
+        char *customizable;                  /* types, a line each */
+        char *base;                          /* the real path of the root */
+        size_t seen, missing, other, silent; /* silent: file systems without labels, or not to be read */
+        Text without, with;                  /* the first paths of either kind */
 };
 
 Labels *labels_free(Labels *labels) {
@@ -83,7 +83,7 @@ Labels *labels_open(const Root *root) {
         mode = configured(text, "SELINUX=");
         type = configured(text, "SELINUXTYPE=");
         if (!mode || streq(mode, "disabled") || root_exists(root, "/.autorelabel") > 0)
-                return NULL;            /* the last: all is labelled anew when it boots */
+                return NULL; /* the last: all is labelled anew when it boots */
         l->enforcing = streq(mode, "enforcing");
         folder = xasprintf("/etc/selinux/%s/contexts", type && !strchr(type, '/') ? type : "targeted");
         append_file(root, folder, "files/file_contexts", &contexts);
@@ -150,10 +150,11 @@ static bool regex_matches(const char *regex, size_t size, const char *path) {
 }
 
 static bool is_kind(const char *word, size_t size, mode_t mode) {
-        return size == 2 && word[0] == '-' && (word[1] == '-'   ? S_ISREG(mode)
-                                               : word[1] == 'd' ? S_ISDIR(mode)
-                                               : word[1] == 'l' ? S_ISLNK(mode)
-                                                                : false);
+        return size == 2 && word[0] == '-' &&
+               (word[1] == '-'   ? S_ISREG(mode)
+                : word[1] == 'd' ? S_ISDIR(mode)
+                : word[1] == 'l' ? S_ISLNK(mode)
+                                 : false);
 }
 
 /* What the policy says of a path; NULL: nothing, or "<<none>>". The caller's. */
@@ -235,11 +236,13 @@ static void report(const Labels *l, Checks *checks, size_t n, const Text *paths,
         bool failed = missing && l->enforcing;
         Check *c = checks_add(checks, failed ? CHECK_FAILED : CHECK_WARNING, "label",
                               missing ? "files without a label" : "files with another label", found);
-        check_tell(c, NULL, "%s%s; SELinux is %s here. restorecon -RF on them when the image is built, setfiles -r "
-                            "where it is mounted, or touch /.autorelabel in it, which costs its first boot a minute",
+        check_tell(c, NULL,
+                   "%s%s; SELinux is %s here. restorecon -RF on them when the image is built, setfiles -r "
+                   "where it is mounted, or touch /.autorelabel in it, which costs its first boot a minute",
                    paths->data ?: "", n > SHOWN ? " and more" : "",
-                   l->enforcing ? "enforcing, and keeps them from what the plan has them do" : "permissive, and only "
-                                                                                               "logs it");
+                   l->enforcing ? "enforcing, and keeps them from what the plan has them do"
+                                : "permissive, and only "
+                                  "logs it");
         if (failed)
                 c->cause = CAUSE_IMAGE;
 }

@@ -1,3 +1,269 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * What an image has of the machine that it was made on, and of others who would set up the node. On a machine
+ * that runs most of it is simply its state, and not looked for. */
 #include "doctor/look.h"
-void image_search(const Image *image, Checks *checks) { (void)image; (void)checks; }
+
+#include "base/paths.h"
+#include "base/str.h"
+#include "doc/assignment.h"
+#include "host/detect.h"
+
+#include <fcntl.h>
+
+#define MAX_ENTRIES 1024u
+#define SHOWN       4u /* paths that a sentence names */
+
+/* ---- who starts what ---- */
+
+static void search_bootstrappers(const Image *image, Checks *checks) {
+        _cleanup_(strv_freep) char **others = detect_bootstrappers(image->root);
+        _cleanup_(freep) char *list = others ? strv_join(others, " ") : NULL;
+        if (list)
+                check_tell(checks_add(checks, CHECK_WARNING, "bootstrappers", "nodeadm and nodestrap", list),
+                           NULL,
+                           "both are enabled; our drop-ins let only one of them set up the node, and which "
+                           "one is left "
+                           "to chance and the next update: systemctl disable %s",
+                           list);
+}
+
+static bool has_drop_in(const Root *root, const char *unit) {
+        static const char *const folders[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
+                                               "/usr/local/lib/systemd/system", "/lib/systemd/system" };
+        bool there = false;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && !there; i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s.d/10-nodestrap.conf", folders[i], unit),
+                                      *target = NULL;
+                there = root_exists(root, path) > 0 &&
+                        (root_read_link(root, path, &target) < 0 || !streq(target, "/dev/null"));
+        }
+        return there;
+}
+
+/* One that is enabled starts when systemd likes; only our drop-in has it wait for init. */
+static void search_enabled(const Look *l, const char *unit, const char *early) {
+        if (!unit_exists(l, unit))
+                return;
+        bool enabled = unit_is_enabled(l, unit), held = has_drop_in(l->root, unit);
+        if (enabled && !held) {
+                bool fails = streq(unit, "kubelet.service");
+                Check *c = checks_add(l->checks, fails ? CHECK_FAILED : CHECK_WARNING, "enabled", unit, NULL);
+                check_tell(
+                        c, NULL,
+                        "it is enabled, and %s.d/10-nodestrap.conf of our package is not there, so it starts "
+                        "%s: systemctl disable %s, and install nodestrap whole",
+                        unit, early, unit);
+                c->cause = fails ? CAUSE_UNIT : CAUSE_NONE;
+        } else if (enabled && streq(unit, "kubelet.service"))
+                check_tell(checks_add(l->checks, CHECK_WARNING, "enabled", unit, NULL), NULL,
+                           "it is enabled; our drop-in keeps it waiting until init has set up the node, "
+                           "which starts it "
+                           "anyway: systemctl disable %s",
+                           unit);
+}
+
+/* ---- files ---- */
+
+/* Files of this list that are there, as one check. */
+static void search_state(const Image *image, Checks *checks, const char *code, const char *subject,
+                         const char *const *paths, size_t n, const char *text) {
+        Text found = {};
+        size_t there = 0;
+        for (size_t i = 0; i < n; i++)
+                if (root_exists(image->root, paths[i]) > 0 && ++there <= SHOWN)
+                        text_add(&found, "%s%s", there > 1 ? " " : "", paths[i]);
+        if (there > SHOWN)
+                text_add(&found, " and %zu more", there - SHOWN);
+        if (there > 0)
+                check_tell(checks_add(checks, CHECK_WARNING, code, subject, found.data), NULL, "%s", text);
+        text_done(&found);
+}
+
+static void search_node(const Image *image, Checks *checks) {
+        static const char *const node[] = {
+                KUBECONFIG,
+                KUBECONFIG_BOOTSTRAP,
+                KUBELET_DIR "/pki/kubelet-client-current.pem",
+                KUBELET_DIR "/pki/kubelet-server-current.pem",
+                CLUSTER_CA,
+                "/etc/kubernetes/kubelet/config.json",
+                KUBELET_ENVIRONMENT,
+                MANIFEST_FILE,
+                NVIDIA_OPTIONS,
+        };
+        static const char *const managers[] = { KUBELET_DIR "/cpu_manager_state",
+                                                KUBELET_DIR "/memory_manager_state",
+                                                KUBELET_DIR "/dra_manager_state" };
+        static const char *const clouds[] = { "/var/lib/cloud/instance", "/var/lib/cloud/data/instance-id" };
+        static const char *const flavors[] = { "/opt/nvidia/current/.driver-flavor" };
+        search_state(image, checks, "leftover-node", "state of another node", node, ARRAY_SIZE(node),
+                     "the image was a node before: what it joined with and was told is in there for "
+                     "everybody who gets "
+                     "the image. Remove it, and /var/lib/nodestrap");
+        search_state(image, checks, "leftover-kubelet", "kubelet's managers", managers, ARRAY_SIZE(managers),
+                     "they say how CPUs and memory of another machine were divided, and kubelet does not "
+                     "start where "
+                     "this one differs: remove them");
+        search_state(image, checks, "leftover-cloud-init", "cloud-init's state", clouds, ARRAY_SIZE(clouds),
+                     "it is of the instance that the image was made on: cloud-init clean");
+        /* ConditionPathExists=! of nvidia-driver-resolve.service (awslabs/amazon-eks-ami). */
+        search_state(image, checks, "leftover-driver", "the choice of NVIDIA's driver", flavors,
+                     ARRAY_SIZE(flavors),
+                     "it was made for the GPUs that the image was made on, and is not made again: make the "
+                     "image on a "
+                     "machine without GPUs, or remove the file and what was moved to /opt/nvidia/current");
+}
+
+/* All machines of the image would be one to whoever goes by it. */
+static void search_machine_id(const Image *image, Checks *checks) {
+        _cleanup_(freep) char *line = NULL;
+        if (root_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
+            streq(line, "uninitialized"))
+                return;
+        check_tell(checks_add(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL), NULL,
+                   "all machines of this image will have the same one, which journals and DHCP tell them "
+                   "apart by: "
+                   "truncate -s 0 /etc/machine-id");
+}
+
+/* Devices of GPUs that other machines have not; nodestrap writes /var/run/cdi, which no reboot outlives. */
+static void search_cdi(const Image *image, Checks *checks) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(image->root, "/etc/cdi", &names) < 0)
+                return;
+        for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
+                _cleanup_(freep) char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
+                if (root_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
+                    !strstr(text, "nvidia.com/"))
+                        continue;
+                check_tell(checks_add(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path), NULL,
+                           "it names the GPUs of the machine that it was made on, and stands beside the one "
+                           "that init "
+                           "writes at each boot to /var/run/cdi: remove it");
+        }
+}
+
+/* ---- arrays and mounts ---- */
+
+/* The first line that begins with the word, behind blanks. */
+static bool has_line(const char *text, const char *word) {
+        for (const char *line = text; *line;) {
+                line += strspn(line, " \t");
+                if (strncasecmp(line, word, strlen(word)) == 0)
+                        return true;
+                line += strcspn(line, "\n");
+                line += *line == '\n';
+        }
+        return false;
+}
+
+static void search_array(const Image *image, Checks *checks, const char *path) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 || !has_line(text, "array "))
+                return;
+        /* awslabs/amazon-eks-ami#2755, #2869 */
+        check_tell(checks_add(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path), NULL,
+                   "it has an ARRAY of another machine, which keeps that of this one from being assembled "
+                   "under its "
+                   "name: remove the line, and build the initramfs again where it has the file");
+}
+
+static void search_arrays(const Image *image, Checks *checks) {
+        static const char *const files[] = { "/etc/mdadm.conf", "/etc/mdadm/mdadm.conf" };
+        static const char *const folders[] = { "/etc/mdadm.conf.d", "/etc/mdadm/mdadm.conf.d" };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                search_array(image, checks, files[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+                _cleanup_(strv_freep) char **names = NULL;
+                if (root_list(image->root, folders[i], &names) < 0)
+                        continue;
+                for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *name);
+                        search_array(image, checks, path);
+                }
+        }
+}
+
+/* A disk that other machines of the image do not have: an array, or what is not the first NVMe device, which
+ * is the root volume's. Partitions of that have a "p" behind "n1". */
+static bool is_of_a_machine(const char *device) {
+        if (startswith(device, "/dev/nvme"))
+                return !startswith(device, "/dev/nvme0n1");
+        return startswith(device, "/dev/md") || strstr(device, "_Instance_Storage_") ||
+               strstr(device, "/md-");
+}
+
+static bool has_option(const char *options, const char *word) {
+        size_t n = strlen(word);
+        for (const char *at = strstr(options, word); at; at = strstr(at + 1, word))
+                if ((at == options || at[-1] == ',') && (at[n] == ',' || !at[n]))
+                        return true;
+        return false;
+}
+
+static void tell_mount(Checks *checks, const char *path, const char *device, bool lenient) {
+        Check *c = checks_add(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device);
+        check_tell(c, NULL, "the machine that the image was made on had that disk; %s: remove it",
+                   lenient ? "the next one looks for it in vain, or finds what it did not expect"
+                           : "where it is missing, systemd waits for it for 90 s and then boots no further "
+                             "(without "
+                             "nofail)");
+        c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;
+}
+
+/* "device place type options dump pass": fstab(5). */
+static void search_fstab(const Image *image, Checks *checks) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return;
+        char *rest = text;
+        unsigned n = 0;
+        for (char *line = strsep(&rest, "\n"); line && n < MAX_ENTRIES; line = strsep(&rest, "\n")) {
+                char *words[4] = { NULL };
+                for (size_t i = 0; i < ARRAY_SIZE(words) && line;) {
+                        char *word = strsep(&line, " \t");
+                        if (*word)
+                                words[i++] = word;
+                }
+                if (!words[1] || *words[0] == '#' || !is_of_a_machine(words[0]))
+                        continue;
+                n++;
+                tell_mount(checks, "/etc/fstab", words[0],
+                           words[3] && (has_option(words[3], "nofail") || has_option(words[3], "noauto")));
+        }
+}
+
+/* Those that somebody wrote there; their packages' are in /usr. */
+static void search_mount_units(const Look *l) {
+        _cleanup_(strv_freep) char **names = NULL;
+        if (root_list(l->root, UNIT_DIR, &names) < 0)
+                return;
+        for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
+                _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
+                if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||
+                    root_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
+                        continue;
+                _cleanup_(freep) char *what = assignment_in_unit(text, "Mount", "What");
+                if (what && (is_of_a_machine(what) || startswith(what, "UUID=") ||
+                             startswith(what, "/dev/disk/by-uuid/")))
+                        tell_mount(l->checks, path, what, true);
+        }
+}
+
+void image_search(const Image *image, Checks *checks) {
+        _cleanup_(look_end) Look l = look_begin(image, checks);
+        size_t before = checks->n;
+        search_bootstrappers(image, checks);
+        search_enabled(&l, "kubelet.service", "before anybody has told it where its cluster is");
+        search_enabled(&l, "containerd.service", "before its directory is on the disks that it belongs on");
+        search_cdi(image, checks);
+        if (!image->running) {
+                search_node(image, checks);
+                search_machine_id(image, checks);
+                search_arrays(image, checks);
+                search_fstab(image, checks);
+                search_mount_units(&l);
+        }
+        if (checks->n == before)
+                checks_add(checks, CHECK_OK, "leftovers", "state of another machine", "none");
+}

@@ -22,8 +22,8 @@ void look_well(Look *l, const Need *need, const char *code, const char *found) {
 }
 
 static bool is_of_driver(const char *name) {
-        static const char *const prefixes[] = { "nvidia", "nv-", "libnvidia", "libcuda", "nvlsm", "neuron",
-                                                "set-nvidia-", "gdrdrv" };
+        static const char *const prefixes[] = { "nvidia", "nv-",    "libnvidia",   "libcuda",
+                                                "nvlsm",  "neuron", "set-nvidia-", "gdrdrv" };
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
         for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
                 if (startswith(base, prefixes[i]))
@@ -41,21 +41,24 @@ bool look_is_later(Look *l, const Need *need, const char *code) {
 }
 
 bool mode_is_open(const Look *l, const struct stat *st) {
-        return (st->st_mode & S_IWOTH) || (st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != l->group);
+        return (st->st_mode & S_IWOTH) ||
+               (st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != l->group);
 }
 
 /* ---- directories ---- */
 
 /* Who may rename what stands in a directory may put something else there, unless it is sticky. */
 static bool is_foreign(const Look *l, const struct stat *st) {
-        return (st->st_uid != 0 && st->st_uid != l->owner) || (mode_is_open(l, st) && !(st->st_mode & S_ISVTX));
+        return (st->st_uid != 0 && st->st_uid != l->owner) ||
+               (mode_is_open(l, st) && !(st->st_mode & S_ISVTX));
 }
 
 static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {
-        _cleanup_(freep) char *found = xasprintf("%s %04o, owner %u", path, (unsigned)st->st_mode & 07777,
-                                                 (unsigned)st->st_uid);
+        _cleanup_(freep) char *found =
+                xasprintf("%s %04o, owner %u", path, (unsigned)st->st_mode & 07777, (unsigned)st->st_uid);
         check_tell(checks_add(l->checks, CHECK_WARNING, "directory-mode", need->name, found), need,
-                   "others than root may change what is in it, and root writes there: chown root %s, chmod go-w %s",
+                   "others than root may change what is in it, and root writes there: chown root %s, chmod "
+                   "go-w %s",
                    path, path);
 }
 
@@ -90,8 +93,10 @@ static void look_directory(Look *l, const Need *need) {
                 }
                 if (fd == -ENOENT)
                         check_tell(look_fault(l, need, "directory", path), need,
-                                   "%s is a link that leads nowhere, so no directory can be made there: make what it "
-                                   "leads to, or remove it", path);
+                                   "%s is a link that leads nowhere, so no directory can be made there: make "
+                                   "what it "
+                                   "leads to, or remove it",
+                                   path);
                 else if (fd < 0 && fd != -ENOTDIR)
                         check_tell(checks_add(l->checks, CHECK_UNKNOWN, "directory", need->name, NULL), need,
                                    "%s cannot be looked at: %s", path, strerror(-fd));
@@ -102,7 +107,8 @@ static void look_directory(Look *l, const Need *need) {
                         tell_foreign(l, need, path, &st);
                 else if (l->image->running && is_read_only(fd))
                         check_tell(look_fault(l, need, "directory-read-only", path), need,
-                                   "it lies on a file system that is mounted read-only, and files are written there");
+                                   "it lies on a file system that is mounted read-only, and files are "
+                                   "written there");
                 else
                         look_well(l, need, "directory", itself ? path : "can be made");
                 if (fd >= 0 && itself)
@@ -115,8 +121,9 @@ static void look_file(Look *l, const Need *need) {
         struct stat st;
         _cleanup_(close_fd) int fd = root_open(l->root, need->name, O_PATH);
         if (fd < 0 || fstat(fd, &st) < 0)
-                check_tell(look_fault(l, need, "file", NULL), need, fd < 0 && is_dangling(l, need->name)
-                                   ? "it is a link that leads nowhere" : "it is not there");
+                check_tell(look_fault(l, need, "file", NULL), need,
+                           fd < 0 && is_dangling(l, need->name) ? "it is a link that leads nowhere"
+                                                                : "it is not there");
         else if (!S_ISREG(st.st_mode) || st.st_size == 0)
                 check_tell(look_fault(l, need, "file", need->name), need,
                            S_ISREG(st.st_mode) ? "it is empty" : "it is no regular file");

@@ -38,7 +38,7 @@ typedef struct Look {
         char **directories;             /* where ld.so(8) looks for libraries */
         KernelLook *kernels; size_t n_kernels;
         Labels *labels;
-        bool features_unknown;          /* has been said */
+        bool features_unknown, no_kernels;      /* has been said */
 } Look;
 /* A look that has no kernels and labels read yet; everything of it ends with look_end(). */
 _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
@@ -69,6 +69,8 @@ _must_check_ _nonnull_ char *program_find(const Root *root, const char *name, ch
 /* Why it cannot be run on the image: of another architecture, without its interpreter or a library. NULL: it
  * can. The caller's. *ret_code is static. */
 _must_check_ _nonnull_ char *program_fault(const Look *l, const char *path, const char **ret_code);
+/* What people install to have this program, library or unit: a package; its own name where none is known. */
+_nonnull_ const char *package_of(const char *name);
 _nonnull_ void look_program(Look *l, const Need *need);
 _nonnull_ void look_library(Look *l, const Need *need);
 _must_check_ _nonnull_ char **library_directories(const Image *image);

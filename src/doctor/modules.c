@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Modules and features of every kernel of the image. Which kernel boots decides how bad it is: what only others
- * lack is a warning. modprobe finds what depmod(8) has listed, and nothing else (modules.dep(5)). */
+ * Modules and features of every kernel of the image. Which kernel boots decides how bad it is: what only
+ * others lack is a warning. modprobe finds what depmod(8) has listed, and nothing else (modules.dep(5)). */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -51,7 +51,10 @@ static bool decides(const Look *l, const KernelLook *k, size_t lacking) {
 
 /* ---- modprobe.d(5) ---- */
 
-typedef struct Rule { char *file; bool never; } Rule;
+typedef struct Rule {
+        char *file;
+        bool never;
+} Rule;
 
 static bool names(const char *word, size_t size, const char *module) {
         for (size_t i = 0; i < size; i++)
@@ -60,7 +63,8 @@ static bool names(const char *word, size_t size, const char *module) {
         return size > 0 && !module[size];
 }
 
-/* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a device. */
+/* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a
+ * device. */
 static void read_rules(const char *text, const char *path, const char *module, Rule *r) {
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n"), skip = strspn(line, " \t");
@@ -87,8 +91,8 @@ static void read_rules(const char *text, const char *path, const char *module, R
 }
 
 static void find_rule(const Look *l, const char *module, Rule *r) {
-        static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d",
-                                               "/lib/modprobe.d" };
+        static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d",
+                                               "/usr/lib/modprobe.d", "/lib/modprobe.d" };
         _cleanup_(strv_freep) char **seen = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders) && !r->never; i++) {
                 _cleanup_(strv_freep) char **files = NULL;
@@ -109,10 +113,10 @@ static void find_rule(const Look *l, const char *module, Rule *r) {
 
 typedef struct Finding {
         bool builtin;
-        bool listed;                    /* in modules.dep, whether the file is there or not */
-        bool unlisted;                  /* there, and depmod does not know it */
-        char *path;                     /* of the file; NULL: it is not there */
-        char *made_for;                 /* another kernel, by its vermagic */
+        bool listed;    /* in modules.dep, whether the file is there or not */
+        bool unlisted;  /* there, and depmod does not know it */
+        char *path;     /* of the file; NULL: it is not there */
+        char *made_for; /* another kernel, by its vermagic */
 } Finding;
 
 static void finding_done(Finding *f) {
@@ -126,8 +130,8 @@ static bool lies_unlisted(const Look *l, const char *kernel, const char *name) {
         static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
                 for (size_t k = 0; k < ARRAY_SIZE(ends); k++) {
-                        _cleanup_(freep) char *path = xasprintf("/lib/modules/%s/%s/%s.ko%s", kernel, folders[i], name,
-                                                                ends[k]);
+                        _cleanup_(freep) char *path =
+                                xasprintf("/lib/modules/%s/%s/%s.ko%s", kernel, folders[i], name, ends[k]);
                         if (root_exists(l->root, path) > 0)
                                 return true;
                 }
@@ -161,20 +165,31 @@ static bool is_well(const Finding *f) {
 static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Finding *f, bool decisive) {
         Check *c = decisive ? look_fault(l, need, "module", f->path)
                             : checks_add(l->checks, CHECK_WARNING, "module", need->name, f->path);
-        const char *which = decisive && l->image->kernel ? ", which boots" : decisive ? "" : ", which is not the one that boots";
+        const char *which = decisive && l->image->kernel ? ", which boots"
+                            : decisive                   ? ""
+                                                         : ", which is not the one that boots";
         if (f->made_for)
-                check_tell(c, need, "it is made for kernel %s and lies among the modules of %s%s: install it for that one",
+                check_tell(c, need,
+                           "it is made for kernel %s and lies among the modules of %s%s: install it for that "
+                           "one",
                            f->made_for, k->version, which);
         else if (f->unlisted)
-                check_tell(c, need, "it is there for kernel %s%s, and modules.dep does not list it, so modprobe does not "
-                           "find it: depmod -a %s", k->version, which, k->version);
+                check_tell(
+                        c, need,
+                        "it is there for kernel %s%s, and modules.dep does not list it, so modprobe does not "
+                        "find it: depmod -a %s",
+                        k->version, which, k->version);
         else if (f->listed)
-                check_tell(c, need, "modules.dep of kernel %s%s lists it, and its file is gone: install it again",
+                check_tell(c, need,
+                           "modules.dep of kernel %s%s lists it, and its file is gone: install it again",
                            k->version, which);
         else
-                check_tell(c, need, "kernel %s%s has no such module, neither as a file nor built in%s", k->version, which,
-                           startswith(need->name, "nvidia") ? ": install NVIDIA's driver for it" : ": install the "
-                                                              "package with the rest of its modules, or another kernel");
+                check_tell(c, need, "kernel %s%s has no such module, neither as a file nor built in%s",
+                           k->version, which,
+                           startswith(need->name, "nvidia")
+                                   ? ": install NVIDIA's driver for it"
+                                   : ": install the "
+                                     "package with the rest of its modules, or another kernel");
 }
 
 /* Of a machine that runs the kernel itself knows. */
@@ -191,8 +206,8 @@ static bool is_in_trees(const Look *l, const char *kernel, const char *name, cha
         static const char *const flavors[] = { "open", "proprietary", "grid" };
         for (char **tree = l->trees; tree && *tree; tree++)
                 for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/flavors/%s/lib/modules/%s/extra", *tree, flavors[i],
-                                                                kernel);
+                        _cleanup_(freep) char *path =
+                                xasprintf("%s/flavors/%s/lib/modules/%s/extra", *tree, flavors[i], kernel);
                         _cleanup_(strv_freep) char **files = NULL;
                         if (root_list(l->root, path, &files) < 0)
                                 continue;
@@ -214,10 +229,21 @@ static void look_rule(Look *l, const Need *need) {
                 check_tell(look_fault(l, need, "module-blacklisted", rule.file), need,
                            "an \"install\" line in that file keeps it from being loaded: remove the line");
         else if (rule.file)
-                check_tell(checks_add(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file), need,
-                           "a \"blacklist\" line in that file keeps it from being loaded for its devices: what does not load "
+                check_tell(checks_add(l->checks, CHECK_WARNING, "module-blacklisted", need->name, rule.file),
+                           need,
+                           "a \"blacklist\" line in that file keeps it from being loaded for its devices: "
+                           "what does not load "
                            "it by name has to do without. Remove the line");
         free(rule.file);
+}
+
+static void tell_no_kernels(Look *l, const Need *need) {
+        if (!l->no_kernels)
+                check_tell(
+                        checks_add(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL), NULL,
+                        "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
+                        need->name);
+        l->no_kernels = true;
 }
 
 void look_module(Look *l, const Need *need) {
@@ -237,15 +263,15 @@ void look_module(Look *l, const Need *need) {
                 look_well(l, need, "module", tree);
         else if (lacking > 0 && is_loaded(l, need->name))
                 look_well(l, need, "module", "loaded");
-        else if (l->n_kernels == 0 && !look_is_later(l, need, "module"))
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "module", need->name, NULL), need,
-                           "there is no kernel in /lib/modules: look at an image that has one");
+        else if (l->n_kernels == 0)
+                tell_no_kernels(l, need);
         else if (l->n_kernels > 0 && lacking == 0)
                 look_well(l, need, "module", found ?: "");
         else if (l->n_kernels > 0 && !look_is_later(l, need, "module"))
                 for (size_t i = 0; i < l->n_kernels; i++)
                         if (!is_well(&all[i]))
-                                tell_fault(l, need, &l->kernels[i], &all[i], decides(l, &l->kernels[i], lacking));
+                                tell_fault(l, need, &l->kernels[i], &all[i],
+                                           decides(l, &l->kernels[i], lacking));
         for (size_t i = 0; i < l->n_kernels; i++)
                 finding_done(&all[i]);
         free(all);
@@ -276,11 +302,15 @@ void look_feature(Look *l, const Need *need) {
                 lacking += text && value == 0;
                 found = value ? (value == 'y' ? "=y" : "=m") : found;
         }
-        if (known == 0 && !l->features_unknown) {
+        if (known == 0 && l->n_kernels == 0)
+                tell_no_kernels(l, need);
+        else if (known == 0 && !l->features_unknown) {
                 l->features_unknown = true;
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL), NULL,
+                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL),
+                           NULL,
                            "no kernel of the image has its configuration in /boot/config-VERSION or "
-                           "/lib/modules/VERSION/config, so whether it has %s and others is seen at boot", need->name);
+                           "/lib/modules/VERSION/config, so whether it has %s and others is seen at boot",
+                           need->name);
         }
         if (known > 0 && lacking == 0)
                 look_well(l, need, "feature", found ?: "");

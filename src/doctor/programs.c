@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A name → the program or library of the image, and whether it can run there: its architecture, what loads it,
- * the libraries that it and they need, found as ld.so(8) finds them (without its cache, which is made from the
- * same directories). */
+ * A name → the program or library of the image, and whether it can run there: its architecture, what loads
+ * it, the libraries that it and they need, found as ld.so(8) finds them (without its cache, which is made
+ * from the same directories). */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -11,7 +11,7 @@
 #include <fnmatch.h>
 #include <sys/stat.h>
 
-#define MAX_LIBRARIES 256u              /* that one program needs, in all */
+#define MAX_LIBRARIES 256u /* that one program needs, in all */
 #define MAX_FOLDERS   64u
 
 static const char *const path_folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
@@ -26,18 +26,30 @@ static const char *const packages[][2] = {
         { "modprobe", "kmod" },
         { "cp", "coreutils" },
         { "mount", "util-linux" },
+        { "umount", "util-linux" },
+        { "systemctl", "systemd" },
+        { "ctr", "containerd" },
+        { "containerd-shim-runc-v2", "containerd" },
         { "ibstat", "infiniband-diags" },
         { "nvidia-ctk", "nvidia-container-toolkit-base" },
         { "nvidia-container-runtime", "nvidia-container-toolkit" },
         { "nv-fabricmanager", "nvidia-fabricmanager" },
         { "nvidia-imex-ctl", "nvidia-imex" },
+        { "nvidia-smi", "NVIDIA's driver" },
         { "libnvidia-ml.so.1", "NVIDIA's driver" },
         { "libmount.so.1", "libmount" },
         { "libblkid.so.1", "libblkid" },
+        { "containerd.service", "containerd" },
+        { "nvidia-persistenced.service", "nvidia-persistenced" },
+        { "nvidia-fabricmanager.service", "nvidia-fabricmanager" },
+        { "nvidia-imex.service", "nvidia-imex" },
+        { "nvidia-cdi-refresh.service", "nvidia-container-toolkit-base" },
 };
 
-static const char *package_of(const char *name) {
+const char *package_of(const char *name) {
         const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+        if (startswith(base, "nodestrap-"))
+                return "nodestrap";
         for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
                 if (streq(packages[i][0], base))
                         return packages[i][1];
@@ -55,7 +67,8 @@ static int is_file(const Root *root, const char *path) {
 char *program_find(const Root *root, const char *name, char **ret_odd) {
         *ret_odd = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                _cleanup_(freep) char *path = *name == '/' ? xstrdup(name) : xasprintf("%s/%s", path_folders[i], name);
+                _cleanup_(freep) char *path =
+                        *name == '/' ? xstrdup(name) : xasprintf("%s/%s", path_folders[i], name);
                 if (root_executable(root, path) > 0) {
                         free(TAKE_PTR(*ret_odd));
                         return TAKE_PTR(path);
@@ -81,7 +94,8 @@ static void read_configuration(const Root *root, const char *path, bool include,
 static void read_included(const Root *root, const char *pattern, char ***to) {
         const char *slash = strrchr(pattern, '/');
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *folder = slash && slash > pattern ? xstrndup(pattern, (size_t)(slash - pattern)) : NULL;
+        _cleanup_(freep) char *folder =
+                slash && slash > pattern ? xstrndup(pattern, (size_t)(slash - pattern)) : NULL;
         if (!folder || root_list(root, folder, &names) < 0)
                 return;
         for (char **name = names; name && *name && name < names + 4 * MAX_FOLDERS; name++) {
@@ -140,8 +154,8 @@ static char *expand_origin(const char *directory, const char *object) {
         return xstrdup(directory);
 }
 
-static bool try_library(const Look *l, const char *directory, const char *name, unsigned machine, char **ret_path,
-                        Elf *ret) {
+static bool try_library(const Look *l, const char *directory, const char *name, unsigned machine,
+                        char **ret_path, Elf *ret) {
         _cleanup_(freep) char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
         _cleanup_(elf_done) Elf e = {};
         _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
@@ -154,8 +168,8 @@ static bool try_library(const Look *l, const char *directory, const char *name, 
 }
 
 /* Where ld.so(8) finds this library for an object. */
-static bool find_library(const Look *l, const char *name, const char *object, char *const *search, unsigned machine,
-                         char **ret_path, Elf *ret) {
+static bool find_library(const Look *l, const char *name, const char *object, char *const *search,
+                         unsigned machine, char **ret_path, Elf *ret) {
         if (strchr(name, '/'))
                 return try_library(l, "", name, machine, ret_path, ret);
         for (char *const *d = search; d && *d; d++) {
@@ -174,10 +188,13 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
         return false;
 }
 
-typedef struct Object { char *path; Elf elf; } Object;
+typedef struct Object {
+        char *path;
+        Elf elf;
+} Object;
 
-/* The first library that is missing, of an object or of one that it needs; takes what is in first. NULL: none.
- * The caller's. */
+/* The first library that is missing, of an object or of one that it needs; takes what is in first. NULL:
+ * none. The caller's. */
 static char *missing_library(const Look *l, Object first) {
         _cleanup_(strv_freep) char **seen = NULL;
         Object *objects = xcalloc(MAX_LIBRARIES, sizeof *objects);
@@ -190,12 +207,16 @@ static char *missing_library(const Look *l, Object first) {
                         if (strv_contains(seen, *name))
                                 continue;
                         strv_push_at(&seen, n_seen++, xstrdup(*name));
-                        if (!find_library(l, *name, o->path, o->elf.search, first.elf.machine, &objects[n].path,
-                                          &objects[n].elf))
-                                missing = i == 0 ? xasprintf("%s, which it needs, is in none of the directories of "
-                                                             "libraries", *name)
-                                                 : xasprintf("%s, which %s needs, is in none of the directories of "
-                                                             "libraries", *name, o->path);
+                        if (!find_library(l, *name, o->path, o->elf.search, first.elf.machine,
+                                          &objects[n].path, &objects[n].elf))
+                                missing = i == 0 ? xasprintf("%s, which it needs, is in none of the "
+                                                             "directories of "
+                                                             "libraries",
+                                                             *name)
+                                                 : xasprintf("%s, which %s needs, is in none of the "
+                                                             "directories of "
+                                                             "libraries",
+                                                             *name, o->path);
                         else
                                 n++;
                 }
@@ -246,7 +267,7 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
         _cleanup_(elf_done) Elf e = {};
         _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         if (fd < 0)
-                return NULL;            /* only root may read it: who may not, cannot tell */
+                return NULL; /* only root may read it: who may not, cannot tell */
         ssize_t n = pread(fd, start, sizeof start - 1, 0);
         if (n < 0)
                 return NULL;
@@ -259,7 +280,8 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
         if (r == 0)
                 return elf_fault(l, path, &e, ret_code);
         *ret_code = "program-damaged";
-        return r == -ENOEXEC ? xasprintf("it is neither a program nor a script with its interpreter in the first line")
+        return r == -ENOEXEC   ? xasprintf("it is neither a program nor a script with its interpreter in the "
+                                             "first line")
                : r == -EBADMSG ? xasprintf("its ELF headers are damaged, or it was cut")
                                : NULL;
 }
@@ -270,8 +292,9 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
 static char *find_in_trees(const Look *l, const char *name) {
         for (char **tree = l->trees; tree && *tree; tree++)
                 for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                        _cleanup_(freep) char *path = *name == '/' ? xasprintf("%s%s", *tree, name)
-                                                                  : xasprintf("%s%s/%s", *tree, path_folders[i], name);
+                        _cleanup_(freep) char *path =
+                                *name == '/' ? xasprintf("%s%s", *tree, name)
+                                             : xasprintf("%s%s/%s", *tree, path_folders[i], name);
                         if (root_executable(l->root, path) > 0)
                                 return TAKE_PTR(path);
                 }
@@ -329,10 +352,12 @@ void look_library(Look *l, const Need *need) {
         _cleanup_(freep) char *path = xstrdup(o.path), *soname = o.elf.soname ? xstrdup(o.elf.soname) : NULL,
                               *missing = missing_library(l, o);
         if (missing)
-                check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s", missing);
+                check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s",
+                           missing);
         else if (soname && !strchr(need->name, '/') && !streq(soname, need->name))
                 check_tell(checks_add(l->checks, CHECK_WARNING, "library", need->name, path), need,
-                           "it calls itself %s: the file is another library's, or a link leads wrong", soname);
+                           "it calls itself %s: the file is another library's, or a link leads wrong",
+                           soname);
         else
                 look_well(l, need, "library", path);
 }

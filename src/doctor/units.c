@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The name of a unit → what systemd would make of it in this image (systemd.unit(5), "Unit File Load Path"):
- * the first directory that has it counts, a mask is a link to /dev/null or an empty file, drop-ins are read in
- * the order of their names, and an empty assignment takes back those before it. */
+ * the first directory that has it counts, a mask is a link to /dev/null or an empty file, drop-ins are read
+ * in the order of their names, and an empty assignment takes back those before it. */
 #include "doctor/look.h"
 
 #include "base/str.h"
@@ -13,8 +13,9 @@
 #define MAX_COMMANDS 64u
 
 /* Beside those that are made anew at each boot. */
-static const char *const folders[] = { "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
-                                       "/usr/lib/systemd/system", "/lib/systemd/system" };
+static const char *const folders[] = { "/etc/systemd/system", "/run/systemd/system",
+                                       "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
+                                       "/lib/systemd/system" };
 
 /* /run of an image is of no boot to come. */
 static bool counts(const Look *l, const char *folder) {
@@ -42,9 +43,19 @@ static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
         return size == 0 ? UNIT_MASKED : UNIT_READ;
 }
 
+/* It is there, and a start of it fails: that is not the cause of one that is missing. */
+static void fails_to_start(Check *c) {
+        if (c->verdict == CHECK_FAILED)
+                c->cause = CAUSE_UNIT;
+}
+
 /* ---- its commands ---- */
 
-typedef struct Commands { char **items; size_t n; char *type; } Commands;
+typedef struct Commands {
+        char **items;
+        size_t n;
+        char *type;
+} Commands;
 
 static void commands_done(Commands *c) {
         strv_free(c->items);
@@ -79,7 +90,7 @@ static void add_commands(Commands *c, const char *text) {
                 for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                         if (!streq(key, keys[i]))
                                 continue;
-                        if (!*value)    /* of this key only; it is ExecStart= that is overridden */
+                        if (!*value) /* of this key only; it is ExecStart= that is overridden */
                                 for (size_t k = 0; k < c->n; k++)
                                         if (c->items[k][0] == (char)('0' + i))
                                                 c->items[k][0] = ' ';
@@ -104,7 +115,8 @@ static void add_drop_ins(const Look *l, const char *name, Commands *c) {
         strv_sort(files);
         for (char **file = files; file && *file; file++)
                 for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file), *text = NULL;
+                        _cleanup_(freep) char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file),
+                                              *text = NULL;
                         UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
                         if (state == UNIT_READ)
                                 add_commands(c, text);
@@ -124,15 +136,18 @@ static char *command_program(const char *command) {
         const char stop[] = { quote ? *quote : ' ', quote ? *quote : '\t', 0 };
         command += quote != NULL;
         size_t n = strcspn(command, stop);
-        if (lenient || n == 0 || memchr(command, '%', n) || memchr(command, '$', n) || memchr(command, '\\', n))
+        if (lenient || n == 0 || memchr(command, '%', n) || memchr(command, '$', n) ||
+            memchr(command, '\\', n))
                 return NULL;
         return xstrndup(command, n);
 }
 
 /* false, and a check that says so: something that it starts cannot be run. */
-static bool look_commands(Look *l, const Need *need, const char *path, const Commands *c) {
-        for (size_t i = 0; i < c->n; i++) {
-                _cleanup_(freep) char *name = c->items[i][0] == ' ' ? NULL : command_program(c->items[i] + 1),
+static bool look_commands(Look *l, const Need *need, const char *path, const Commands *commands) {
+        for (size_t i = 0; i < commands->n; i++) {
+                _cleanup_(freep) char *name = commands->items[i][0] == ' '
+                                                      ? NULL
+                                                      : command_program(commands->items[i] + 1),
                                       *odd = NULL, *fault = NULL;
                 const char *code = NULL;
                 if (!name)
@@ -145,9 +160,12 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Com
                         continue;
                 if (!program && look_is_later(l, need, "unit-program"))
                         return false;
-                check_tell(look_fault(l, need, "unit-program", path), need, "it starts %s, %s%s", name,
-                           program ? "and that cannot run: " : "which ",
-                           program ? fault : odd ? "nobody may execute" : "is not there");
+                Check *c = look_fault(l, need, "unit-program", path);
+                check_tell(c, need, "it starts %s, %s%s", name, program ? "and that cannot run: " : "which ",
+                           program ? fault
+                           : odd   ? "nobody may execute"
+                                   : "is not there");
+                fails_to_start(c);
                 return false;
         }
         return true;
@@ -190,11 +208,16 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
                 return true;
         if (boots_first(l))
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
-                           "it is not enabled; the image has no machine-id, so its first boot applies presets, and ours "
-                           "enable it where no other preset comes before: systemctl enable %s makes sure", need->name);
-        else
-                check_tell(look_fault(l, need, "unit-disabled", path), need,
-                           "it is not enabled, so nothing starts it: systemctl enable %s", need->name);
+                           "it is not enabled; the image has no machine-id, so its first boot applies "
+                           "presets, and ours "
+                           "enable it where no other preset comes before: systemctl enable %s makes sure",
+                           need->name);
+        else {
+                Check *c = look_fault(l, need, "unit-disabled", path);
+                check_tell(c, need, "it is not enabled, so nothing starts it: systemctl enable %s",
+                           need->name);
+                fails_to_start(c);
+        }
         return false;
 }
 
@@ -233,7 +256,8 @@ bool unit_exists(const Look *l, const char *name) {
         return find_unit(l, name, &path, &text) == UNIT_READ;
 }
 
-static void look_read_unit(Look *l, const Need *need, const char *template, const char *path, const char *text) {
+static void look_read_unit(Look *l, const Need *need, const char *template, const char *path,
+                           const char *text) {
         _cleanup_(commands_done) Commands c = {};
         labels_look(l->labels, l->root, path);
         add_commands(&c, text);
@@ -253,13 +277,18 @@ void look_unit(Look *l, const Need *need) {
                 state = find_in_trees(l, need->name, &path, &text);
         if (state == UNIT_READ)
                 look_read_unit(l, need, template, path, text);
-        else if (state == UNIT_MASKED)
-                check_tell(look_fault(l, need, "unit-masked", path), need,
-                           "it is masked, so that nobody can start it: systemctl unmask %s", need->name);
-        else if (state == UNIT_DANGLING)
-                check_tell(look_fault(l, need, "unit", path), need,
-                           "that is a link which leads nowhere: install what has the unit, or remove the link");
+        else if (state == UNIT_MASKED) {
+                Check *c = look_fault(l, need, "unit-masked", path);
+                check_tell(c, need, "it is masked, so that nobody can start it: systemctl unmask %s",
+                           need->name);
+                fails_to_start(c);
+        } else if (state == UNIT_DANGLING)
+                check_tell(
+                        look_fault(l, need, "unit", path), need,
+                        "that is a link which leads nowhere: install what has the unit, or remove the link");
         else if (!look_is_later(l, need, "unit"))
                 check_tell(look_fault(l, need, "unit", NULL), need,
-                           "no directory of systemd's has it: install the package that brings it");
+                           "no directory of systemd's has it: install %s",
+                           streq(package_of(need->name), need->name) ? "the package that brings it"
+                                                                     : package_of(need->name));
 }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which version of a program the image has, without running it: what dpkg wrote of its package
+ * (deb-control(5)), what rpm did (a header in a table of SQLite: its name, version and release stand in its
+ * data one behind the other, rpm:docs/manual/format_header.md), or the one string of its file that looks like
+ * a version of NVIDIA's driver. */
+#include "doctor/packages.h"
+
+#include "base/str.h"
+#include "doctor/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define STATUS_MAX   (32U << 20)    /* of /var/lib/dpkg/status: some MiB */
+#define DATABASE_MAX (512ULL << 20) /* that much of rpm's is looked at; it has 30 MiB on an image of EKS */
+#define PROGRAM_MAX  (64ULL << 20)
+#define WINDOW       (1U << 20)
+#define OVERLAP      512U
+#define VERSION_SIZE 64U
+
+/* A version without the distribution's own part: "3:580.126.09-1.amzn2023" → "580.126.09". */
+static char *upstream_version(const char *text, size_t size) {
+        const char *colon = memchr(text, ':', size);
+        if (colon) {
+                size -= (size_t)(colon + 1 - text);
+                text = colon + 1;
+        }
+        const char *dash = memrchr(text, '-', size);
+        return xstrndup(text, dash ? (size_t)(dash - text) : size);
+}
+
+/* What of a name is behind the one that is asked for: nothing, or a branch ("-580"). */
+static bool is_branch(const char *s, size_t size) {
+        if (size == 0)
+                return true;
+        for (size_t i = 1; i < size; i++)
+                if (!is_digit(s[i]))
+                        return false;
+        return size > 1 && s[0] == '-';
+}
+
+/* ---- dpkg ---- */
+
+/* The field of a paragraph that ends before end; NULL: it has none. */
+static const char *find_field(const char *paragraph, const char *end, const char *field, size_t *ret_size) {
+        size_t n = strlen(field);
+        for (const char *line = paragraph; line < end; line++) {
+                size_t size = strcspn(line, "\n");
+                if (strncmp(line, field, n) == 0) {
+                        *ret_size = size - n;
+                        return line + n;
+                }
+                line += size;
+                if (!*line)
+                        break;
+        }
+        return NULL;
+}
+
+static char *dpkg_version(const char *status, const char *name) {
+        size_t n = strlen(name);
+        for (const char *at = status; *at;) {
+                const char *end = strstr(at, "\n\n") ?: at + strlen(at);
+                size_t package = 0, state = 0, version = 0;
+                const char *p = find_field(at, end, "Package: ", &package),
+                           *s = find_field(at, end, "Status: ", &state),
+                           *v = find_field(at, end, "Version: ", &version);
+                if (p && s && v && package >= n && strncmp(p, name, n) == 0 &&
+                    is_branch(p + n, package - n) && memmem(s, state, " installed", 10))
+                        return upstream_version(v, version);
+                at = end + strspn(end, "\n");
+        }
+        return NULL;
+}
+
+/* ---- windows of a large file ---- */
+
+typedef bool (*WindowSeen)(const char *data, size_t size, void *to);
+
+/* Hands it over piece by piece, each with the end of the one before; ends early where that returns false. */
+static void read_windows(const Root *root, const char *path, uint64_t limit, WindowSeen seen, void *to) {
+        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(freep) char *data = fd >= 0 ? xcalloc(OVERLAP + WINDOW + 1, 1) : NULL;
+        size_t kept = 0;
+        for (uint64_t done = 0; fd >= 0 && done < limit;) {
+                ssize_t n = read(fd, data + kept, WINDOW);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return;
+                size_t size = kept + (size_t)n;
+                done += (uint64_t)n;
+                if (!seen(data, size, to))
+                        return;
+                kept = MIN(size, (size_t)OVERLAP);
+                memmove(data, data + size - kept, kept);
+        }
+}
+
+/* ---- rpm ---- */
+
+typedef struct RpmSearch {
+        const char *name;
+        char *version;
+        bool several;
+} RpmSearch;
+
+static bool version_is_plausible(const char *s, size_t size) {
+        if (size == 0 || size > VERSION_SIZE || !is_digit(s[0]))
+                return false;
+        for (size_t i = 0; i < size; i++)
+                if (s[i] <= ' ' || s[i] > '~')
+                        return false;
+        return true;
+}
+
+/* "C", the header's only language, stands before the name. Of a package that was replaced a copy may lie in
+ * what SQLite no longer uses: then it is several, and nobody can tell which one counts. */
+static bool rpm_seen(const char *data, size_t size, void *to) {
+        RpmSearch *s = to;
+        char begin[80] = "C";
+        size_t n = strlen(s->name) + 2;
+        if (n >= sizeof begin)
+                return false;
+        memcpy(begin + 2, s->name, n - 2);
+        const char *end = data + size;
+        for (const char *at = data; (at = memmem(at, (size_t)(end - at), begin, n)); at++) {
+                const char *rest = at + n, *nul = memchr(rest, 0, (size_t)(end - rest));
+                const char *version = nul ? nul + 1 : NULL;
+                const char *stop = version ? memchr(version, 0, (size_t)(end - version)) : NULL;
+                if (!stop || !is_branch(rest, (size_t)(nul - rest)) ||
+                    !version_is_plausible(version, (size_t)(stop - version)))
+                        continue;
+                if (s->version && !streq(s->version, version))
+                        s->several = true;
+                else if (!s->version)
+                        s->version = xstrdup(version);
+        }
+        return true;
+}
+
+static char *rpm_version(const Root *root, const char *name) {
+        static const char *const databases[] = { "/usr/lib/sysimage/rpm/rpmdb.sqlite",
+                                                 "/var/lib/rpm/rpmdb.sqlite" };
+        RpmSearch s = { .name = name };
+        for (size_t i = 0; i < ARRAY_SIZE(databases) && !s.version; i++)
+                read_windows(root, databases[i], DATABASE_MAX, rpm_seen, &s);
+        if (s.several)
+                free(TAKE_PTR(s.version));
+        return s.version;
+}
+
+char *package_version(const Root *root, char *const *names) {
+        _cleanup_(freep) char *status = NULL;
+        char *version = NULL;
+        int r = root_read(root, "/var/lib/dpkg/status", STATUS_MAX, &status, NULL);
+        for (char *const *name = names; *name && !version; name++)
+                version = r >= 0 ? dpkg_version(status, *name) : rpm_version(root, *name);
+        return version;
+}
+
+/* ---- strings of programs ---- */
+
+typedef struct StringSearch {
+        const char *wanted;
+        char *version;
+        bool several;
+} StringSearch;
+
+/* "580.126.09", "470.82": as versions of the driver are, and few other things. */
+static bool is_driver_version(const char *s, size_t size) {
+        size_t n = strspn(s, "0123456789");
+        if (n != 3 || size < 6 || s[n] != '.')
+                return false;
+        size_t minor = strspn(s + n + 1, "0123456789"), at = n + 1 + minor;
+        if (minor < 2 || minor > 3)
+                return false;
+        return at == size || (s[at] == '.' && size - at == 3 && strspn(s + at + 1, "0123456789") == 2);
+}
+
+static bool string_seen(const char *data, size_t size, void *to) {
+        StringSearch *s = to;
+        const char *end = data + size;
+        for (const char *nul = memchr(data, 0, size); nul;
+             nul = memchr(nul + 1, 0, (size_t)(end - nul - 1))) {
+                const char *next = memchr(nul + 1, 0, MIN((size_t)(end - nul - 1), (size_t)12));
+                if (!next || !is_driver_version(nul + 1, (size_t)(next - nul - 1)))
+                        continue;
+                if (s->wanted && streq(nul + 1, s->wanted)) {
+                        free(s->version);
+                        s->version = xstrdup(s->wanted);
+                        s->several = false;
+                        return false;
+                }
+                if (s->version && !streq(s->version, nul + 1))
+                        s->several = true;
+                else if (!s->version)
+                        s->version = xstrdup(nul + 1);
+        }
+        return true;
+}
+
+char *program_version(const Root *root, const char *path, const char *wanted) {
+        StringSearch s = { .wanted = wanted };
+        read_windows(root, path, PROGRAM_MAX, string_seen, &s);
+        if (s.several)
+                free(TAKE_PTR(s.version));
+        return s.version;
+}
