@@ -11,18 +11,18 @@
 typedef struct Elf {
         bool wide;                      /* of 64 bits */
         unsigned machine;               /* e_machine */
-        char *interpreter;              /* what loads it: "/lib64/ld-linux-x86-64.so.2"; NULL: it is static, or
-                                         * a library */
+        char *interpreter;              /* what loads it: "/lib64/ld-linux-x86-64.so.2"; NULL: it is static,
+                                         * or a library */
         char *soname;                   /* or NULL */
         char **needed;                  /* "libc.so.6" */
         char **search;                  /* of DT_RUNPATH, else DT_RPATH: directories, $ORIGIN still in them */
 } Elf;
-/* -ENOEXEC: no ELF file; -EBADMSG: one that says of itself what cannot be. Of files of 32 bits or of the other
- * byte order there is the machine and no more. */
+/* -ENOEXEC: no ELF file; -EBADMSG: one that says of itself what cannot be. Of files of 32 bits or of the
+ * other byte order there is the machine and no more. */
 _must_check_ _nonnull_ int elf_read(int fd, Elf *ret);
 _nonnull_ void elf_done(Elf *e);
-/* The content of the first section of that name, a NUL behind it; -ENOENT: there is none; -EFBIG: it is longer
- * than limit. The caller's. */
+/* The content of the first section of that name, a NUL behind it; -ENOENT: there is none; -EFBIG: it is
+ * longer than limit. The caller's. */
 _must_check_ _nonnull_ int elf_section(int fd, const char *name, size_t limit, char **ret, size_t *ret_size);
 /* "x86_64", "aarch64", or "machine 243 of elf(5)"; the caller's. */
 _malloc_ char *elf_machine_text(unsigned machine);

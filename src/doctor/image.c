@@ -14,6 +14,7 @@
 #define MODULES     "/lib/modules"
 #define LOADER      "/boot/loader/entries"
 #define MAX_KERNELS 32u
+#define MAX_ENTRIES 128u
 #define MODINFO_MAX (1U << 20)
 #define DEP_MAX     (16U << 20) /* of Debian 13 about one MiB */
 
@@ -142,7 +143,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
         }
         if (root_list(root, LOADER, &files) < 0)
                 return NULL;
-        for (char **f = files; f && *f && f < files + 4 * MAX_KERNELS; f++) {
+        for (char **f = files; f && *f && f < files + MAX_ENTRIES; f++) {
                 _cleanup_(freep) char *version = endswith(*f, ".conf") ? entry_version(root, *f) : NULL;
                 if (!version || !strv_contains(kernels, version))
                         continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Needs → Checks: each kind is looked for in its own way (programs.c, units.c, modules.c); here stand places
- * and files, and what all looks share. */
+ * Needs → Checks: each kind is looked for in its own way (programs.c, units.c, modules.c); here stand
+ * places and files, and what all looks share. */
 #include "doctor/look.h"
 
 #include "base/str.h"

@@ -17,8 +17,8 @@ _must_check_ _nonnull_ char **image_trees(const Image *image);
 _nonnull_ const char *image_loader(const Image *image, const char *name);
 /* In the order of their numbers, as rpmvercmp and kernels have them: < 0, 0, > 0. */
 _nonnull_ int version_compare(const char *a, const char *b);
-/* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is; "-" and
- * "_" are the same. NULL: not among them; the caller's. */
+/* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is; "-"
+ * and "_" are the same. NULL: not among them; the caller's. */
 _must_check_ _nonnull_ char *module_path(const char *kernel, const char *list, const char *name);
 /* What the module says of itself ("version", "vermagic", "license"); NULL where it says nothing, or is
  * compressed. The caller's. */
@@ -63,8 +63,8 @@ _nonnull_ void kernels_read(Look *l);
 _nonnull_ void kernels_done(Look *l);
 
 /* ---- programs.c ---- */
-/* systemd's PATH → where a program is: "/usr/sbin/mdadm"; an absolute name is one. NULL: nowhere; then *ret_odd
- * is, where not NULL, a file of that name that nobody may execute. Both the caller's. */
+/* systemd's PATH → where a program is: "/usr/sbin/mdadm"; an absolute name is one. NULL: nowhere; then
+ * *ret_odd is, where not NULL, a file of that name that nobody may execute. Both the caller's. */
 _must_check_ _nonnull_ char *program_find(const Root *root, const char *name, char **ret_odd);
 /* Why it cannot be run on the image: of another architecture, without its interpreter or a library. NULL: it
  * can. The caller's. *ret_code is static. */

@@ -3,9 +3,9 @@
 /* Versions of what an image has, from what its package managers wrote and from its files. */
 #include "base/root.h"
 
-/* The upstream version of the first of these packages (names ends with NULL) that is installed, under that name
- * or with a branch behind it ("nvidia-imex-580"); NULL: none is, or that cannot be told. The caller's. */
+/* The upstream version of the first of these packages (names ends with NULL) that is installed, under that
+ * name or with a branch behind it ("nvidia-imex-580"); NULL: none is, or that cannot be told. The caller's. */
 _must_check_ _nonnull_ char *package_version(const Root *root, char *const *names);
-/* The version of NVIDIA's driver that a program was built with: the one string of that form in it. wanted, where
- * not NULL, is enough where it is among several. NULL: none, or several. The caller's. */
+/* The version of NVIDIA's driver that a program was built with: the one string of that form in it. wanted,
+ * where not NULL, is enough where it is among several. NULL: none, or several. The caller's. */
 _must_check_ _nonnull(1, 2) char *program_version(const Root *root, const char *path, const char *wanted);

@@ -13,6 +13,7 @@
 
 #define MAX_LIBRARIES 256u /* that one program needs, in all */
 #define MAX_FOLDERS   64u
+#define MAX_FILES     256u /* of ld.so.conf.d */
 
 static const char *const path_folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                             "/usr/bin",        "/sbin",          "/bin" };
@@ -98,7 +99,7 @@ static void read_included(const Root *root, const char *pattern, char ***to) {
                 slash && slash > pattern ? xstrndup(pattern, (size_t)(slash - pattern)) : NULL;
         if (!folder || root_list(root, folder, &names) < 0)
                 return;
-        for (char **name = names; name && *name && name < names + 4 * MAX_FOLDERS; name++) {
+        for (char **name = names; name && *name && name < names + MAX_FILES; name++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);
                 if (fnmatch(slash + 1, *name, FNM_PERIOD) == 0)
                         read_configuration(root, path, false, to);
