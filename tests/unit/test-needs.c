@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What plans ask of an image, and how what was found is told. */
+#include "sample.h"
+#include "doctor/doctor.h"
+#include "host/tables.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+
+typedef struct Box { Sample s; Needs needs; } Box;
+
+static void box_done(Box *b) {
+        needs_done(&b->needs);
+        b->s.host = (Host){};
+        sample_done(&b->s);
+}
+#define BOX(name) _cleanup_(box_done) Box name = { .s = sample_new() }
+
+/* An image's plan for a machine of this type, as the tables have it. */
+static void add_type(Box *b, const char *type, unsigned stores) {
+        _cleanup_(root_freep) Root *root = NULL;
+        HostOptions options = { .instance_type = type, .kubelet_version = "1.34.2", .containerd_version = "2.1.5",
+                                .stores = stores };
+        Host *host = NULL;
+        ASSERT_OK(root_new("/", &root));
+        ASSERT_OK(host_detect(root, &b->s.config, &options, &host, &b->s.diag));
+        b->s.host = *host;
+        needs_of_plan(sample_plan(&b->s), type, &b->needs);
+        host_free(host);
+}
+
+static const Need *find(const Box *b, NeedKind kind, const char *name) {
+        const Need *n = needs_find(&b->needs, kind, name);
+        if (!n)
+                FAIL("no %s %s is needed", need_kind_to_string(kind), name);
+        return n;
+}
+#define LACKS(b, kind, name) ASSERT_TRUE(!needs_find(&(b).needs, kind, name))
+
+TEST(a_plain_node) {
+        BOX(b);
+        add_type(&b, "m6i.4xlarge", 0);
+        ASSERT_TRUE(!find(&b, NEED_PROGRAM, "/usr/bin/nodestrap")->optional);
+        ASSERT_TRUE(!find(&b, NEED_PROGRAM, "/usr/bin/nodestrap")->step);
+        ASSERT_TRUE(!find(&b, NEED_PROGRAM, "kubelet")->optional);
+        ASSERT_STREQ(find(&b, NEED_UNIT, "kubelet.service")->step, "start-unit:kubelet.service");
+        ASSERT_EQ(find(&b, NEED_UNIT, "containerd.service")->cause, CAUSE_UNIT_MISSING);
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "/usr/sbin/runc")->cause, CAUSE_NOT_READY);
+        ASSERT_TRUE(find(&b, NEED_FILE, SANDBOX_ARCHIVE)->optional);
+        ASSERT_TRUE(find(&b, NEED_PROGRAM, ECR_PROVIDER)->optional);
+        ASSERT_EQ(find(&b, NEED_MODULE, "overlay")->cause, CAUSE_UNIT);
+        find(&b, NEED_DIRECTORY, "/etc/containerd");
+        LACKS(b, NEED_PROGRAM, "mdadm");
+        LACKS(b, NEED_PROGRAM, "nvidia-smi");
+        LACKS(b, NEED_LIBRARY, "libblkid.so.1");
+        for (size_t i = 0; i < b.needs.n; i++)          /* what each boot makes anew is nothing of the image's */
+                if (startswith(b.needs.items[i].name, "/run") || startswith(b.needs.items[i].name, "/dev"))
+                        FAIL("%s is needed", b.needs.items[i].name);
+}
+
+TEST(instance_stores) {
+        BOX(b);
+        b.s.config.instance.storage.strategy = STORAGE_RAID0;
+        static char place[] = "/mnt/k8s-disks";
+        b.s.config.instance.storage.mount_path = place;
+        add_type(&b, "m6id.8xlarge", 2);
+        const Need *mdadm = find(&b, NEED_PROGRAM, "mdadm");
+        ASSERT_STREQ(mdadm->step, "create-raid:/dev/md/kubernetes");
+        ASSERT_EQ(mdadm->cause, CAUSE_STORAGE_TOOL);
+        ASSERT_STREQ(mdadm->types[0], "m6id.8xlarge");
+        find(&b, NEED_MODULE, "raid0");
+        find(&b, NEED_MODULE, "xfs");
+        find(&b, NEED_PROGRAM, "mkfs.xfs");
+        find(&b, NEED_PROGRAM, "cp");
+        find(&b, NEED_LIBRARY, "libblkid.so.1");
+        find(&b, NEED_LIBRARY, "libmount.so.1");
+        find(&b, NEED_DIRECTORY, "/mnt/k8s-disks/0");
+        LACKS(b, NEED_PROGRAM, "mkfs.ext4");
+        LACKS(b, NEED_MODULE, "raid10");
+}
+
+TEST(a_single_store_needs_no_array) {
+        BOX(b);
+        b.s.config.instance.storage.strategy = STORAGE_RAID0;
+        static char place[] = "/mnt/k8s-disks";
+        b.s.config.instance.storage.mount_path = place;
+        b.s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
+        add_type(&b, "m6id.large", 1);
+        LACKS(b, NEED_PROGRAM, "mdadm");
+        find(&b, NEED_PROGRAM, "mkfs.ext4");
+        LACKS(b, NEED_PROGRAM, "mkfs.xfs");
+}
+
+TEST(an_nvswitch_board) {
+        BOX(b);
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        add_type(&b, "p5.48xlarge", 0);
+        ASSERT_EQ(find(&b, NEED_MODULE, "nvidia")->cause, CAUSE_DRIVER);
+        find(&b, NEED_MODULE, "nvidia_uvm");
+        ASSERT_TRUE(!find(&b, NEED_UNIT, "nvidia-fabricmanager.service")->optional);
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "nv-fabricmanager")->cause, CAUSE_FABRIC_MANAGER);
+        ASSERT_TRUE(find(&b, NEED_UNIT, "nvidia-persistenced.service")->optional);
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "nvidia-ctk")->cause, CAUSE_CDI);
+        find(&b, NEED_PROGRAM, "/usr/bin/nvidia-container-runtime");
+        /* the clocks may fail, the fabric may not */
+        ASSERT_STREQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->step, "await-fabric:fabric");
+        ASSERT_EQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->cause, CAUSE_NVML);
+        LACKS(b, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm");
+        LACKS(b, NEED_PROGRAM, "nvidia-imex-ctl");
+        LACKS(b, NEED_PROGRAM, "/usr/sbin/runc");
+}
+
+TEST(each_class_of_machine_has_its_own) {
+        BOX(b);
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        b.s.config.nvidia.imex_channels = 2048;
+        add_type(&b, "p6-b200.48xlarge", 0);
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm")->cause, CAUSE_FABRIC_MANAGER);
+        find(&b, NEED_PROGRAM, "ibstat");
+        find(&b, NEED_MODULE, "ib_umad");
+        LACKS(b, NEED_PROGRAM, "nvidia-imex");
+        add_type(&b, "p6e-gb200.36xlarge", 0);
+        ASSERT_TRUE(find(&b, NEED_PROGRAM, "nvidia-imex")->optional);   /* in the DRA driver's pod */
+        add_type(&b, "trn1.32xlarge", 0);
+        ASSERT_EQ(find(&b, NEED_MODULE, "neuron")->cause, CAUSE_NEURON);
+        ASSERT_EQ(strv_length(find(&b, NEED_MODULE, "neuron")->types), 1);
+        ASSERT_EQ(strv_length(find(&b, NEED_MODULE, "nvidia")->types), 2);
+        ASSERT_EQ(strv_length(find(&b, NEED_PROGRAM, "kubelet")->types), 3);
+}
+
+/* Who could do without something is not told that a boot ends for want of it. */
+TEST(the_one_that_cannot_do_without_it_is_named) {
+        BOX(b);
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        b.s.config.nvidia.health = HEALTH_WARN;
+        add_type(&b, "g6.4xlarge", 0);
+        ASSERT_TRUE(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->optional);
+        add_type(&b, "p5.48xlarge", 0);
+        add_type(&b, "g5.4xlarge", 0);
+        const Need *n = find(&b, NEED_LIBRARY, "libnvidia-ml.so.1");
+        ASSERT_TRUE(!n->optional);
+        ASSERT_EQ(strv_length(n->types), 1);
+        ASSERT_STREQ(n->types[0], "p5.48xlarge");
+}
+
+TEST(imex_on_the_host) {
+        BOX(b);
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        b.s.config.nvidia.imex_channels = 2048;
+        b.s.config.nvidia.imex = IMEX_HOST;
+        b.s.config.nvidia.imex_nodes = LIST("10.0.0.10", "10.0.0.11");
+        add_type(&b, "p6e-gb200.36xlarge", 0);
+        strv_free(b.s.config.nvidia.imex_nodes);
+        ASSERT_TRUE(!find(&b, NEED_PROGRAM, "nvidia-imex")->optional);
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "nvidia-imex-ctl")->cause, CAUSE_IMEX);
+        ASSERT_TRUE(!find(&b, NEED_UNIT, "nvidia-imex.service")->optional);
+        find(&b, NEED_DIRECTORY, "/etc/nvidia-imex");
+}
+
+TEST(runtimes_of_the_users_are_needed_too) {
+        BOX(b);
+        b.s.config.containerd.config = sample_json(&b.s,
+                "{'plugins': {'io.containerd.cri.v1.runtime': {'containerd': {'runtimes': {'kata': {'options': "
+                "{'BinaryName': '/opt/kata/bin/kata'}}}}}}}");
+        add_type(&b, "m6i.4xlarge", 0);
+        ASSERT_STREQ(find(&b, NEED_PROGRAM, "/opt/kata/bin/kata")->step, "write-file:/etc/containerd/config.toml");
+        find(&b, NEED_PROGRAM, "/usr/sbin/runc");
+}
+
+/* Every type of action that does something with the image's parts is in one of the tables: a plan of each type
+ * of the table of instances is made, so that a new row there is looked at, too. */
+TEST(every_type_has_a_plan_and_needs) {
+        BOX(b);
+        b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
+        b.s.config.nvidia.imex_channels = 2048;
+        for (size_t i = 0; i < n_instance_types; i++)
+                add_type(&b, instance_types[i].name, 0);
+        ASSERT_EQ(strv_length(find(&b, NEED_UNIT, "kubelet.service")->types), n_instance_types);
+        for (size_t i = 0; i < b.needs.n; i++)
+                for (size_t k = 0; k < i; k++)
+                        if (b.needs.items[i].kind == b.needs.items[k].kind &&
+                            streq(b.needs.items[i].name, b.needs.items[k].name))
+                                FAIL("%s is needed twice", b.needs.items[i].name);
+}
+
+/* ---- types ---- */
+
+TEST(names_that_say_instance_stores) {
+        static const char *const yes[] = { "m6id.8xlarge", "c5d.large", "i4i.xlarge", "i3en.metal", "d3.xlarge",
+                                           "z1d.large", "m6gd.medium", "x2idn.16xlarge", "r8gd.24xlarge" };
+        static const char *const no[] = { "m6i.8xlarge", "c5.large", "inf2.xlarge", "t3.micro", "hpc7a.96xlarge",
+                                          "", "x", "u-6tb1.metal" };
+        for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+                if (!type_has_stores(yes[i]))
+                        FAIL("%s has none", yes[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+                if (type_has_stores(no[i]))
+                        FAIL("%s has some", no[i]);
+}
+
+TEST(an_image_serves_its_own_architecture) {
+        const Image arm = { .machine = EM_AARCH64 }, x86 = { .machine = EM_X86_64 }, unknown = {};
+        ASSERT_TRUE(image_serves(&arm, "p6e-gb200.36xlarge") && !image_serves(&x86, "p6e-gb200.36xlarge"));
+        ASSERT_TRUE(!image_serves(&arm, "p5.48xlarge") && image_serves(&x86, "p5.48xlarge"));
+        ASSERT_TRUE(image_serves(&unknown, "p5.48xlarge") && image_serves(&unknown, "p6e-gb200.36xlarge"));
+        ASSERT_TRUE(image_serves(&arm, "m6i.large"));   /* whose architecture no table has */
+        ASSERT_TRUE(!machine_name(EM_386));
+}
+
+/* What an image brings decides what it claims; modules.dep(5) names them. */
+TEST(types_by_the_drivers_of_an_image) {
+        char folder[] = "/tmp/test-needs-XXXXXX";
+        ASSERT_TRUE(mkdtemp(folder));
+        _cleanup_(root_freep) Root *root = NULL;
+        static char kernel[] = "6.12.1", *kernels[] = { kernel, NULL };
+        static const char dep[] = "/lib/modules/6.12.1/modules.dep";
+        ASSERT_OK(root_new(folder, &root));
+        const Image arm = { .root = root, .machine = EM_AARCH64, .kernels = kernels };
+        const struct { const char *dep, *first; size_t n; } cases[] = {
+                { "kernel/a.ko:\n", "m6g.4xlarge", 2 },
+                { "extra/nvidia.ko: kernel/a.ko\n", "g5g.16xlarge", 10 },
+                { "extra/neuron.ko:\n", "m6g.4xlarge", 2 },     /* of x86 alone, but one that no table tells */
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ASSERT_OK(root_replace(root, dep, cases[i].dep, strlen(cases[i].dep), 0644));
+                _cleanup_(freep) char *why = NULL;
+                _cleanup_(strv_freep) char **types = image_types(&arm, &why);
+                for (size_t k = 0; types[k]; k++)
+                        if (!image_serves(&arm, types[k]))
+                                FAIL("%s is served", types[k]);
+                if (i < 2) {
+                        ASSERT_STREQ(types[0], cases[i].first);
+                        ASSERT_EQ(strv_length(types), cases[i].n);
+                }
+                ASSERT_TRUE(strv_contains(types, "m6gd.8xlarge") && !strv_contains(types, "m6i.4xlarge"));
+                ASSERT_CONTAINS(why, i == 1 ? "NVIDIA's" : i == 2 ? "AWS Neuron's" : "none");
+        }
+        ASSERT_OK(root_remove(root, dep));
+        ASSERT_OK(root_remove_dir(root, "/lib/modules/6.12.1"));
+        ASSERT_OK(root_remove_dir(root, "/lib/modules"));
+        ASSERT_OK(root_remove_dir(root, "/lib"));
+        ASSERT_OK(rmdir(folder));
+}
+
+/* ---- what is printed ---- */
+
+static Checks some_checks(void) {
+        static char step[] = "create-raid:/dev/md/kubernetes", a[] = "p5.48xlarge", b[] = "p5e.48xlarge",
+                    c[] = "p5en.48xlarge";
+        static char *types[] = { a, b, c, NULL };
+        const Need mdadm = { .kind = NEED_PROGRAM, .cause = CAUSE_STORAGE_TOOL, .step = step, .types = types };
+        Checks all = {};
+        checks_add(&all, CHECK_OK, "program", "cp", "/usr/bin/cp");
+        check_tell(checks_add(&all, CHECK_UNKNOWN, "version", "kubelet", NULL), NULL, "give --kubelet-version");
+        check_tell(checks_add(&all, CHECK_WARNING, "file", "/etc/eks/pause.tar", NULL), NULL, "it is not there");
+        checks_add(&all, CHECK_OK, "program", "ctr", "/usr/bin/ctr");
+        check_tell(checks_add(&all, CHECK_FAILED, "program", "mdadm", NULL), &mdadm, "install mdadm");
+        return all;
+}
+
+TEST(the_worst_comes_first_and_what_is_well_is_short) {
+        _cleanup_(checks_done) Checks all = some_checks();
+        _cleanup_(freep) char *text = checks_to_text(&all, false);
+        ASSERT_STREQ(text,
+                     "failed   program            mdadm\n"
+                     "         install mdadm\n"
+                     "         wanted by create-raid:/dev/md/kubernetes of p5.48xlarge and 2 more; a boot ends with\n"
+                     "         ESTORAGETOOL\n"
+                     "warning  file               /etc/eks/pause.tar\n"
+                     "         it is not there\n"
+                     "unknown  version            kubelet\n"
+                     "         give --kubelet-version\n"
+                     "ok       program            cp, ctr\n"
+                     "\n5 checks: 1 failed, 1 warning, 1 unknown, 2 ok\n");
+        _cleanup_(freep) char *whole = checks_to_text(&all, true);
+        ASSERT_CONTAINS(whole, "ok       program            cp                                   /usr/bin/cp\n");
+}
+
+TEST(json_has_the_same_order) {
+        _cleanup_(checks_done) Checks all = some_checks();
+        _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
+        _cleanup_(freep) char *first = json_dumps(json_array_get(json, 0), JSON_COMPACT | JSON_SORT_KEYS);
+        ASSERT_STREQ(first, "{\"cause\":\"ESTORAGETOOL\",\"code\":\"program\",\"step\":\"create-raid:/dev/md/kubernetes\","
+                            "\"subject\":\"mdadm\",\"text\":\"install mdadm\","
+                            "\"types\":[\"p5.48xlarge\",\"p5e.48xlarge\",\"p5en.48xlarge\"],\"verdict\":\"failed\"}");
+        _cleanup_(freep) char *last = json_dumps(json_array_get(json, 4), JSON_COMPACT | JSON_SORT_KEYS);
+        ASSERT_STREQ(last, "{\"code\":\"program\",\"found\":\"/usr/bin/ctr\",\"subject\":\"ctr\",\"verdict\":\"ok\"}");
+}
+
+/* An image may be anybody's: names in it neither move the cursor nor break JSON. */
+TEST(hostile_names_are_shown) {
+        Checks all = {};
+        check_tell(checks_add(&all, CHECK_FAILED, "program", "a\033[2Jb\nfailed  x", "\xff\xfe"), NULL,
+                   "of \033]0;title\a and \xff");
+        _cleanup_(freep) char *text = checks_to_text(&all, false);
+        ASSERT_TRUE(!strchr(text, '\033') && !strchr(text, '\a') && !strchr(text, (char)0xff));
+        ASSERT_TRUE(!strstr(text, "\nfailed  x"));
+        _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
+        ASSERT_TRUE(*json_get_text(json_array_get(json, 0), "found"));
+        ASSERT_TRUE(*json_get_text(json_array_get(json, 0), "text"));
+        checks_done(&all);
+}
+
+TEST(types_are_shortened) {
+        static char a[] = "a", b[] = "b", c[] = "c";
+        const struct { char *types[4]; const char *text; } cases[] = {
+                { { NULL }, "" }, { { a, NULL }, "a" }, { { a, b, NULL }, "a and b" },
+                { { a, b, c, NULL }, "a and 2 more" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *text = types_text((char *const *)cases[i].types);
+                ASSERT_STREQ(text, cases[i].text);
+        }
+}
+
+TEST_MAIN
