@@ -187,14 +187,6 @@ static int plan_type(Doctor *d, const char *type) {
         return 0;
 }
 
-/* A model without the driver's version is as good as one with it, but its parts cannot be compared. */
-static void tell_of_driver(Doctor *d) {
-        const Need *module = needs_find(&d->needs, NEED_MODULE, "nvidia");
-        if (module && !d->image.driver)
-                check_tell(checks_add(&d->checks, CHECK_UNKNOWN, "version", "NVIDIA driver", NULL), module,
-                           "the modules of this image do not tell it: give --driver-version");
-}
-
 /* ---- the look, and what is said ---- */
 
 static void look(Doctor *d) {
@@ -313,7 +305,6 @@ int command_doctor(Run *run) {
                 r = plan_type(&d, *type);
         if (r < 0)
                 return r;
-        tell_of_driver(&d);
         look(&d);
         r = run->options.output == OUTPUT_JSON ? print_json(&d) : print_text(&d);
         return r < 0 ? r : conclude(&d);

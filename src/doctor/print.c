@@ -94,7 +94,7 @@ static void add_reason(Text *t, const Check *c) {
 
 static void add_check(Text *t, const Check *c) {
         add_row(t, c);
-        if (c->text)
+        if (c->text && *c->text)
                 add_paragraph(t, c->text);
         if (c->verdict != CHECK_OK)
                 add_reason(t, c);
@@ -150,7 +150,7 @@ char *checks_to_text(const Checks *checks, bool all) {
 
 /* What is not UTF-8 is shown as the table has it. */
 static void set_shown(json_t *object, const char *key, const char *text) {
-        if (!text)
+        if (!text || !*text)
                 return;
         _cleanup_(text_done) Text t = {};
         text_add_shown(&t, text, strlen(text), 8 * SHOWN_MAX, 0);
