@@ -11,10 +11,16 @@ causes() { awk 'FNR == NR { while (match($0, /EXIT_[A-Z_]+ = [0-9]+/)) { split(s
 manual_causes() { awk -F'|' '/^[0-9]+\|[A-Z0-9]+\|/ { print $2, $1 }' "$manual" | sort; }
 flags() { sed -n 's/^ *\[FLAG_[A-Z_]*\] *= { "\([a-z-]*\)",.*/\1/p' "$top/src/cli/options.c" | sort -u; }
 mentions() { local f missing=; for f in $(flags); do grep -qE -- "--$f([^a-z-]|\$)" <<<"$1" || missing+=" --$f"; done; [ -z "$missing" ] || { echo "lacks$missing"; return 1; }; }
-commands_in() { local c; for c in init plan config status check dump schema token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
+commands_in() { local c; for c in init plan doctor config status check dump schema token wait send-events udev-net-manager boot-hook; do sed 's/\\-/-/g' "$1" | grep -qw -- "$c" || { echo "lacks $c"; return 1; }; done; }
+# What doctor's checks are called: the literals of its source, and the manual's table.
+codes() { grep -ohE '"(program|unit|module|library|directory|file|feature|label|leftovers?|version|driver|enabled|bootstrappers|plan|architecture|rights)(-[a-z-]+)?"' \
+        "$top"/src/doctor/*.c "$top/src/commands/doctor.c" | tr -d '"' | sort -u; }
+manual_codes() { awk -F'|' '/^\.SH / { on = $0 == ".SH DOCTOR" } on && /^[a-z\\-]+\|T\{$/ { gsub(/\\/, "", $1); print $1 }' "$manual" | sort; }
 
 try "there are causes to compare" test "$(causes | wc -l)" -gt 15
 try "the manual's table of causes is the program's" diff <(causes) <(manual_causes)
+try "there are codes to compare" test "$(codes | wc -l)" -gt 20
+try "the manual's table of codes is the program's" diff <(codes) <(manual_codes)
 try "there are options to compare" test "$(flags | wc -l)" -gt 10
 try "the manual has every option" mentions "$(sed 's/\\-/-/g' "$manual") --help --version"
 try "the completion has every option" mentions "$(cat "$completion")"
