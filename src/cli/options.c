@@ -26,7 +26,7 @@ static const char *const formats[_OUTPUT_MAX] = {
 
 static const struct FlagRow { const char *name, *argument, *help; char letter; } flags[_FLAG_MAX] = {
         [FLAG_CONFIG_SOURCE]      = { "config-source", "URI",
-                "imds://user-data (default), file://PATH or a directory; repeatable",
+                "imds://user-data (default but of doctor), file://PATH or a directory; repeatable",
                 .letter = 'c' },
         [FLAG_CONFIG_CACHE]       = { "config-cache", "FILE",
                                       "keep the merged configuration here; used when no source has one" },
