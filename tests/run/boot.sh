@@ -4,6 +4,8 @@
 # Boots a guest for one script of tests/boot or tests/vm and prints the TAP that the script prints inside it. Such a script calls
 # this by itself when it is started outside of a guest, so it can be given to tests/run/tap.sh. Its head says what it wants:
 #   # run: nsboot.sh OPTION…        the tool of tests/tools and its options
+#                                 with -A arm64 the programs are those of build-arm64, which cross.sh makes here
+#   # type: TYPE                  the instance type that the metadata service says
 #   # imds: NAME [USER-DATA]        metadata from tests/fixtures/NAME, user data from tests/fixtures/user-data/USER-DATA
 #   # gpu: FIXTURE [WORD…]          with tree: gpu: the machine (tests/fixtures/FIXTURE.txt) and what else is so there, functions gpu_WORD
 #   # spec: {KEY: …}                one more part of the NodeConfig, in YAML; may stand several times
@@ -25,10 +27,17 @@ if [ -z "${NODESTRAP-}" ]; then         # scripts that are started at the same t
         flock "$top/Makefile" make -s -C "$top" guest-programs >&2 || fails "make guest-programs failed"
         NODESTRAP=$top/build/nodestrap
 fi
-NODESTRAP=$(realpath "$NODESTRAP")
-HELPERS=${HELPERS:-$(dirname "$NODESTRAP")/tests/helpers} FAKES=${FAKES:-$(dirname "$NODESTRAP")/tests/fakes}
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-tree=$W/tree out=$W/out type='' cards='' units=/usr/lib/systemd/system; mkdir -p "$out"
+NODESTRAP=$(realpath "$NODESTRAP") here_made=$NODESTRAP
+if [[ " $(head_of run) " = *" -A arm64"* ]]; then
+        (cd "$top" && unset MAKEFLAGS MAKELEVEL MFLAGS && flock Makefile tests/tools/cross.sh make -s -j2 O=build-arm64 CC=aarch64-linux-gnu-gcc guest-programs) >"$W/cross" 2>&1; rc=$?
+        reason=$(sed -n 's/.*skip: //p' "$W/cross" | tail -1)
+        if [ $rc = 77 ] && [ -n "$reason" ]; then echo "1..0 # SKIP $name: $reason"; exit 0; fi
+        [ $rc = 0 ] || { tail -20 "$W/cross" >&2; fails "the programs for arm64 cannot be made"; }
+        NODESTRAP=$top/build-arm64/nodestrap HELPERS='' FAKES=''
+fi
+HELPERS=${HELPERS:-$(dirname "$NODESTRAP")/tests/helpers} FAKES=${FAKES:-$(dirname "$NODESTRAP")/tests/fakes}
+tree=$W/tree out=$W/out type=$(head_of type) cards='' units=/usr/lib/systemd/system; mkdir -p "$out"
 enable() { mkdir -p "$tree/etc/systemd/system/$2.wants"; ln -sf "$units/$1" "$tree/etc/systemd/system/$2.wants/$1"; }
 
 tree_enabled() { local phase; for phase in config devices run; do enable nodestrap-$phase.service multi-user.target; done; }
@@ -133,7 +142,7 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
 }
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
-        local version=1.6.20; [[ $(head_of run) != *trixie* ]] || version=1.7.24
+        local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24
         mkdir -p "$tree/etc/eks"; echo $version >"$tree/etc/eks/containerd-version.txt"
 }
 tree_containerd_enabled() { enable containerd.service multi-user.target; }
@@ -199,6 +208,13 @@ tree_storage() {                        # the library of tests/vm, and daemons t
         for name in kubelet containerd; do
                 d=$tree/etc/systemd/system/$name.service.d; mkdir -p "$d"
                 printf '[Service]\nExecStartPre=/vmtest/started %s /var/lib/%s\n' $name $name >"$d/started.conf"
+        done
+}
+tree_plans_here() {                     # what the program of this machine plans for models of others, of both architectures
+        local t; mkdir -p "$tree/vmtest/plans"; cp "$top/conf/examples/p6e-gb200.userdata" "$tree/vmtest/plans/userdata"
+        for t in p6e-gb200.36xlarge p5.48xlarge; do
+                (cd "$tree/vmtest/plans" && exec env -i unshare -n "$here_made" plan -c file://userdata --instance-type $t --kubelet-version 1.34.2 --containerd-version 2.1.5 \
+                        --driver-version 580.159.04 --output json >$t.json) || return
         done
 }
 tree_storage_units() {                  # what the image brings, and what the run phase finds (tests/vm/lib/natural.py)
@@ -352,7 +368,7 @@ cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boo
 make -s -C "$top" install DESTDIR="$tree" BINARY="$NODESTRAP" >"$W/install" 2>&1 || { cat "$W/install" >&2; fails "make install failed"; }
 cp "$here/boot/lib/hook.sh" "$HELPERS/networkd-tool" "$tree/vmtest/" || exit 1
 mkdir -p "$tree/usr/lib/x86_64-linux-gnu"      # of a build with SAN=1
-ldd "$tree/usr/bin/nodestrap" | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"
+ldd "$tree/usr/bin/nodestrap" 2>/dev/null | awk '/lib(asan|ubsan)/ { print $3 }' | xargs -r cp -Lt "$tree/usr/lib/x86_64-linux-gnu"
 head_of spec | while IFS= read -r spec; do
         mkdir -p "$tree/etc/eks/nodeadm.d"; n=$(find "$tree/etc/eks/nodeadm.d" -type f | wc -l)
         printf 'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: %s\n' "$spec" >"$tree/etc/eks/nodeadm.d/5$n-spec.yaml"

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by tests/vm/arm64-*.sh: a machine with an arm64 kernel from power-on, with two instance stores, two NUMA nodes with a CPU each and
+# one without, as the memory of a GB200's GPUs is one. What is said of huge pages is the kernel's word, and no size that of x86 by chance.
+. /vmtest/guest.sh
+NODES=/sys/devices/system/node/node STORES=/mnt/k8s-disks/0
+
+pages() { cat "$NODES"{0,1,2}/hugepages/hugepages-"$1"kB/nr_hugepages | xargs; }
+sizes() { basename -a /sys/kernel/mm/hugepages/* | sed 's/hugepages-\(.*\)kB/\1/' | sort -n | xargs; }
+plan_id() { plan | sed -n 's/^ *"planId": "\(.*\)",*$/\1/p' | head -1; }
+# The Node of the plan by the kernel's own figures: sizes, what is reserved, and what pods get of the rest, to the byte.
+node_is_kernels() { python3 - <<'P'
+import glob, json
+def mib(text):
+    return int(text[:-2]) * {"Ki": 1, "Mi": 1 << 10, "Gi": 1 << 20}[text[-2:]] if not text.isdigit() else int(text) // 1024
+plan, kubelet, bad = json.load(open("plan.json"))["node"], json.load(open("/etc/kubernetes/kubelet/config.json")), 0
+have = {int(d.split("-")[1][:-2]): int(open(d + "/nr_hugepages").read()) * int(d.split("-")[1][:-2]) for d in glob.glob("/sys/kernel/mm/hugepages/*")}
+said = {mib(k.split("-")[1]): mib(v) for k, v in plan["capacity"].items() if k.startswith("hugepages-")}
+total = int(next(line.split()[1] for line in open("/proc/meminfo") if line.startswith("MemTotal")))
+want = total - sum(have.values()) - mib(kubelet["kubeReserved"]["memory"]) - mib(kubelet["evictionHard"]["memory.available"])
+for what, is_, want in (("huge pages", said, have), ("memory", mib(plan["capacity"]["memory"]), total), ("memory of pods", mib(plan["allocatable"]["memory"]), want)):
+    if is_ != want:
+        print(f"{what}: {is_} KiB, want {want}")
+        bad = 1
+raise SystemExit(bad)
+P
+}
+mounted_from() { is "$(findmnt -no SOURCE,FSTYPE "$1" | sed 's/\[.*\]//' | xargs)" "$2"; }
+
+disks() {
+        try "the stores are one array" is "$(cat /sys/block/md*/md/level) $(cat /sys/block/md*/md/raid_disks)" "raid0 2"
+        try "with a file system" mounted_from $STORES "$(realpath /dev/md/kubernetes) xfs"
+        for name in kubelet containerd; do
+                try "$name began on it" is "$(cut -d' ' -f1 "/run/started/$name")" "$(stat -c %d $STORES)"
+        done
+}
+same_plans() {  # of models of other machines the program made for x86-64 says the same, byte for byte
+        local t
+        for t in plans/*.json; do
+                t=${t##*/}; t=${t%.json}
+                try "a plan for $t is that of x86-64" sh -c "nodestrap plan -c file:///vmtest/plans/userdata --instance-type $t --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04 --output json | cmp - plans/$t.json"
+        done
+}
+# PAGE DEFAULT SIZES [SIZE COUNT-OF-EACH-NODE]...: all sizes but the first in KiB
+check_arm64() {
+        local page=$1 default=$2 all=$3; shift 3
+        try "boot $VMTEST_BOOT: arm64, pages of $page bytes" is "$(uname -m) $(getconf PAGESIZE)" "aarch64 $page"
+        try "boot $VMTEST_BOOT: huge pages of $all KiB, of $default by default" is "$(sizes), $(awk '/^Hugepagesize/ { print $2 }' /proc/meminfo)" "$all, $default"
+        try "boot $VMTEST_BOOT: three nodes, one without a CPU" is "$(cat "$NODES"{0,1,2}/cpulist | xargs)" "0 1"
+        while [ $# -gt 0 ]; do
+                try "boot $VMTEST_BOOT: huge pages of $1 KiB where they are to be" is "$(pages "$1")" "$2"; shift 2
+        done
+        disks
+}
+check_node_arm64() {
+        check_node
+        try "the Node is what the kernel has" node_is_kernels
+        check_second_run
+        same_plans
+}
