@@ -23,6 +23,7 @@ $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
 $tools/peers.sh --cached openssl-fips trixie openssl-provider-fips >/dev/null || bad=1
 $tools/libcurl.sh >/dev/null || bad=1
 $tools/peers.sh --cached cni trixie containernetworking-plugins >/dev/null || bad=1
+$tools/vmboot.sh --build -A arm64 >/dev/null || bad=1
 versions=$($tools/kube.sh --list)
 # shellcheck disable=SC2086 # words
 [ -z "$versions" ] || $tools/kube.sh $versions >/dev/null || bad=1
