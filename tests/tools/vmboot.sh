@@ -198,7 +198,11 @@ ACCEL=(-M pc -accel tcg,thread=multi -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}"
 KARGS="console=ttyS0 no_timer_check"
 if [ $ARCH = arm64 ]; then              # pointer authentication and vectors are slow to emulate
         ACCEL=(-M virt,gic-version=3 -accel tcg,thread=multi -cpu max,pauth=off,sve=off) KARGS="console=ttyAMA0 8250.nr_uarts=0"
-        [ ${#TYPE[@]} = 0 ] || TYPE+=(-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd)
+        if [ ${#TYPE[@]} != 0 ]; then   # its 64 MiB of flash lie in no node, and then the kernel has none (memblock_validate_numa_coverage)
+                [ "$NODES" = 1 ] || { say "-T and -n do not go together on arm64"; exit 2; }
+                [ -e /usr/share/qemu-efi-aarch64/QEMU_EFI.fd ] || skip "no UEFI firmware for arm64 here ($SELF --deps installs it)"
+                TYPE+=(-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd)
+        fi
 fi
 NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes than CPUs: the last ones are memory only
         a=$((i * CPUS / NODES)) b=$(((i + 1) * CPUS / NODES - 1)); [ "$CPUS" -ge "$NODES" ] || { a=$i; b=$i; }
