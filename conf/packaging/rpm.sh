@@ -5,6 +5,8 @@
 # For another machine than this one its compiler (aarch64-linux-gnu-gcc) and libraries are wanted, or --define 'binary FILE'.
 set -euo pipefail; top=$(realpath "$(dirname "$0")/../.."); out=$top/build/package arch=$(uname -m); spec=$top/conf/packaging/nodestrap.spec
 while getopts o:a: o; do case $o in o) out=$OPTARG;; a) arch=${OPTARG/#arm64/aarch64};; *) exit 2;; esac; done; shift $((OPTIND - 1))
+die() { echo "rpm.sh: $*" >&2; exit 1; }
+command -v rpmbuild >/dev/null || die "there is no rpmbuild here: apt-get install rpm, or dnf install rpm-build"
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 # The files that git would keep, as they are; in an unpacked release all that is there. In the same bytes for the same files.
 name=nodestrap-$(awk '/^Version:/ { print $2 }' "$spec"); mkdir -p "$out" "$W/SOURCES"
@@ -15,6 +17,10 @@ changed=$(date -ud "$(sed -n '/^%changelog/ { n; s/^\* \(.*20[0-9][0-9]\) .*/\1/
                 --transform="s|^|$name/|" --null -T -) | gzip -9n >"$W/SOURCES/$name.tar.gz"
 umask 022
 rpm -q rpm >/dev/null 2>&1 || set -- --nodeps "$@"       # Debian's packages are none that rpm knows
-rpmbuild -bb --quiet --target "$arch" --define "_topdir $W" "$@" "$spec" >"$W/log" 2>&1 || { cat "$W/log" >&2; exit 1; }
+rpmbuild -bb --quiet --target "$arch" --define "_topdir $W" "$@" "$spec" >"$W/log" 2>&1 || {
+        cat "$W/log" >&2
+        [ "$arch" = "$(uname -m)" ] || die "to build for $arch, its compiler and libraries are wanted here: make deps ARCH=arm64"
+        exit 1
+}
 cp "$W/SOURCES/$name.tar.gz" "$W"/RPMS/*/*.rpm "$out/"
 ls "$W"/RPMS/*/*.rpm | sed "s|.*/|$out/|"
