@@ -13,10 +13,10 @@
 #define LIBRARY_NAME(member, function) #function "\0"
 
 /* functions: their names in the order of the table's pointers, a NUL behind each and one more at the end; the
- * name of one that older libraries lack begins with '?', and its pointer is NULL there. package: what a person
- * installs where it is missing or too old ("libcurl4 (Debian)"); NULL: the caller says it. 0 and the table is
- * filled; or -ELIBACC, *ret_why, the caller's (the loader's words and the package), and a table that is not to
- * be used. The library stays for the life of the process. */
+ * name of one that older libraries lack begins with '?', and its pointer is NULL there. package: what a
+ * person installs where it is missing or too old ("libcurl4 (Debian)"); NULL: the caller says it. 0 and the
+ * table is filled; or -ELIBACC, *ret_why, the caller's (the loader's words and the package), and a table that
+ * is not to be used. The library stays for the life of the process. */
 _must_check_ _nonnull(1, 2, 4, 5) int library_load(const char *name, const char *functions,
                                                    const char *package, void *table, char **ret_why);
 /* Before the first use of libcrypto: leaves out the texts of its errors, half a MiB that no message shows

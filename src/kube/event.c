@@ -124,8 +124,8 @@ void kube_event_send(const KubeAccess *access, const KubeIdentity *identity, con
                 sent.text = error ? diagnostic_format(error) : xstrdup("no token");
         } else if (kube_api_new(access, &api, &why) < 0) {
                 sent.cause = CAUSE_API_ROUTE;
-                sent.text = xasprintf("libcurl.so.4, which carries it to the API server, cannot be loaded: %s",
-                                      why);
+                sent.text = xasprintf(
+                        "libcurl.so.4, which carries it to the API server, cannot be loaded: %s", why);
         } else {
                 Sender s = {
                         .api = api, .access = access, .identity = identity, .token = token, .sent = &sent,

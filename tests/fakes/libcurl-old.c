@@ -39,14 +39,14 @@ EXPORT const char *curl_easy_strerror(CURLcode code) {
         return code == CURLE_UNKNOWN_OPTION ? "An unknown option was passed in to libcurl" : "Error";
 }
 
-EXPORT time_t curl_getdate(const char *date, const time_t *unused) {
-        (void)date;
+EXPORT time_t curl_getdate(const char *p, const time_t *unused) {
+        (void)p;
         (void)unused;
         return -1;
 }
 
-EXPORT struct curl_slist *curl_slist_append(struct curl_slist *list, const char *line) {
-        (void)line;
+EXPORT struct curl_slist *curl_slist_append(struct curl_slist *list, const char *data) {
+        (void)data;
         return list;
 }
 
