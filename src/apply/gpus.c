@@ -12,7 +12,7 @@ int gpus_fail(Work *w, const NvmlTrouble *trouble) {
                 return work_fail(
                         w, -ELIBACC, CAUSE_NVML,
                         "NVIDIA's management library cannot be loaded: %s; it comes with the driver (package "
-                        "libnvidia-ml, or nvidia-driver-cuda-libs)",
+                        "libnvidia-ml or nvidia-driver-cuda-libs, libnvidia-ml1 on Debian)",
                         trouble->text);
         return work_fail(w, -EIO, CAUSE_NVML, "%s; %s", trouble->text,
                          trouble->code == NVML_VERSION_MISMATCH

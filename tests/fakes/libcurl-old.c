@@ -15,22 +15,22 @@ EXPORT CURL *curl_easy_init(void) {
         return &handle;
 }
 
-EXPORT void curl_easy_cleanup(CURL *easy) {
-        (void)easy;
+EXPORT void curl_easy_cleanup(CURL *curl) {
+        (void)curl;
 }
 
-EXPORT CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...) {
-        (void)easy;
+EXPORT CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...) {
+        (void)curl;
         return option == CURLOPT_CAINFO_BLOB ? CURLE_UNKNOWN_OPTION : CURLE_OK;
 }
 
-EXPORT CURLcode curl_easy_perform(CURL *easy) {
-        (void)easy;
+EXPORT CURLcode curl_easy_perform(CURL *curl) {
+        (void)curl;
         return CURLE_FAILED_INIT;
 }
 
-EXPORT CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...) {
-        (void)easy;
+EXPORT CURLcode curl_easy_getinfo(CURL *curl, CURLINFO info, ...) {
+        (void)curl;
         (void)info;
         return CURLE_UNKNOWN_OPTION;
 }
