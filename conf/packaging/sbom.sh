@@ -38,11 +38,12 @@ owner() {       # FILE: package, version, architecture
         done
         rpm -qf --qf '%{NAME} %{VERSION}-%{RELEASE} %{ARCH} rpm\n' "$1" 2>/dev/null
 }
+libraries=/usr/lib/$(${CC:-cc} -print-multiarch)
 libraries() {   # HOW
         while read -r soname; do
                 case $soname in libnvidia-*) echo "$soname optional"; continue;; esac   # the driver's, whatever this machine has
-                # shellcheck disable=SC2086 # the compiler may be several words
-                path=$(${CC:-cc} -print-file-name="$soname")
+                # Where a cross compiler has a library of its own besides, it is the other architecture's package that nodes have.
+                path=$(ls "$libraries/$soname" 2>/dev/null) || path=$(${CC:-cc} -print-file-name="$soname")
                 case $path in /*) ;; *) [ "$1" = loaded ] || die "the build has no $soname, which the program is linked with"; echo "$soname optional"; continue;; esac
                 line=$(owner "$(realpath "$(dirname "$path")")/$soname") ||
                         line=$(owner "$(realpath "$path")") || die "no package has $path: dpkg or rpm must know it"
