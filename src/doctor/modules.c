@@ -165,13 +165,13 @@ static bool is_well(const Finding *f) {
 static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Finding *f, bool decisive) {
         Check *c = decisive ? look_fault(l, need, "module", f->path)
                             : checks_add(l->checks, CHECK_WARNING, "module", need->name, f->path);
-        const char *which = decisive && l->image->kernel ? ", which boots"
-                            : decisive                   ? ""
-                                                         : ", which is not the one that boots";
+        const char *which = !decisive          ? " (not the one that boots)"
+                            : l->image->kernel ? " (which boots)"
+                                               : "";
         if (f->made_for)
                 check_tell(c, need,
-                           "it is made for kernel %s and lies among the modules of %s%s: install it for that "
-                           "one",
+                           "it is made for kernel %s and lies among the modules of %s%s: install the one for "
+                           "that",
                            f->made_for, k->version, which);
         else if (f->unlisted)
                 check_tell(
@@ -184,12 +184,12 @@ static void tell_fault(Look *l, const Need *need, const KernelLook *k, const Fin
                            "modules.dep of kernel %s%s lists it, and its file is gone: install it again",
                            k->version, which);
         else
-                check_tell(c, need, "kernel %s%s has no such module, neither as a file nor built in%s",
+                check_tell(c, need,
+                           "kernel %s%s has no such module, neither as a file nor built in: install %s",
                            k->version, which,
                            startswith(need->name, "nvidia")
-                                   ? ": install NVIDIA's driver for it"
-                                   : ": install the "
-                                     "package with the rest of its modules, or another kernel");
+                                   ? "NVIDIA's driver for it"
+                                   : "the package with the rest of its modules, or another kernel");
 }
 
 /* Of a machine that runs the kernel itself knows. */
@@ -322,6 +322,6 @@ void look_feature(Look *l, const Need *need) {
                 check_tell(decisive ? look_fault(l, need, "feature", NULL)
                                     : checks_add(l->checks, CHECK_WARNING, "feature", need->name, NULL),
                            need, "kernel %s%s is built without it: boot another", k->version,
-                           decisive ? "" : ", which is not the one that boots,");
+                           decisive ? "" : " (not the one that boots)");
         }
 }

@@ -4,7 +4,7 @@
 #include "base/root.h"
 
 /* The upstream version of the first of these packages (names ends with NULL) that is installed, under that
- * name or with a branch behind it ("nvidia-imex-580"); NULL: none is, or that cannot be told. The caller's. */
+ * name or with a branch behind it ("nvidia-imex-580"); NULL: none is, or nothing tells it. The caller's. */
 _must_check_ _nonnull_ char *package_version(const Root *root, char *const *names);
 /* The version of NVIDIA's driver that a program was built with: the one string of that form in it. wanted,
  * where not NULL, is enough where it is among several. NULL: none, or several. The caller's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The name of a unit → what systemd would make of it in this image (systemd.unit(5), "Unit File Load Path"): the
+ * The name of a unit → what systemd would make of it in this image (systemd.unit(5), "Load path"): the
  * first directory that has it counts, a mask is a link to /dev/null or an empty file, drop-ins are read
  * in the order of their names, and an empty assignment takes back those before it. */
 #include "doctor/look.h"
