@@ -96,6 +96,8 @@ _nonnull_ void image_done(Image *i);
 _must_check_ _nonnull_ char **image_types(const Image *image, char **ret_why);
 /* Are its programs of the type's architecture, or is one of the two not known? */
 _nonnull_ bool image_serves(const Image *image, const char *type);
+/* Does NVIDIA's driver of the image, where its version or flavor is known, know this type's GPUs? */
+_nonnull_ bool image_drives(const Image *image, const char *type);
 /* "x86_64", "arm64", as the tables of instance types have them; NULL for others. */
 const char *machine_name(unsigned machine);
 /* Does the name of an instance type say that it has instance stores?

@@ -13,7 +13,7 @@ typedef struct Comparison {
         const Image *image;
         const Needs *needs;
         Checks *checks;
-        char *where; /* the driver's version comes from; or NULL */
+        char *where; /* that the driver's version comes from; or NULL */
 } Comparison;
 
 /* The number at place n (from 0) of "1.34.2", or of "580.126.09". */
@@ -225,11 +225,15 @@ static void compare_minima(const Comparison *c, const Need *need) {
         tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", c->image->driver, text);
 }
 
+/* Of the modules for the kernels of the image; NULL: not known. The caller's. */
+static char *flavor_of(const Comparison *c) {
+        return c->where && startswith(c->where, "/lib/modules/")
+                       ? module_information(c->image->root, c->where, "license")
+                       : NULL;
+}
+
 static void compare_flavor(const Comparison *c, const Need *need) {
-        const Image *i = c->image;
-        _cleanup_(freep) char *license = c->where && startswith(c->where, "/lib/modules/")
-                                                 ? module_information(i->root, c->where, "license")
-                                                 : NULL;
+        _cleanup_(freep) char *license = flavor_of(c);
         if (!license)
                 return;
         bool closed = streq(license, "NVIDIA");
@@ -299,12 +303,31 @@ static void compare_toolkit(const Comparison *c) {
         check->cause = CAUSE_CDI;
 }
 
-void image_compare(const Image *image, const Needs *needs, Checks *checks) {
+static Comparison begin(const Image *image, const Needs *needs, Checks *checks) {
         Comparison c = { .image = image, .needs = needs, .checks = checks };
-        const Need *nvidia = needs_find(needs, NEED_MODULE, "nvidia");
         _cleanup_(freep) char *where = NULL, *there = driver_find(image, &where);
         if (there && image->driver && streq(there, image->driver))
-                c.where = where;
+                c.where = TAKE_PTR(where);
+        return c;
+}
+
+bool image_drives(const Image *image, const char *type) {
+        unsigned device = gpu_of(type);
+        if (device == 0 || !image->driver)
+                return true;
+        const Needs needs = {};
+        Checks checks = {};
+        Comparison c = begin(image, &needs, &checks);
+        _cleanup_(freep) char *where = c.where, *license = flavor_of(&c);
+        bool closed = license && streq(license, "NVIDIA");
+        return !driver_is_old(&c, device) &&
+               !(license && (closed ? wants_open(&c, device) : wants_closed(&c, device)));
+}
+
+void image_compare(const Image *image, const Needs *needs, Checks *checks) {
+        Comparison c = begin(image, needs, checks);
+        _cleanup_(freep) _unused_ char *where = c.where;
+        const Need *nvidia = needs_find(needs, NEED_MODULE, "nvidia");
         tell_driver(&c);
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
                 compare_part(&c, &parts[i]);
