@@ -127,8 +127,7 @@ static void tell_driver(const Comparison *c) {
         if (need && !image_loader(i, "nvidia"))
                 check_tell(add_of(c, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL), need,
                            "no file of the image tells its version, so nothing is compared with it: "
-                           "--driver-version "
-                           "names it");
+                           "give --driver-version");
 }
 
 /* ---- what GPUs want of the driver ---- */
