@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: image.sh DIR [x86_64|arm64]
+# Makes below DIR the root of an image that runs our plans for machines with NVIDIA's GPUs (HGX and single ones; arm64: trays of a rack too):
+# every program, library and module is there by name, as an ELF file of that architecture without code, with units, enabled links, a kernel's
+# lists and the names that tell versions. DRIVER, KUBELET, CONTAINERD, KERNEL change them. nv-fabricmanager holds the driver's version as text.
+set -eu; cd "$(dirname "$0")/../.."; dir=$1 arch=${2:-x86_64}
+driver=${DRIVER:-580.126.09} kernel=${KERNEL:-6.12.46-66.121.amzn2023.${arch/arm64/aarch64}}
+mkdir -p "$dir"/{boot,dev,proc,sys,run,tmp,root,opt,usr/{bin,sbin,lib,lib64},etc/systemd/system/multi-user.target.wants,var/lib,var/log}; chmod 1777 "$dir/tmp"
+for i in bin sbin lib lib64; do ln -s "usr/$i" "$dir/$i"; done
+mkdir -p "$dir"/usr/lib/{systemd/system,modules/"$kernel"/{kernel,extra}} "$dir"/etc/{eks/image-credential-provider,cdi,modprobe.d,sysctl.d} \
+        "$dir"/opt/nvidia/nvlsm/sbin "$dir"/usr/share/nvidia "$dir"/etc/systemd/network
+
+DIR=$dir ARCH=$arch DRIVER=$driver KERNEL=$kernel python3 - <<'PY'
+import os, struct
+root, driver, kernel = (os.environ[k] for k in ("DIR", "DRIVER", "KERNEL"))
+machine, loader = {"x86_64": (62, "ld-linux-x86-64.so.2"), "arm64": (183, "ld-linux-aarch64.so.1")}[os.environ["ARCH"]]
+
+def elf(interpreter=None, needed=(), soname=None, info=None, strings=b""):
+    names, dynamic, segments = b"\0", [], []
+    for tag, text in [(1, n) for n in needed] + ([(14, soname)] if soname else []):
+        dynamic.append((tag, len(names))); names += text.encode() + b"\0"
+    at = 64 + 3 * 56
+    size = 16 * (len(dynamic) + 3)
+    dynamic += [(5, at + size), (10, len(names)), (0, 0)]
+    body = b"".join(struct.pack("<QQ", *d) for d in dynamic) + names
+    at_interpreter = at + len(body); body += (interpreter or "").encode() + b"\0"
+    at_info = at + len(body); body += info or b""
+    at_names = at + len(body); body += b"\0.modinfo\0.shstrtab\0"
+    at_sections = at + len(body)
+    for name, kind, offset, n in (0, 0, 0, 0), (1, 1, at_info, len(info or b"")), (10, 3, at_names, 20):
+        body += struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, offset, n, 0, 0, 0, 0)
+    body += strings
+    segments.append((1, 0, at + len(body)))
+    if interpreter: segments.append((3, at_interpreter, len(interpreter) + 1))
+    if needed or soname: segments.append((2, at, size))
+    head = struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 3, machine, 1, 0, 64, at_sections, 0, 64, 56, len(segments), 64, 3 if info else 0, 2)
+    table = b"".join(struct.pack("<IIQQQQQQ", kind, 5, offset, offset, 0, n, n, 8) for kind, offset, n in segments)
+    return head + table.ljust(3 * 56, b"\0") + body
+
+def put(path, data, mode=0o644):
+    path = root + path
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f: f.write(data)
+    os.chmod(path, mode)
+
+def link(path, target):
+    os.makedirs(os.path.dirname(root + path), exist_ok=True); os.symlink(target, root + path)
+
+libraries = "libc.so.6 libm.so.6 libcurl.so.4 libblkid.so.1 libmount.so.1 libsystemd.so.0 libcrypto.so.3 libjansson.so.4 libyaml-0.so.2 libexpat.so.1 libz.so.1"
+put("/usr/lib64/" + loader, elf(soname=loader), 0o755)
+if machine == 183: link("/usr/lib/" + loader, "../lib64/" + loader)
+for name in libraries.split(): put("/usr/lib64/" + name, elf(soname=name, needed=() if name == "libc.so.6" else ("libc.so.6",)), 0o755)
+for name in "libnvidia-ml", "libcuda":
+    put(f"/usr/lib64/{name}.so.{driver}", elf(soname=f"{name}.so.1", needed=("libc.so.6",)), 0o755); link(f"/usr/lib64/{name}.so.1", f"{name}.so.{driver}")
+path = ("/lib64/" if machine == 62 else "/lib/") + loader
+program = elf(interpreter=path, needed=("libc.so.6",))
+for name in """/usr/lib/systemd/systemd /usr/bin/nodestrap mount umount cp systemctl ctr containerd containerd-shim-runc-v2 kubelet unpigz pigz bash sh env getent
+        /usr/sbin/runc /usr/sbin/mdadm /usr/sbin/mkfs.xfs /usr/sbin/mkfs.ext4 /usr/sbin/modprobe /usr/sbin/ibstat /usr/sbin/xfs_growfs /usr/sbin/resize2fs
+        /usr/sbin/ip /usr/sbin/udevadm soci-snapshotter-grpc nvidia-smi nvidia-ctk nvidia-container-runtime nvidia-modprobe nvidia-gridd nvidia-imex-ctl
+        nvidia-container-runtime-hook nvidia-fabricmanager-start.sh aws
+        /opt/nvidia/nvlsm/sbin/nvlsm /etc/eks/image-credential-provider/ecr-credential-provider""".split():
+    put(name if name[0] == "/" else "/usr/bin/" + name, program, 0o755)
+for name in "nv-fabricmanager", "nvidia-imex", "nvidia-persistenced":
+    put("/usr/bin/" + name, elf(interpreter=path, needed=("libc.so.6",), strings=b"\0" + driver.encode() + b"\0"), 0o755)
+
+modules = """kernel/drivers/net/ethernet/amazon/ena/ena kernel/drivers/nvme/host/nvme kernel/fs/overlayfs/overlay kernel/drivers/md/md-mod kernel/drivers/md/raid0
+        kernel/drivers/md/raid10 kernel/fs/xfs/xfs kernel/fs/ext4/ext4 kernel/drivers/infiniband/core/ib_core kernel/drivers/infiniband/core/ib_uverbs
+        kernel/drivers/infiniband/core/ib_umad kernel/drivers/infiniband/core/rdma_cm kernel/drivers/infiniband/hw/mlx5/mlx5_ib kernel/net/bridge/br_netfilter
+        kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core kernel/drivers/infiniband/hw/efa/efa extra/nvidia extra/nvidia-uvm extra/nvidia-modeset extra/gdrdrv
+        extra/neuron""".split()
+base = f"/usr/lib/modules/{kernel}/"
+for m in modules:
+    info = b"license=Dual MIT/GPL\0" + (b"version=" + driver.encode() + b"\0" if "nvidia" in m else b"") + b"vermagic=" + kernel.encode() + b" SMP mod_unload\0"
+    put(base + m + ".ko", elf(info=info))
+put(base + "modules.dep", "".join(f"{m}.ko:\n" for m in modules).encode())
+put(base + "modules.builtin", b"kernel/fs/binfmt_misc.ko\n")
+put(base + "config", "".join(f"CONFIG_{c}=y\n" for c in "CGROUPS MEMCG SECCOMP_FILTER HUGETLBFS NUMA NAMESPACES OVERLAY_FS NET_NS USER_NS MEMORY_HOTPLUG BPF_SYSCALL CGROUP_BPF".split()).encode())
+put(f"/boot/vmlinuz-{kernel}", b"MZ")
+for name, start in ("containerd", "containerd"), ("kubelet", "kubelet"), ("nvidia-persistenced", "nvidia-persistenced"), ("nvidia-imex", "nvidia-imex"), \
+        ("nvidia-fabricmanager", "nvidia-fabricmanager-start.sh"), ("nvidia-gridd", "nvidia-gridd"), ("soci-snapshotter", "soci-snapshotter-grpc"):
+    put(f"/usr/lib/systemd/system/{name}.service", f"[Service]\nExecStart=/usr/bin/{start}\n[Install]\nWantedBy=multi-user.target\n".encode())
+PY
+
+cp units/*.service units/*.path "$dir/usr/lib/systemd/system/"
+for d in units/*.service.d; do cp -r "$d" "$dir/usr/lib/systemd/system/"; done
+for i in config devices run boot-hook; do
+        ln -s "/usr/lib/systemd/system/nodestrap-$i.service" "$dir/etc/systemd/system/multi-user.target.wants/"
+done
+cp tests/fakes/al2023/rootfs/etc/sysctl.d/*.conf "$dir/etc/sysctl.d/"
+echo "${KUBELET:-1.34.2}" >"$dir/etc/eks/kubelet-version.txt"; echo "${CONTAINERD:-2.1.5}" >"$dir/etc/eks/containerd-version.txt"
+echo pause >"$dir/etc/eks/pause.tar"; : >"$dir/etc/machine-id"; rmdir "$dir/etc/cdi"
+printf 'NAME="Amazon Linux"\nVERSION_ID="2023"\nID="amzn"\n' >"$dir/etc/os-release"
+printf 'root:x:0:0:root:/root:/bin/bash\n' >"$dir/etc/passwd"
