@@ -284,9 +284,9 @@ static int conclude(const Doctor *d) {
         bool strict = d->run->options.strict;
         if (strict)
                 failed += checks_count(&d->checks, CHECK_WARNING);
-        if (failed == 0)
-                return 0;
         const Check *first = first_of(&d->checks, CHECK_FAILED) ?: first_of(&d->checks, CHECK_WARNING);
+        if (failed == 0 || !first)
+                return 0;
         _cleanup_(text_done) Text what = {};
         text_add_shown(&what, first->subject, strlen(first->subject), 200, 0);
         if (first->text) {

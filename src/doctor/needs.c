@@ -187,39 +187,39 @@ static const Want wants[] = {
 
 typedef struct Daemon {
         const char *step;               /* that a plan starts it with; NULL: our own, of every plan */
-        NeedKind kind;
         const char *name;
+        NeedKind kind;
         Cause cause;                    /* CAUSE_NONE: a boot does without */
 } Daemon;
 
 static const Daemon daemons[] = {
         /* what the kubeconfig names, and our units start */
-        { NULL, NEED_PROGRAM, "/usr/bin/nodestrap", CAUSE_INIT },
+        { NULL, "/usr/bin/nodestrap", NEED_PROGRAM, CAUSE_INIT },
         /* where nodeadm's units call it by that name, it has none of its own */
-        { NULL, NEED_UNIT, "nodestrap-config.service", CAUSE_NONE },
-        { NULL, NEED_UNIT, "nodestrap-devices.service", CAUSE_NONE },
-        { NULL, NEED_UNIT, "nodestrap-run.service", CAUSE_NONE },
+        { NULL, "nodestrap-config.service", NEED_UNIT, CAUSE_NONE },
+        { NULL, "nodestrap-devices.service", NEED_UNIT, CAUSE_NONE },
+        { NULL, "nodestrap-run.service", NEED_UNIT, CAUSE_NONE },
         /* TLS: EC2 says the node's name, the cluster hears of failures */
-        { NULL, NEED_LIBRARY, "libcurl.so.4", CAUSE_NONE },
+        { NULL, "libcurl.so.4", NEED_LIBRARY, CAUSE_NONE },
         /* every Nitro instance: docs.aws.amazon.com/ec2/latest/instancetypes/ec2-nitro-instances.html */
-        { NULL, NEED_MODULE, "ena", CAUSE_IMDS },
-        { NULL, NEED_MODULE, "nvme", CAUSE_DISKS },
+        { NULL, "ena", NEED_MODULE, CAUSE_IMDS },
+        { NULL, "nvme", NEED_MODULE, CAUSE_DISKS },
         /* its default snapshotter, and what runs a container: containerd, docs/getting-started.md */
-        { "start-unit:containerd.service", NEED_PROGRAM, "containerd", CAUSE_UNIT },
-        { "start-unit:containerd.service", NEED_PROGRAM, "containerd-shim-runc-v2", CAUSE_NOT_READY },
-        { "start-unit:containerd.service", NEED_MODULE, "overlay", CAUSE_UNIT },
-        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_CGROUPS", CAUSE_UNIT },
-        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_MEMCG", CAUSE_UNIT },
+        { "start-unit:containerd.service", "containerd", NEED_PROGRAM, CAUSE_UNIT },
+        { "start-unit:containerd.service", "containerd-shim-runc-v2", NEED_PROGRAM, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "overlay", NEED_MODULE, CAUSE_UNIT },
+        { "start-unit:containerd.service", "CONFIG_CGROUPS", NEED_FEATURE, CAUSE_UNIT },
+        { "start-unit:containerd.service", "CONFIG_MEMCG", NEED_FEATURE, CAUSE_UNIT },
         /* RuntimeDefault of a pod's seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
-        { "start-unit:containerd.service", NEED_FEATURE, "CONFIG_SECCOMP_FILTER", CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_SECCOMP_FILTER", NEED_FEATURE, CAUSE_NOT_READY },
         /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
-        { "start-unit:kubelet.service", NEED_PROGRAM, "kubelet", CAUSE_UNIT },
-        { "start-unit:kubelet.service", NEED_PROGRAM, "mount", CAUSE_NOT_READY },
-        { "start-unit:kubelet.service", NEED_PROGRAM, "umount", CAUSE_NOT_READY },
+        { "start-unit:kubelet.service", "kubelet", NEED_PROGRAM, CAUSE_UNIT },
+        { "start-unit:kubelet.service", "mount", NEED_PROGRAM, CAUSE_NOT_READY },
+        { "start-unit:kubelet.service", "umount", NEED_PROGRAM, CAUSE_NOT_READY },
         /* where FastImagePull has it unpack gzip */
-        { "start-unit:soci-snapshotter.service", NEED_PROGRAM, "unpigz", CAUSE_NONE },
-        { "start-unit:nvidia-fabricmanager.service", NEED_PROGRAM, "nv-fabricmanager", CAUSE_FABRIC_MANAGER },
-        { "start-unit:nvidia-imex.service", NEED_PROGRAM, "nvidia-imex", CAUSE_IMEX },
+        { "start-unit:soci-snapshotter.service", "unpigz", NEED_PROGRAM, CAUSE_NONE },
+        { "start-unit:nvidia-fabricmanager.service", "nv-fabricmanager", NEED_PROGRAM, CAUSE_FABRIC_MANAGER },
+        { "start-unit:nvidia-imex.service", "nvidia-imex", NEED_PROGRAM, CAUSE_IMEX },
 };
 
 /* kubelet calls it for each pull from ECR; a plan for an image that has none warns of that. */

@@ -10,6 +10,7 @@
 #define WIDTH     100U          /* of the table, as far as words allow */
 #define INDENT    9U            /* of what stands below a row: the column of the verdict */
 #define SHOWN_MAX 200           /* bytes of a name out of the image */
+#define TEXT_MAX  2000          /* and of a sentence that may hold some */
 
 /* Those of a boot that ends come first, those of nothing to do last; else in the order of the looks. */
 static const CheckVerdict order[] = { CHECK_FAILED, CHECK_WARNING, CHECK_UNKNOWN, CHECK_OK };
@@ -153,7 +154,7 @@ static void set_shown(json_t *object, const char *key, const char *text) {
         if (!text || !*text)
                 return;
         _cleanup_(text_done) Text t = {};
-        text_add_shown(&t, text, strlen(text), 8 * SHOWN_MAX, 0);
+        text_add_shown(&t, text, strlen(text), TEXT_MAX, 0);
         json_set_text(object, key, t.data ?: "");
 }
 
