@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
-# make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make package | make check-all (everything that CI runs)
+# make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs)
+# make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package | make check-all (everything that CI runs)
 # make check-exhaustive | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
@@ -75,7 +76,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-unit check-boot check-vm check-cluster check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
+.PHONY: all demo check check-unit check-boot check-vm check-cluster check-arm64 check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
         images package rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -187,12 +188,18 @@ check-vm: guest-programs                 # virtual machines, two at a time
 	$(Q)$(call run_all,$(call scripts,vm))
 check-cluster: guest-programs            # beside a real API server, two at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
 	$(Q)$(TAP) -j 2 $$(tests/run/cluster.sh --list)
+# As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside.
+ARM64_CHECKS := cases examples imds schema toml token
+check-arm64: $(O)/nodestrap
+	$(Q)NATIVE=$(abspath $(O)/nodestrap) tests/run/arm64.sh check-emulated
+check-emulated: test-programs pure
+	$(Q)$(call run_all,$(call scripts,arm64) $(ARM64_CHECKS:%=tests/check/%.sh) $(TESTS) $(FUZZ))
 check-exhaustive-vm: guest-programs
 	$(Q)$(call run_all,$(call scripts,exhaustive))
 check-all:                               # everything that CI runs
 	$(Q)tests/run/all.sh
 check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers, compiler or Kubernetes
-	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest" tests/run/all.sh
+	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest arm64-check arm64-san" tests/run/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench

@@ -9,6 +9,7 @@ suite_gcc()      { make CC=gcc WERROR=1 check; }
 suite_clang()    { make CC=clang WERROR=1 O=build-clang check-unit; }
 suite_san()      { make SAN=1 check; }
 suite_valgrind() { make valgrind; }
+suite_arm64()    { make check-arm64; }
 suite_lint()     { make lint; }
 suite_package()  { make package; }
 suite_boot()     { make check-boot; }
@@ -17,9 +18,11 @@ suite_cluster()  { NODESTRAP_TEST_NO_BUILD=$unmade NODESTRAP_TEST_KUBE=$newest m
 # What make check-exhaustive runs
 suite_clang-check()   { make CC=clang WERROR=1 O=build-clang check; }
 suite_exhaustive-vm() { make check-exhaustive-vm; }
+suite_arm64-check() { tests/run/arm64.sh check; }
+suite_arm64-san() { tests/run/arm64.sh SAN=1 check-unit; }
 suite_cluster-oldest() { NODESTRAP_TEST_NO_BUILD=$unmade NODESTRAP_TEST_KUBE=$oldest make check-cluster; }
 
-suites=${SUITES:-gcc clang san valgrind lint package boot vm cluster} W=$(mktemp -d) images='' results=''
+suites=${SUITES:-gcc clang san valgrind lint package arm64 boot vm cluster} W=$(mktemp -d) images='' results=''
 trap '[ -z "$images" ] || kill -- "-$images" 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 
 # Guests are made beside the first suites; whoever wants one before it is there waits for it. What cannot be made here is told by each
@@ -52,7 +55,7 @@ run_suite() {   # NAME
         results+="$1: $p passed, $f failed, $s skipped, $((SECONDS - begin)) s"$'\n'
 }
 for suite in $suites; do
-        case $suite in package|boot|vm|exhaustive-vm|cluster*)
+        case $suite in package|arm64*|boot|vm|exhaustive-vm|cluster*)
                 [ -z "$images" ] || { wait "$images" || unmade=1; images=; }        # by the end its number may be somebody else's
                 [ ! -s "$W/images" ] || { echo "== images"; cat "$W/images"; : >"$W/images"; };;
         esac

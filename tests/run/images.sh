@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: tests/run/images.sh
-# Makes what the guests of tests/boot, tests/vm, tests/exhaustive and tests/cluster boot, what they get of other suites, and Kubernetes. What is there costs nothing;
+# Makes what the guests of tests/boot, tests/vm, tests/exhaustive and tests/cluster boot, what they get of other suites, the root for cross
+# builds, and Kubernetes. What is there costs nothing;
 # whoever wants the same at the same time waits for it. Exit 1: something could not be made, and whoever wants it says so once more.
 set -u; cd "$(dirname "$0")/../.." || exit 1; tools=tests/tools bad=0
 unset NODESTRAP_TEST_NO_BUILD
@@ -17,6 +18,8 @@ images() {
 while read -r suite packages; do
         $tools/vmboot.sh --build -S "$suite" ${packages:+-a "$packages"} </dev/null >/dev/null || bad=1
 done < <(images | awk '{ sub(/ $/, "") } !seen[$0]++')
+$tools/cross.sh --build >/dev/null || bad=1
+$tools/peers.sh --cached qemu-user trixie qemu-user >/dev/null || bad=1
 $tools/peers.sh --cached containerd2 sid containerd >/dev/null || bad=1
 $tools/peers.sh --cached amazon-ec2-utils trixie amazon-ec2-utils >/dev/null || bad=1
 $tools/peers.sh --cached valgrind trixie valgrind >/dev/null || bad=1
