@@ -12,5 +12,8 @@
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/arm64.sh
 check_arm64 16384 32768 "2048 32768 1048576" 2048 "30 30 0" 32768 "0 2 0" 1048576 "0 0 0"
-check_node_arm64
+for unit in nodestrap-run containerd kubelet; do try "$unit is active" active $unit; done
+plan >plan.json
+try "the plan that ran is the plan that is shown" python3 compare.py applied plan.json /run/nodestrap/status.json
+check_plan_arm64
 finish

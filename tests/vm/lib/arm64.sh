@@ -11,14 +11,14 @@ plan_id() { plan | sed -n 's/^ *"planId": "\(.*\)",*$/\1/p' | head -1; }
 # The Node of the plan by the kernel's own figures: sizes, what is reserved, and what pods get of the rest, to the byte.
 node_is_kernels() { python3 - <<'P'
 import glob, json
-def mib(text):
+def kib(text):
     return int(text[:-2]) * {"Ki": 1, "Mi": 1 << 10, "Gi": 1 << 20}[text[-2:]] if not text.isdigit() else int(text) // 1024
 plan, kubelet, bad = json.load(open("plan.json"))["node"], json.load(open("/etc/kubernetes/kubelet/config.json")), 0
 have = {int(d.split("-")[1][:-2]): int(open(d + "/nr_hugepages").read()) * int(d.split("-")[1][:-2]) for d in glob.glob("/sys/kernel/mm/hugepages/*")}
-said = {mib(k.split("-")[1]): mib(v) for k, v in plan["capacity"].items() if k.startswith("hugepages-")}
+said = {kib(k.split("-")[1]): kib(v) for k, v in plan["capacity"].items() if k.startswith("hugepages-")}
 total = int(next(line.split()[1] for line in open("/proc/meminfo") if line.startswith("MemTotal")))
-want = total - sum(have.values()) - mib(kubelet["kubeReserved"]["memory"]) - mib(kubelet["evictionHard"]["memory.available"])
-for what, is_, want in (("huge pages", said, have), ("memory", mib(plan["capacity"]["memory"]), total), ("memory of pods", mib(plan["allocatable"]["memory"]), want)):
+want = total - sum(have.values()) - kib(kubelet["kubeReserved"]["memory"]) - kib(kubelet["evictionHard"]["memory.available"])
+for what, is_, want in (("huge pages", said, have), ("memory", kib(plan["capacity"]["memory"]), total), ("memory of pods", kib(plan["allocatable"]["memory"]), want)):
     if is_ != want:
         print(f"{what}: {is_} KiB, want {want}")
         bad = 1
@@ -52,8 +52,7 @@ check_arm64() {
         done
         disks
 }
-check_node_arm64() {
-        check_node
+check_plan_arm64() {     # with plan.json
         try "the Node is what the kernel has" node_is_kernels
         check_second_run
         same_plans
