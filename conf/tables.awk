@@ -61,6 +61,7 @@ table == "pci-layout" {
 table == "mig-profiles" {
         fields(8)
         if (!n++) print "const MigProfile mig_profiles[] = {"
+        if (length($1) > 12 || length($2) > 14) fail("too long for MigProfile: " $0)
         if ($2 !~ /^[1-7]g\.[0-9]+gb(\+me(\.all)?|\+gfx|-me)?$/) fail("not the name of a profile: " $2)
         if ($7 !~ /^[0-7]+$/) fail("not memory slices: " $7)
         if ($8 !~ /^(documented|inferred)$/) fail("no such certainty: " $8)

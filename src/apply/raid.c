@@ -17,6 +17,7 @@
 #define CHUNK_KIB 256U  /* the largest chunk that an XFS log stripe can follow (mkfs.xfs(8), -l su) */
 
 #define WIPED_AT_START (1U << 20)       /* of the data: where superblocks of file systems lie */
+#define ZEROS           (64U << 10)     /* written at a time */
 #define SUPERBLOCK_SIZE 4096U           /* md's, version 1 (linux/raid/md_p.h) */
 
 /* One disk of the step, ours while fd is open. */
@@ -147,10 +148,9 @@ static int arrays_stop(Work *w, const LockedDisks *all, const char *except) {
 /* ---- wiping ---- */
 
 static int zero(int fd, uint64_t offset, size_t size) {
-        /* never written to; were they const, the program's file would hold them */
-        static char zeros[64 << 10];
+        _cleanup_(freep) char *zeros = xcalloc(ZEROS, 1);
         for (size_t done = 0; done < size;) {
-                ssize_t n = pwrite(fd, zeros, MIN(sizeof zeros, size - done), (off_t)(offset + done));
+                ssize_t n = pwrite(fd, zeros, MIN(ZEROS, size - done), (off_t)(offset + done));
                 if (n < 0 && errno != EINTR)
                         return -errno;
                 done += n > 0 ? (size_t)n : 0;

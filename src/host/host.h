@@ -143,7 +143,7 @@ typedef struct GpuModel {
 const GpuModel *gpu_model_find(unsigned device);
 /* What conf/mig-profiles knows of an instance that MIG can make of a GPU. */
 typedef struct MigProfile {
-        const char *gpu, *name;         /* GpuModel.mig; "3g.20gb" */
+        char gpu[13], name[15];         /* GpuModel.mig; "3g.20gb" */
         int id;                         /* nvidia-smi's number of it; -1: not certain */
         uint8_t most, compute, memory;  /* how many fit on a GPU, and slices that one takes */
         uint8_t starts;                 /* bits: memory slices that one can begin at */
