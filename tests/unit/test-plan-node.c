@@ -231,7 +231,7 @@ TEST(a_topology_manager_takes_eight_nodes) {
                 s.host.nodes = nodes;
                 s.host.n_nodes = cases[i].nodes;
                 s.config.kubelet.config = sample_json(&s, cases[i].file);
-                s.config.kubelet.flags = (char **)(uintptr_t)cases[i].flags;
+                s.config.kubelet.flags = (char **)cases[i].flags;
                 sample_plan(&s);
                 if (sample_warned(&s, "numa-nodes") != cases[i].warned)
                         FAIL("%s %s: %d", cases[i].file, cases[i].flags[0] ?: "", cases[i].warned);
