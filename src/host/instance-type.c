@@ -16,10 +16,13 @@ const InstanceType *instance_type_find(const char *name) {
 
 static const EniShape *find_limit(const char *type) {
         size_t n = strcspn(type ?: "", ".");
-        for (const EniLimit *row = eni_limits; type && type[n] && row < eni_limits + n_eni_limits; row++) {
-                const char *family = eni_families[row->family];
-                const EniShape *shape = &eni_shapes[row->shape];
-                if (strncmp(family, type, n) == 0 && !family[n] && streq(shape->size, type + n + 1))
+        bool same = false;
+        for (size_t i = 0; type && type[n] && i < n_eni_limits; i++) {
+                const char *family = eni_families[eni_limits[i].family];
+                const EniShape *shape = &eni_shapes[eni_limits[i].shape];
+                if (i == 0 || eni_limits[i].family != eni_limits[i - 1].family)
+                        same = strncmp(family, type, n) == 0 && !family[n];
+                if (same && streq(shape->size, type + n + 1))
                         return shape;
         }
         return NULL;
