@@ -38,6 +38,7 @@ static const char *const packages[][2] = {
         { "nvidia-imex-ctl", "nvidia-imex" },
         { "nvidia-smi", "NVIDIA's driver" },
         { "libnvidia-ml.so.1", "NVIDIA's driver" },
+        { "libcurl.so.4", "libcurl-minimal" },
         { "libmount.so.1", "libmount" },
         { "libblkid.so.1", "libblkid" },
         { "containerd.service", "containerd" },
