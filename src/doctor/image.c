@@ -231,7 +231,7 @@ char *module_information(const Root *root, const char *path, const char *key) {
 /* ---- what comes at boot ---- */
 
 char **image_trees(const Image *image) {
-        static const char *const trees[] = { "/opt/nvidia/lts", "/opt/nvidia/pb", "/opt/nvidia/current" };
+        static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
                 _cleanup_(freep) char *usr = xasprintf("%s/usr", trees[i]);
@@ -305,12 +305,14 @@ static char *driver_in_trees(const Image *image, char **ret_path) {
                 _cleanup_(freep) char *one = driver_in_names(image->root, folder, "libnvidia-ml.so.", &path);
                 if (!one)
                         continue;
-                if (version && !streq(version, one) && !endswith(*tree, "/current"))
+                if (version && !streq(version, one))
                         return NULL;
                 free(version);
                 free(where);
                 version = TAKE_PTR(one);
                 where = TAKE_PTR(path);
+                if (endswith(*tree, "/current"))
+                        break;
         }
         if (version)
                 *ret_path = TAKE_PTR(where);

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of their
+                                         * own write to /var/log (syslog) and /usr/local (staff) */
+
 Check *look_fault(Look *l, const Need *need, const char *code, const char *found) {
         return checks_add(l->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, code, need->name, found);
 }
@@ -41,8 +44,8 @@ bool look_is_later(Look *l, const Need *need, const char *code) {
 }
 
 bool mode_is_open(const Look *l, const struct stat *st) {
-        return (st->st_mode & S_IWOTH) ||
-               (st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != l->group);
+        bool people = st->st_gid >= FIRST_GROUP && st->st_gid != l->group;
+        return (st->st_mode & S_IWOTH) || (st->st_mode & S_IWGRP && people);
 }
 
 /* ---- directories ---- */

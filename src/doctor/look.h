@@ -45,7 +45,7 @@ _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
 _nonnull_ void look_end(Look *l);
 /* All is well, and what was found. */
 _nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
-/* May others than its owner and root's group write to it, as to what root trusts nobody may? */
+/* May others than its owner and groups of the system write to it? What root trusts, nobody else may. */
 _nonnull_ bool mode_is_open(const Look *l, const struct stat *st);
 /* What is not there, or not as it must be: CHECK_FAILED, or CHECK_WARNING where the need is optional. */
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);

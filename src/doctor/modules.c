@@ -222,7 +222,8 @@ static bool is_in_trees(const Look *l, const char *kernel, const char *name, cha
         return false;
 }
 
-static void look_rule(Look *l, const Need *need) {
+/* true: it is never loaded, and a check says so. */
+static bool look_rule(Look *l, const Need *need) {
         Rule rule = {};
         find_rule(l, need->name, &rule);
         if (rule.file && rule.never)
@@ -235,6 +236,7 @@ static void look_rule(Look *l, const Need *need) {
                            "what does not load "
                            "it by name has to do without. Remove the line");
         free(rule.file);
+        return rule.never;
 }
 
 static void tell_no_kernels(Look *l, const Need *need) {
@@ -258,16 +260,17 @@ void look_module(Look *l, const Need *need) {
                         found = all[i].builtin ? xstrdup("built in") : xstrdup(all[i].path);
                 }
         }
-        look_rule(l, need);
+        /* None of them is for what is part of the kernel. */
+        bool never = !(found && streq(found, "built in") && lacking == 0) && look_rule(l, need);
         if (lacking > 0 && l->image->kernel && is_in_trees(l, l->image->kernel, need->name, &tree))
                 look_well(l, need, "module", tree);
-        else if (lacking > 0 && is_loaded(l, need->name))
+        else if ((lacking > 0 || l->n_kernels == 0) && is_loaded(l, need->name))
                 look_well(l, need, "module", "loaded");
         else if (l->n_kernels == 0)
                 tell_no_kernels(l, need);
-        else if (l->n_kernels > 0 && lacking == 0)
+        else if (lacking == 0 && !never)
                 look_well(l, need, "module", found ?: "");
-        else if (l->n_kernels > 0 && !look_is_later(l, need, "module"))
+        else if (lacking > 0 && !look_is_later(l, need, "module"))
                 for (size_t i = 0; i < l->n_kernels; i++)
                         if (!is_well(&all[i]))
                                 tell_fault(l, need, &l->kernels[i], &all[i],

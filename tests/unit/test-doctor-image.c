@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Needs and a root made for each test → checks. */
+#include "test.h"
+#include "files.h"
+#include "small-elf.h"
+
+#include "doctor/doctor.h"
+#include "doctor/elf.h"
+#include "base/str.h"
+
+#include <sys/xattr.h>
+
+#define KERNEL "6.1.0-9-cloud-amd64"
+#define OTHER  "6.1.0-10-cloud-amd64"
+#define LOADER "/lib64/ld-linux-x86-64.so.2"
+
+typedef struct Box { char path[32]; Root *root; Needs needs; Checks checks; Image image; bool open; } Box;
+
+static void put(Box *b, const char *path, const char *text, mode_t mode) {
+        ASSERT_OK(root_replace_volatile(b->root, path, text, strlen(text), mode));
+}
+
+static void put_elf(Box *b, const char *path, ElfSpec spec) {
+        size_t size;
+        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        ASSERT_OK(root_replace_volatile(b->root, path, data, size, 0755));
+}
+
+static void put_link(Box *b, const char *path, const char *target) {
+        ASSERT_OK(root_link(b->root, path, target));
+}
+
+static char *full(const Box *b, const char *path) {
+        return xasprintf("%s%s", b->path, path);
+}
+
+static void take_away(Box *b, const char *path) {
+        ASSERT_EQ(root_remove(b->root, path), 1);
+}
+
+static Box box_new(void) {
+        Box b = { .path = P_tmpdir "/doctor-XXXXXX" };
+        ASSERT_TRUE(mkdtemp(b.path));
+        ASSERT_EQ(chmod(b.path, 0755), 0);
+        ASSERT_OK(root_new(b.path, &b.root));
+        put_elf(&b, LOADER, (ElfSpec){ .soname = "ld-linux-x86-64.so.2" });
+        put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6" });
+        put_elf(&b, "/usr/lib/systemd/systemd", (ElfSpec){ .interpreter = LOADER, .needed = { "libc.so.6" } });
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .interpreter = LOADER, .needed = { "libc.so.6" } });
+        put(&b, "/lib/modules/" KERNEL "/modules.builtin", "kernel/fs/ext4/ext4.ko\n", 0644);
+        return b;
+}
+
+static void box_done(Box *b) {
+        if (b->open)
+                image_done(&b->image);
+        needs_done(&b->needs);
+        checks_done(&b->checks);
+        root_free(b->root);
+        ASSERT_EQ(tree_remove(b->path), 0);
+}
+#define BOX(b) _cleanup_(box_done) Box b = box_new()
+
+static void box_need(Box *b, NeedKind kind, const char *name, bool optional) {
+        b->needs.items = xrealloc(b->needs.items, b->needs.n + 1, sizeof *b->needs.items);
+        b->needs.items[b->needs.n++] = (Need){ .kind = kind, .name = xstrdup(name), .optional = optional,
+                                               .cause = CAUSE_COMMAND, .step = xstrdup("the-step") };
+}
+
+static void box_types(Box *b, const char *type) {
+        strv_add(&b->needs.items[b->needs.n - 1].types, type);
+}
+
+static void box_open(Box *b) {
+        _cleanup_(diag_done) Diag diag = {};
+        if (b->open)
+                image_done(&b->image);
+        ASSERT_OK(image_open(b->root, &b->image, &diag));
+        b->image.running = false;
+        b->open = true;
+        checks_done(&b->checks);
+}
+
+static void look(Box *b) {
+        box_open(b);
+        image_look(&b->image, &b->needs, &b->checks);
+}
+
+static void compare(Box *b) {
+        box_open(b);
+        image_compare(&b->image, &b->needs, &b->checks);
+}
+
+static void search(Box *b) {
+        box_open(b);
+        image_search(&b->image, &b->checks);
+}
+
+static const Check *find(const Box *b, const char *code, const char *subject) {
+        for (size_t i = 0; i < b->checks.n; i++)
+                if (streq(b->checks.items[i].code, code) && (!subject || streq(b->checks.items[i].subject, subject)))
+                        return &b->checks.items[i];
+        return NULL;
+}
+
+/* There is such a check, and its sentence has these words. */
+static void assert_check(const Box *b, CheckVerdict verdict, const char *code, const char *subject, const char *words) {
+        const Check *c = find(b, code, subject);
+        if (!c)
+                FAIL("no check \"%s\" of %s; the first is %s", code, subject ?: "anything",
+                     b->checks.n ? b->checks.items[0].code : "none");
+        if (c->verdict != verdict)
+                FAIL("%s of %s is %s, want %s: %s", code, c->subject, check_verdict_to_string(c->verdict),
+                     check_verdict_to_string(verdict), c->text ?: "");
+        if (words)
+                ASSERT_CONTAINS(c->text, words);
+        else
+                ASSERT_TRUE(!c->text);
+}
+
+/* The only need of this box is looked at, and that is what comes of it. */
+static void assert_look(Box *b, CheckVerdict verdict, const char *code, const char *words) {
+        look(b);
+        assert_check(b, verdict, code, NULL, words);
+        ASSERT_EQ(b->checks.n, 1);
+        ASSERT_STREQ(b->checks.items[0].step, "the-step");
+        if (verdict == CHECK_FAILED)
+                ASSERT_TRUE(b->checks.items[0].cause != CAUSE_NONE);
+        else
+                ASSERT_EQ(b->checks.items[0].cause, CAUSE_NONE);
+}
+
+/* ---- ELF ---- */
+
+static int elf_file(const char *data, size_t size, Elf *ret) {
+        FILE *f = tmpfile();
+        ASSERT_TRUE(f && fwrite(data, 1, size, f) == size && fflush(f) == 0);
+        int r = elf_read(fileno(f), ret);
+        ASSERT_EQ(fclose(f), 0);
+        return r;
+}
+
+TEST(elf_names) {
+        _cleanup_(elf_done) Elf e = {};
+        const ElfSpec spec = { .interpreter = LOADER, .soname = "libx.so.1", .runpath = "$ORIGIN/../lib:/opt/x",
+                               .needed = { "liba.so", "libb.so.2" }, .machine = EM_AARCH64 };
+        size_t size;
+        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        ASSERT_OK(elf_file(data, size, &e));
+        ASSERT_TRUE(e.wide);
+        ASSERT_EQ(e.machine, EM_AARCH64);
+        ASSERT_STREQ(e.interpreter, LOADER);
+        ASSERT_STREQ(e.soname, "libx.so.1");
+        ASSERT_STREQ(e.needed[1], "libb.so.2");
+        ASSERT_TRUE(!e.needed[2]);
+        ASSERT_STREQ(e.search[0], "$ORIGIN/../lib");
+        ASSERT_STREQ(e.search[1], "/opt/x");
+        ASSERT_TRUE(!e.search[2]);
+}
+
+TEST(elf_cut_anywhere) {
+        const ElfSpec spec = { .interpreter = LOADER, .needed = { "liba.so" } };
+        size_t size, whole = 0;
+        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        for (size_t n = 0; n <= size; n++) {
+                _cleanup_(elf_done) Elf e = {};
+                int r = elf_file(data, n, &e);
+                if (r != 0 && r != (n < 20 ? -ENOEXEC : -EBADMSG))
+                        FAIL("cut to %zu bytes it is %d", n, r);
+                whole += r == 0;
+        }
+        ASSERT_TRUE(whole > 0 && whole < size / 2);
+}
+
+/* ---- the image ---- */
+
+TEST(no_image) {
+        _cleanup_(diag_done) Diag diag = {};
+        char path[] = P_tmpdir "/doctor-XXXXXX";
+        _cleanup_(root_freep) Root *root = NULL;
+        Image image = {};
+        ASSERT_TRUE(mkdtemp(path));
+        ASSERT_OK(root_new(path, &root));
+        ASSERT_ERROR(image_open(root, &image, &diag), ENOENT);
+        ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_USAGE);
+        ASSERT_EQ(tree_remove(path), 0);
+}
+
+TEST(kernel_that_boots) {
+        BOX(b);
+        box_open(&b);
+        ASSERT_EQ(b.image.machine, EM_X86_64);
+        ASSERT_STREQ(b.image.kernel, KERNEL);
+        put(&b, "/lib/modules/" OTHER "/modules.builtin", "", 0644);
+        put(&b, "/lib/modules/5.10.0/extra/nvidia.ko", "", 0644);       /* of a kernel that was removed */
+        box_open(&b);
+        ASSERT_EQ(strv_length(b.image.kernels), 2);
+        ASSERT_TRUE(!b.image.kernel);
+        put(&b, "/boot/loader/entries/id-" KERNEL ".conf", "title A\nversion " KERNEL "\n", 0644);
+        put(&b, "/boot/loader/entries/id-" OTHER ".conf", "title B\nversion " OTHER "\n", 0644);
+        box_open(&b);
+        ASSERT_STREQ(b.image.kernel, OTHER);    /* 10 is more than 9 */
+        put(&b, "/boot/grub2/grubenv", "# GRUB Environment Block\nsaved_entry=id-" KERNEL "\n####", 0644);
+        box_open(&b);
+        ASSERT_STREQ(b.image.kernel, KERNEL);
+}
+
+#define INFO(version) "license=NVIDIA\0version=" version "\0vermagic=" KERNEL " SMP"
+static void put_driver(Box *b, const char *info, size_t size) {
+        put(b, "/lib/modules/" KERNEL "/modules.dep", "extra/nvidia.ko: kernel/x.ko\nextra/nvidia-uvm.ko.xz:\n", 0644);
+        put_elf(b, "/lib/modules/" KERNEL "/extra/nvidia.ko", (ElfSpec){ .info = info, .info_size = size });
+}
+
+TEST(driver_version) {
+        BOX(b);
+        box_open(&b);
+        ASSERT_TRUE(!b.image.driver);
+        put(&b, "/usr/src/nvidia-570.158.01/dkms.conf", "", 0644);
+        box_open(&b);
+        ASSERT_STREQ(b.image.driver, "570.158.01");
+        put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));
+        box_open(&b);
+        ASSERT_STREQ(b.image.driver, "580.126.09");
+}
+
+TEST(driver_trees) {
+        BOX(b);
+        put(&b, "/opt/nvidia/lts/usr/lib64/libnvidia-ml.so.580.126.09", "", 0755);
+        put(&b, "/opt/nvidia/pb/usr/lib64/libnvidia-ml.so.595.45.04", "", 0755);
+        box_open(&b);
+        ASSERT_TRUE(!b.image.driver);           /* which of them is chosen at boot */
+        put(&b, "/opt/nvidia/current/usr/lib64/libnvidia-ml.so.595.45.04", "", 0755);
+        box_open(&b);
+        ASSERT_STREQ(b.image.driver, "595.45.04");
+}
+
+/* ---- programs and libraries ---- */
+
+TEST(program_well) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "tool", false);
+        assert_look(&b, CHECK_OK, "program", NULL);
+        ASSERT_STREQ(b.checks.items[0].found, "/usr/bin/tool");
+        put(&b, "/usr/bin/tool", "#! /usr/bin/env systemd\n", 0755);
+        assert_look(&b, CHECK_FAILED, "program-interpreter", "systemd, which is not there");
+        put(&b, "/usr/bin/systemd", "#!/usr/lib/systemd/systemd --x\n", 0755);
+        assert_look(&b, CHECK_OK, "program", NULL);
+}
+
+TEST(program_missing) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "mkfs.xfs", false);
+        assert_look(&b, CHECK_FAILED, "program", "install xfsprogs");
+        ASSERT_EQ(b.checks.items[0].cause, CAUSE_COMMAND);
+        b.needs.items[0].optional = true;
+        assert_look(&b, CHECK_WARNING, "program", "install xfsprogs");
+        put(&b, "/usr/sbin/mkfs.xfs", "#!/usr/bin/tool\n", 0644);
+        assert_look(&b, CHECK_WARNING, "program-mode", "chmod 0755 /usr/sbin/mkfs.xfs");
+        put_link(&b, "/usr/sbin/mkfs.xfs", "/usr/bin/tool");            /* of the image, not of this machine */
+        assert_look(&b, CHECK_OK, "program", NULL);
+}
+
+TEST(program_cannot_run) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "/usr/bin/tool", false);
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .machine = EM_AARCH64 });
+        assert_look(&b, CHECK_FAILED, "program-architecture", "made for aarch64, and the image for x86_64");
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .interpreter = "/lib/ld-musl-x86_64.so.1" });
+        assert_look(&b, CHECK_FAILED, "program-interpreter", "/lib/ld-musl-x86_64.so.1");
+        put(&b, "/usr/bin/tool", "echo\n", 0755);
+        assert_look(&b, CHECK_FAILED, "program-damaged", "neither a program nor a script");
+        put(&b, "/usr/bin/tool", "\177ELF", 0755);
+        assert_look(&b, CHECK_FAILED, "program-damaged", "neither");
+}
+
+TEST(program_libraries) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "tool", false);
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "liba.so.1" } });
+        assert_look(&b, CHECK_FAILED, "program-library", "liba.so.1, which it needs");
+        put_elf(&b, "/opt/a/liba.so.1", (ElfSpec){ .needed = { "libb.so.1" } });
+        put(&b, "/etc/ld.so.conf", "include ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf.d/*.conf\n", 0644);
+        put(&b, "/etc/ld.so.conf.d/a.conf", "# ours\n/opt/a\n", 0644);
+        assert_look(&b, CHECK_FAILED, "program-library", "libb.so.1, which /opt/a/liba.so.1 needs");
+        put_elf(&b, "/usr/lib64/libb.so.1", (ElfSpec){ .machine = EM_AARCH64 });        /* of no use here */
+        assert_look(&b, CHECK_FAILED, "program-library", "libb.so.1");
+        put_elf(&b, "/usr/lib64/libb.so.1", (ElfSpec){ .needed = { "liba.so.1" } });    /* a ring */
+        assert_look(&b, CHECK_OK, "program", NULL);
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "libc.so.1" }, .runpath = "$ORIGIN/../own" });
+        put_elf(&b, "/usr/own/libc.so.1", (ElfSpec){});
+        assert_look(&b, CHECK_OK, "program", NULL);
+}
+
+TEST(program_that_people_change) {
+        BOX(b);
+        _cleanup_(freep) char *path = full(&b, "/usr/bin/tool");
+        box_need(&b, NEED_PROGRAM, "tool", false);
+        ASSERT_EQ(chmod(path, 0757), 0);
+        assert_look(&b, CHECK_WARNING, "program-mode", "chmod go-w /usr/bin/tool");
+}
+
+TEST(library) {
+        BOX(b);
+        box_need(&b, NEED_LIBRARY, "libmount.so.1", false);
+        assert_look(&b, CHECK_FAILED, "library", "install libmount");
+        put_elf(&b, "/lib/x86_64-linux-gnu/libmount.so.1", (ElfSpec){ .soname = "libmount.so.1" });
+        assert_look(&b, CHECK_OK, "library", NULL);
+        put_elf(&b, "/lib/x86_64-linux-gnu/libmount.so.1", (ElfSpec){ .soname = "libother.so.1" });
+        assert_look(&b, CHECK_WARNING, "library", "libother.so.1");
+}
+
+/* ---- units ---- */
+
+#define UNIT "[Service]\nExecStart=-/nowhere\nExecStart=@/usr/bin/tool x \\\n  --y\n[Install]\nWantedBy=multi-user.target\n"
+
+TEST(unit_well) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "a.service", false);
+        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");
+        put(&b, "/run/systemd/system/a.service", UNIT, 0644);           /* of the boot that is over */
+        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");
+        put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, "/etc/systemd/system/a.service.d/x.conf", "[Service]\nExecStart=\nExecStart=/opt/gone\n", 0644);
+        assert_look(&b, CHECK_FAILED, "unit-program", "it starts /opt/gone, which is not there");
+        ASSERT_EQ(b.checks.items[0].cause, CAUSE_UNIT);
+        put_link(&b, "/etc/systemd/system/a.service.d/x.conf", "/dev/null");
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, "/usr/lib/systemd/system/a.service", "[Service]\nExecStart=/gone %i\nExecStart=\nExecStart=/usr/%i\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+}
+
+TEST(unit_masked) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "a.service", false);
+        put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);
+        put_link(&b, "/etc/systemd/system/a.service", "/dev/null");
+        assert_look(&b, CHECK_FAILED, "unit-masked", "systemctl unmask a.service");
+        ASSERT_EQ(b.checks.items[0].cause, CAUSE_UNIT);
+        take_away(&b, "/etc/systemd/system/a.service");
+        put(&b, "/etc/systemd/system/a.service", "", 0644);
+        assert_look(&b, CHECK_FAILED, "unit-masked", "systemctl unmask a.service");
+        take_away(&b, "/etc/systemd/system/a.service");
+        put_link(&b, "/etc/systemd/system/a.service", "/opt/a.service");
+        assert_look(&b, CHECK_FAILED, "unit", "leads nowhere");
+}
+
+TEST(unit_template) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "a@b.service", false);
+        put(&b, "/usr/lib/systemd/system/a@.service", UNIT, 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, "/etc/systemd/system/a@b.service.d/x.conf", "[Service]\nExecStartPre=/opt/gone\n", 0644);
+        assert_look(&b, CHECK_FAILED, "unit-program", "/opt/gone");
+}
+
+TEST(unit_that_nothing_starts) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "nodestrap-run.service", false);
+        free(TAKE_PTR(b.needs.items[0].step));
+        put(&b, "/usr/lib/systemd/system/nodestrap-run.service", UNIT, 0644);
+        put(&b, "/etc/machine-id", "", 0444);
+        look(&b);
+        assert_check(&b, CHECK_FAILED, "unit-disabled", "nodestrap-run.service", "systemctl enable nodestrap-run.service");
+        put(&b, "/etc/machine-id", "uninitialized\n", 0444);
+        look(&b);
+        assert_check(&b, CHECK_UNKNOWN, "unit-disabled", NULL, "presets");
+        put_link(&b, "/etc/systemd/system/multi-user.target.wants/nodestrap-run.service", "/usr/lib/systemd/system/x");
+        look(&b);
+        assert_check(&b, CHECK_OK, "unit", NULL, NULL);
+}
+
+TEST(unit_that_comes_at_boot) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "nvidia-fabricmanager.service", false);
+        put(&b, "/etc/systemd/system/nvidia-setup.service", UNIT, 0644);
+        assert_look(&b, CHECK_UNKNOWN, "unit", "nvidia-setup.service brings it");
+        put(&b, "/opt/nvidia/lts/usr/lib/systemd/system/nvidia-fabricmanager.service", UNIT, 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+}
+
+/* ---- modules and features ---- */
+
+static void put_module(Box *b, const char *kernel, const char *magic) {
+        _cleanup_(freep) char *dep = xasprintf("/lib/modules/%s/modules.dep", kernel),
+                              *file = xasprintf("/lib/modules/%s/kernel/md-mod.ko", kernel),
+                              *builtin = xasprintf("/lib/modules/%s/modules.builtin", kernel),
+                              *info = xasprintf("vermagic=%s SMP mod_unload", magic);
+        put(b, dep, "kernel/md-mod.ko:\n", 0644);
+        put(b, builtin, "", 0644);
+        put_elf(b, file, (ElfSpec){ .info = info, .info_size = strlen(info) + 1 });
+}
+
+TEST(module_of_kernels) {
+        BOX(b);
+        box_need(&b, NEED_MODULE, "md_mod", false);
+        assert_look(&b, CHECK_FAILED, "module", KERNEL " (which boots) has no such module");
+        put_module(&b, KERNEL, KERNEL);
+        assert_look(&b, CHECK_OK, "module", NULL);
+        put(&b, "/lib/modules/" OTHER "/modules.builtin", "", 0644);
+        put(&b, "/boot/vmlinuz-" KERNEL, "", 0644);
+        assert_look(&b, CHECK_WARNING, "module", OTHER " (not the one that boots)");
+        put(&b, "/boot/vmlinuz-" OTHER, "", 0644);
+        assert_look(&b, CHECK_WARNING, "module", OTHER);        /* which boots is not known, and one of them has it */
+        put(&b, "/lib/modules/" OTHER "/modules.builtin", "kernel/drivers/md/md-mod.ko\n", 0644);
+        assert_look(&b, CHECK_OK, "module", NULL);
+}
+
+TEST(module_files) {
+        BOX(b);
+        box_need(&b, NEED_MODULE, "md_mod", false);
+        put_module(&b, KERNEL, OTHER);
+        assert_look(&b, CHECK_FAILED, "module", "made for kernel " OTHER);
+        take_away(&b, "/lib/modules/" KERNEL "/kernel/md-mod.ko");
+        assert_look(&b, CHECK_FAILED, "module", "its file is gone");
+        put(&b, "/lib/modules/" KERNEL "/modules.dep", "", 0644);
+        put(&b, "/lib/modules/" KERNEL "/extra/md_mod.ko.xz", "", 0644);
+        assert_look(&b, CHECK_FAILED, "module", "depmod -a " KERNEL);
+}
+
+TEST(module_rules) {
+        BOX(b);
+        box_need(&b, NEED_MODULE, "md_mod", false);
+        put_module(&b, KERNEL, KERNEL);
+        put(&b, "/usr/lib/modprobe.d/a.conf", "# blacklist md_mod\nblacklist md_mod2\n\tblacklist md-mod\n", 0644);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "module-blacklisted", "md_mod", "for its devices");
+        assert_check(&b, CHECK_OK, "module", "md_mod", NULL);
+        put(&b, "/etc/modprobe.d/a.conf", "install md_mod /usr/bin/false\n", 0644);     /* instead of that one */
+        assert_look(&b, CHECK_FAILED, "module-blacklisted", "from being loaded: remove");
+        put_link(&b, "/etc/modprobe.d/a.conf", "/dev/null");
+        assert_look(&b, CHECK_OK, "module", NULL);
+}
+
+TEST(module_of_drivers) {
+        BOX(b);
+        box_need(&b, NEED_MODULE, "nvidia_uvm", false);
+        assert_look(&b, CHECK_FAILED, "module", "install NVIDIA's driver");
+        put(&b, "/usr/lib/systemd/system/nvidia-kmod-load.service", UNIT, 0644);
+        assert_look(&b, CHECK_UNKNOWN, "module", "nvidia-kmod-load.service brings it");
+        put(&b, "/opt/nvidia/lts/usr/bin/nvidia-smi", "", 0755);
+        put(&b, "/opt/nvidia/lts/flavors/open/lib/modules/" KERNEL "/extra/nvidia-uvm.ko.xz", "", 0644);
+        assert_look(&b, CHECK_OK, "module", NULL);
+}
+
+TEST(no_kernels) {
+        BOX(b);
+        box_need(&b, NEED_MODULE, "md_mod", false);
+        box_need(&b, NEED_MODULE, "xfs", false);
+        box_need(&b, NEED_FEATURE, "CONFIG_CGROUPS", false);
+        take_away(&b, "/lib/modules/" KERNEL "/modules.builtin");
+        look(&b);
+        assert_check(&b, CHECK_UNKNOWN, "module", "kernels", "no kernel in /lib/modules");
+        ASSERT_EQ(b.checks.n, 1);
+}
+
+TEST(features) {
+        BOX(b);
+        box_need(&b, NEED_FEATURE, "CONFIG_HUGETLBFS", false);
+        look(&b);
+        assert_check(&b, CHECK_UNKNOWN, "feature", "kernel configuration", "CONFIG_HUGETLBFS and others");
+        put(&b, "/boot/config-" KERNEL, "CONFIG_HUGETLBFS_X=y\n# CONFIG_HUGETLBFS is not set\n", 0644);
+        assert_look(&b, CHECK_FAILED, "feature", "is built without it");
+        put(&b, "/boot/config-" KERNEL, "CONFIG_HUGETLBFS=n\n", 0644);
+        assert_look(&b, CHECK_FAILED, "feature", "is built without it");
+        put(&b, "/boot/config-" KERNEL, "CONFIG_A=y\nCONFIG_HUGETLBFS=m\n", 0644);
+        assert_look(&b, CHECK_OK, "feature", NULL);
+}
+
+/* ---- places ---- */
+
+TEST(directories) {
+        BOX(b);
+        _cleanup_(freep) char *lib = full(&b, "/var/lib");
+        box_need(&b, NEED_DIRECTORY, "/var/lib/kubelet/pki", false);
+        assert_look(&b, CHECK_OK, "directory", NULL);
+        ASSERT_STREQ(b.checks.items[0].found, "can be made");
+        ASSERT_OK(root_make_dirs(b.root, "/var/lib", 0755));
+        ASSERT_EQ(chmod(lib, 0777), 0);
+        assert_look(&b, CHECK_WARNING, "directory-mode", "chmod go-w /var/lib");
+        ASSERT_EQ(chmod(lib, 01777), 0);
+        assert_look(&b, CHECK_OK, "directory", NULL);
+        put_link(&b, "/var/lib/kubelet", "/mnt/gone");
+        assert_look(&b, CHECK_FAILED, "directory", "leads nowhere");
+        put(&b, "/mnt/gone", "", 0644);
+        assert_look(&b, CHECK_FAILED, "directory", "is no directory");
+}
+
+TEST(files) {
+        BOX(b);
+        box_need(&b, NEED_FILE, "/etc/eks/pause.tar", false);
+        assert_look(&b, CHECK_FAILED, "file", "not there");
+        put(&b, "/etc/eks/pause.tar", "", 0644);
+        assert_look(&b, CHECK_FAILED, "file", "empty");
+        put(&b, "/etc/eks/pause.tar", "x", 0644);
+        assert_look(&b, CHECK_OK, "file", NULL);
+}
+
+/* ---- SELinux ---- */
+
+static const char policy[] = "/.*\tsystem_u:object_r:default_t:s0\n"
+                             "/usr/.*\t--\tsystem_u:object_r:usr_t:s0\n"
+                             "/usr/bin/tool\t--\tsystem_u:object_r:tool_exec_t:s0\n"
+                             "/usr/(s)?bin/.*\t--\tsystem_u:object_r:bin_t:s0\n"
+                             "/usr/bin(/.*)?\t-d\tsystem_u:object_r:other_t:s0\n";
+
+static bool set_label(const Box *b, const char *path, const char *label) {
+        _cleanup_(freep) char *at = full(b, path);
+        return setxattr(at, "security.selinux", label, strlen(label) + 1, 0) == 0;
+}
+
+TEST(labels) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "tool", false);
+        put(&b, "/etc/selinux/config", "SELINUX=permissive\nSELINUXTYPE=targeted\n", 0644);
+        put(&b, "/etc/selinux/targeted/contexts/files/file_contexts", policy, 0644);
+        if (!set_label(&b, "/usr/bin/tool", "system_u:object_r:usr_t:s0"))
+                SKIP("no security labels can be written here");
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "label", "files with another label", "/usr/bin/tool is usr_t, not tool_exec_t");
+        ASSERT_TRUE(set_label(&b, "/usr/bin/tool", "unconfined_u:object_r:tool_exec_t:s0:c1"));
+        look(&b);
+        assert_check(&b, CHECK_OK, "label", "SELinux", NULL);
+        _cleanup_(freep) char *at = full(&b, "/usr/bin/tool");
+        ASSERT_EQ(removexattr(at, "security.selinux"), 0);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "label", "files without a label", "not labelled, not tool_exec_t");
+        put(&b, "/etc/selinux/config", "SELINUX=enforcing\nSELINUXTYPE=targeted\n", 0644);
+        look(&b);
+        assert_check(&b, CHECK_FAILED, "label", "files without a label", "enforcing");
+        put(&b, "/.autorelabel", "", 0644);
+        look(&b);
+        ASSERT_TRUE(!find(&b, "label", NULL));
+}
+
+/* ---- versions ---- */
+
+#define MANAGER "/usr/bin/nv-fabricmanager"
+#define STRINGS(text) .strings = "\0" text "\0", .strings_size = sizeof text + 1
+
+TEST(version_of_fabric_manager) {
+        BOX(b);
+        put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));
+        box_need(&b, NEED_PROGRAM, "nv-fabricmanager", false);
+        compare(&b);
+        ASSERT_TRUE(!find(&b, "version", NULL));                /* that it is not there the look says */
+        put_elf(&b, MANAGER, (ElfSpec){ STRINGS("580.126.09") });
+        compare(&b);
+        ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->verdict, CHECK_OK);
+        put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08") });
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "nv-fabricmanager", "NVIDIA's driver is 580.126.09 (/lib/modules/");
+        ASSERT_EQ(find(&b, "version", "nv-fabricmanager")->cause, CAUSE_VERSION);
+        put_elf(&b, MANAGER, (ElfSpec){ STRINGS("575.57.08\0" "570.86.15") });
+        compare(&b);
+        assert_check(&b, CHECK_UNKNOWN, "version", "nv-fabricmanager", "cannot be told");
+        put(&b, "/var/lib/dpkg/status", "Package: nvidia-fabricmanager-dev\nStatus: install ok installed\nVersion: 1\n\n"
+            "Package: nvidia-fabricmanager-575\nVersion: 575.57.08-1\nStatus: install ok installed\n", 0644);
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "nv-fabricmanager", "580.126.09");
+}
+
+TEST(version_by_rpm) {
+        BOX(b);
+        static const char header[] = "xxC\0nvidia-imex\0" "580.126.09\0" "1.amzn2023\0C\0nvidia-imex-libs\0" "1.2\0";
+        static const char both[] = "C\0nvidia-imex\0" "570.86.15\0" "1\0C\0nvidia-imex\0" "580.126.09\0" "1\0";
+        put_driver(&b, INFO("570.86.15"), sizeof INFO("570.86.15"));
+        put_elf(&b, "/usr/bin/nvidia-imex", (ElfSpec){});
+        box_need(&b, NEED_PROGRAM, "nvidia-imex", false);
+        ASSERT_OK(root_replace_volatile(b.root, "/var/lib/rpm/rpmdb.sqlite", header, sizeof header, 0644));
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "nvidia-imex", "570.86.15");
+        ASSERT_STREQ(find(&b, "version", "nvidia-imex")->found, "580.126.09");
+        ASSERT_OK(root_replace_volatile(b.root, "/var/lib/rpm/rpmdb.sqlite", both, sizeof both, 0644));
+        compare(&b);
+        ASSERT_EQ(find(&b, "version", "nvidia-imex")->verdict, CHECK_UNKNOWN);
+}
+
+TEST(version_of_nvml) {
+        BOX(b);
+        put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));
+        box_need(&b, NEED_LIBRARY, "libnvidia-ml.so.1", false);
+        put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.575.57.08");
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "libnvidia-ml.so.1", "NVIDIA's driver is 580.126.09");
+        put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.126.09");
+        compare(&b);
+        assert_check(&b, CHECK_OK, "version", "libnvidia-ml.so.1", NULL);
+}
+
+TEST(driver_for_types) {
+        BOX(b);
+        put_driver(&b, INFO("565.57.01"), sizeof INFO("565.57.01"));    /* the proprietary one */
+        box_need(&b, NEED_MODULE, "nvidia", false);
+        box_types(&b, "p5.48xlarge");
+        compare(&b);
+        ASSERT_TRUE(!find(&b, "version", NULL));
+        box_types(&b, "p6-b200.48xlarge");
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's driver", "want 570 or newer");
+        assert_check(&b, CHECK_FAILED, "version", "NVIDIA's modules", "proprietary");
+        ASSERT_STREQ(find(&b, "version", "NVIDIA's driver")->types[0], "p6-b200.48xlarge");
+        ASSERT_TRUE(!find(&b, "version", "NVIDIA's driver")->types[1]);
+        ASSERT_TRUE(image_drives(&b.image, "p5.48xlarge") && image_drives(&b.image, "m5.large"));
+        ASSERT_TRUE(!image_drives(&b.image, "p6-b200.48xlarge"));
+}
+
+TEST(versions_of_kubernetes) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "nvidia-imex", true);
+        box_open(&b);
+        b.image.kubelet = xstrdup("1.32.9");
+        b.image.containerd = xstrdup("1.7.27");
+        image_compare(&b.image, &b.needs, &b.checks);
+        assert_check(&b, CHECK_WARNING, "version", "kubelet", "1.33 or newer");
+        ASSERT_TRUE(!find(&b, "version", "containerd"));
+        checks_done(&b.checks);
+        free(b.image.kubelet);
+        b.image.kubelet = xstrdup("1.38.0");
+        image_compare(&b.image, &b.needs, &b.checks);
+        ASSERT_TRUE(!find(&b, "version", "kubelet"));
+        assert_check(&b, CHECK_WARNING, "version", "containerd", "want containerd 2");
+}
+
+/* ---- leftovers ---- */
+
+TEST(nothing_left) {
+        BOX(b);
+        put(&b, "/etc/machine-id", "", 0444);
+        put(&b, "/etc/mdadm/mdadm.conf", "# ARRAY /dev/md0\nHOMEHOST <system>\n", 0644);
+        put(&b, "/etc/fstab", "UUID=1 / xfs defaults 0 0\n# /dev/md0 /x xfs\n/dev/nvme0n1p128 /boot/efi vfat defaults 0 0\n", 0644);
+        put(&b, "/etc/cdi/other.yaml", "kind: vendor.example/device\n", 0644);
+        put(&b, "/usr/lib/systemd/system/kubelet.service", UNIT, 0644);
+        search(&b);
+        assert_check(&b, CHECK_OK, "leftovers", NULL, NULL);
+        ASSERT_EQ(b.checks.n, 1);
+}
+
+TEST(much_left) {
+        BOX(b);
+        put(&b, "/etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0444);
+        put(&b, "/etc/mdadm.conf", "ARRAY /dev/md0 UUID=1\n", 0644);
+        put(&b, "/etc/fstab", "/dev/md/kubernetes\t/data xfs defaults 0 0\n/dev/nvme1n1 /x xfs rw,nofail 0 0\n", 0644);
+        put(&b, "/etc/systemd/system/data.mount", "[Mount]\nWhat=UUID=1\nWhere=/data\n", 0644);
+        put(&b, "/etc/cdi/nvidia.yaml", "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\n", 0644);
+        put(&b, "/var/lib/kubelet/kubeconfig", "x", 0600);
+        put(&b, "/var/lib/kubelet/cpu_manager_state", "{}", 0600);
+        put(&b, "/opt/nvidia/current/.driver-flavor", "open", 0644);
+        put(&b, "/usr/lib/systemd/system/kubelet.service", UNIT, 0644);
+        put_link(&b, "/etc/systemd/system/multi-user.target.wants/kubelet.service", "/usr/lib/systemd/system/kubelet.service");
+        put_link(&b, "/etc/systemd/system/multi-user.target.wants/nodestrap-run.service", "/x");
+        put_link(&b, "/etc/systemd/system/multi-user.target.wants/nodeadm-run.service", "/x");
+        search(&b);
+        assert_check(&b, CHECK_WARNING, "leftover-machine-id", NULL, "truncate -s 0");
+        assert_check(&b, CHECK_WARNING, "leftover-array", "mdadm.conf", "ARRAY");
+        assert_check(&b, CHECK_FAILED, "leftover-mount", "/etc/fstab", "90 s");
+        assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/systemd/system/data.mount", "remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-node", NULL, "Remove it");
+        assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
+        assert_check(&b, CHECK_WARNING, "leftover-driver", NULL, "not made again");
+        assert_check(&b, CHECK_FAILED, "enabled", "kubelet.service", "systemctl disable kubelet.service");
+        assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "systemctl disable nodeadm-run.service");
+        put(&b, "/usr/lib/systemd/system/kubelet.service.d/10-nodestrap.conf", "[Service]\n", 0644);
+        search(&b);
+        assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "waiting");
+        b.image.running = true;
+        checks_done(&b.checks);
+        image_search(&b.image, &b.checks);      /* what is a machine's own state */
+        ASSERT_TRUE(!find(&b, "leftover-node", NULL) && !find(&b, "leftover-array", NULL));
+        assert_check(&b, CHECK_WARNING, "leftover-cdi", NULL, "remove it");
+}
+
+TEST_MAIN
