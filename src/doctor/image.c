@@ -52,11 +52,21 @@ int version_compare(const char *a, const char *b) {
         return 0;
 }
 
+int image_file(const Root *root, const char *path) {
+        struct stat st;
+        _cleanup_(close_fd) int there = root_open(root, path, O_PATH);
+        if (there < 0)
+                return there;
+        if (fstat(there, &st) < 0 || !S_ISREG(st.st_mode))
+                return -EINVAL;
+        return root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+}
+
 /* ---- architecture ---- */
 
 static unsigned machine_of(const Root *root, const char *path) {
         _cleanup_(elf_done) Elf e = {};
-        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(close_fd) int fd = image_file(root, path);
         return fd >= 0 && elf_read(fd, &e) == 0 ? e.machine : 0;
 }
 
@@ -219,7 +229,7 @@ char *module_path(const char *kernel, const char *list, const char *name) {
 char *module_information(const Root *root, const char *path, const char *key) {
         _cleanup_(freep) char *data = NULL;
         size_t size = 0, n = strlen(key);
-        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(close_fd) int fd = image_file(root, path);
         if (fd < 0 || elf_section(fd, ".modinfo", MODINFO_MAX, &data, &size) < 0)
                 return NULL;
         for (size_t at = 0; at < size; at += strlen(data + at) + 1)

@@ -137,9 +137,17 @@ static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
         return n < size && n > 0 && strchr("?*{", regex[n]) ? n - 1 : n;
 }
 
+/* No policy repeats by number or refers back, and expressions that do can take all time and memory. */
+static bool is_bounded(const char *regex, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (regex[i] == '{' || (regex[i] == '\\' && i + 1 < size && is_digit(regex[i + 1])))
+                        return false;
+        return size <= REGEX_MAX;
+}
+
 static bool regex_matches(const char *regex, size_t size, const char *path) {
         regex_t compiled;
-        if (size > REGEX_MAX)
+        if (!is_bounded(regex, size))
                 return false;
         _cleanup_(freep) char *whole = xasprintf("^(%.*s)$", (int)size, regex);
         if (regcomp(&compiled, whole, REG_EXTENDED | REG_NOSUB) != 0)

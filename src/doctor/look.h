@@ -26,6 +26,9 @@ _must_check_ _nonnull_ char *module_information(const Root *root, const char *pa
 /* The version of NVIDIA's driver, and the file that says so; NULL: nothing says it. Both the caller's. */
 _must_check_ _nonnull_ char *driver_find(const Image *image, char **ret_path);
 
+/* Opens a regular file for reading, and nothing else: to open a device may have effects. A negative errno. */
+_must_check_ _nonnull_ int image_file(const Root *root, const char *path);
+
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
 typedef struct KernelLook { const char *version; char *modules, *builtin, *features; } KernelLook;

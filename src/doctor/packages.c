@@ -79,7 +79,7 @@ typedef bool (*WindowSeen)(const char *data, size_t size, void *to);
 
 /* Hands it over piece by piece, each with the end of the one before; ends early where that returns false. */
 static void read_windows(const Root *root, const char *path, uint64_t limit, WindowSeen seen, void *to) {
-        _cleanup_(close_fd) int fd = root_open(root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(close_fd) int fd = image_file(root, path);
         _cleanup_(freep) char *data = fd >= 0 ? xcalloc(OVERLAP + WINDOW + 1, 1) : NULL;
         size_t kept = 0;
         for (uint64_t done = 0; fd >= 0 && done < limit;) {

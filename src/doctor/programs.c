@@ -160,7 +160,7 @@ static bool try_library(const Look *l, const char *directory, const char *name, 
                         char **ret_path, Elf *ret) {
         _cleanup_(freep) char *path = *directory ? xasprintf("%s/%s", directory, name) : xstrdup(name);
         _cleanup_(elf_done) Elf e = {};
-        _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(close_fd) int fd = image_file(l->root, path);
         if (fd < 0 || elf_read(fd, &e) < 0 || (machine != 0 && e.machine != machine))
                 return false;
         *ret_path = TAKE_PTR(path);
@@ -267,7 +267,7 @@ static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret
 char *program_fault(const Look *l, const char *path, const char **ret_code) {
         char start[256];
         _cleanup_(elf_done) Elf e = {};
-        _cleanup_(close_fd) int fd = root_open(l->root, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(close_fd) int fd = image_file(l->root, path);
         if (fd < 0)
                 return NULL; /* only root may read it: who may not, cannot tell */
         ssize_t n = pread(fd, start, sizeof start - 1, 0);

@@ -302,6 +302,10 @@ static void compare_toolkit(const Comparison *c) {
         check->cause = CAUSE_CDI;
 }
 
+static void comparison_done(Comparison *c) {
+        free(c->where);
+}
+
 static Comparison begin(const Image *image, const Needs *needs, Checks *checks) {
         Comparison c = { .image = image, .needs = needs, .checks = checks };
         _cleanup_(freep) char *where = NULL, *there = driver_find(image, &where);
@@ -316,16 +320,15 @@ bool image_drives(const Image *image, const char *type) {
                 return true;
         const Needs needs = {};
         Checks checks = {};
-        Comparison c = begin(image, &needs, &checks);
-        _cleanup_(freep) char *where = c.where, *license = flavor_of(&c);
+        _cleanup_(comparison_done) Comparison c = begin(image, &needs, &checks);
+        _cleanup_(freep) char *license = flavor_of(&c);
         bool closed = license && streq(license, "NVIDIA");
         return !driver_is_old(&c, device) &&
                !(license && (closed ? wants_open(&c, device) : wants_closed(&c, device)));
 }
 
 void image_compare(const Image *image, const Needs *needs, Checks *checks) {
-        Comparison c = begin(image, needs, checks);
-        _cleanup_(freep) _unused_ char *where = c.where;
+        _cleanup_(comparison_done) Comparison c = begin(image, needs, checks);
         const Need *nvidia = needs_find(needs, NEED_MODULE, "nvidia");
         tell_driver(&c);
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)

@@ -14,7 +14,15 @@
 #define OTHER  "6.1.0-10-cloud-amd64"
 #define LOADER "/lib64/ld-linux-x86-64.so.2"
 
-typedef struct Box { char path[32]; Root *root; Needs needs; Checks checks; Image image; bool open; } Box;
+static size_t open_files(void) {
+        _cleanup_(root_freep) Root *host = NULL;
+        _cleanup_(strv_freep) char **names = NULL;
+        ASSERT_OK(root_new("/", &host));
+        ASSERT_OK(root_list(host, "/proc/self/fd", &names));
+        return strv_length(names);
+}
+
+typedef struct Box { char path[32]; Root *root; Needs needs; Checks checks; Image image; bool open; size_t files; } Box;
 
 static void put(Box *b, const char *path, const char *text, mode_t mode) {
         ASSERT_OK(root_replace_volatile(b->root, path, text, strlen(text), mode));
@@ -42,6 +50,7 @@ static Box box_new(void) {
         Box b = { .path = P_tmpdir "/doctor-XXXXXX" };
         ASSERT_TRUE(mkdtemp(b.path));
         ASSERT_EQ(chmod(b.path, 0755), 0);
+        b.files = open_files();
         ASSERT_OK(root_new(b.path, &b.root));
         put_elf(&b, LOADER, (ElfSpec){ .soname = "ld-linux-x86-64.so.2" });
         put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6" });
@@ -57,6 +66,7 @@ static void box_done(Box *b) {
         needs_done(&b->needs);
         checks_done(&b->checks);
         root_free(b->root);
+        ASSERT_EQ(open_files(), b->files);
         ASSERT_EQ(tree_remove(b->path), 0);
 }
 #define BOX(b) _cleanup_(box_done) Box b = box_new()
@@ -307,6 +317,15 @@ TEST(library) {
         assert_look(&b, CHECK_OK, "library", NULL);
         put_elf(&b, "/lib/x86_64-linux-gnu/libmount.so.1", (ElfSpec){ .soname = "libother.so.1" });
         assert_look(&b, CHECK_WARNING, "library", "libother.so.1");
+}
+
+/* What is no file is not opened: nobody writes to this pipe. */
+TEST(library_that_is_a_pipe) {
+        BOX(b);
+        _cleanup_(freep) char *path = full(&b, "/usr/lib64/libx.so.1");
+        ASSERT_EQ(mkfifo(path, 0644), 0);
+        box_need(&b, NEED_LIBRARY, "libx.so.1", false);
+        assert_look(&b, CHECK_FAILED, "library", "in none of the directories");
 }
 
 /* ---- units ---- */
