@@ -217,7 +217,7 @@ static char *sources_text(const Options *o) {
 
 static void add_fact(Text *t, const char *name, const char *value) {
         text_add(t, "%-11s ", name);
-        text_add_shown(t, value, strlen(value), 200, 0);
+        text_add_shown(t, value, strlen(value), 1000, 0);
         text_add(t, "\n");
 }
 
@@ -306,9 +306,9 @@ int command_doctor(Run *run) {
         if (r >= 0)
                 r = open_image(&d);
         if (r >= 0)
-                r = choose_types(&d);
-        if (r >= 0)
                 r = find_versions(&d);
+        if (r >= 0)
+                r = choose_types(&d);
         for (char **type = d.types; r >= 0 && type && *type; type++)
                 r = plan_type(&d, *type);
         if (r < 0)

@@ -62,6 +62,7 @@ char **image_types(const Image *image, char **ret_why) {
                 *ret_why = xstrdup("this machine's");
                 return types;
         }
+        _cleanup_(strv_freep) char **unknown = NULL;
         bool nvidia = image->driver || brings(image, image_has_nvidia),
              neuron = brings(image, image_has_neuron);
         for (size_t i = 0; i < n_instance_types; i++) {
@@ -69,17 +70,19 @@ char **image_types(const Image *image, char **ret_why) {
                 bool wanted = t->gpu_pci ? nvidia
                                          : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
                 if (wanted && image_serves(image, t->name))
-                        strv_add(&types, t->name);
+                        strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);
         }
         add_plain(image, &types);
-        *ret_why = xasprintf("all %stypes that the image brings drivers for (%s), and plain ones; "
-                             "--instance-type names others",
+        _cleanup_(freep) char *others = types_text(unknown);
+        *ret_why = xasprintf("all %stypes with %s, and plain ones%s%s%s (--instance-type names others)",
                              !machine_name(image->machine)     ? ""
                              : image->machine == EM_X86_64 ? "x86_64 "
                                                            : "arm64 ",
-                             nvidia && neuron ? "NVIDIA's and AWS Neuron's"
-                             : nvidia         ? "NVIDIA's"
-                             : neuron         ? "AWS Neuron's"
-                                              : "none: it has neither NVIDIA's nor AWS Neuron's");
+                             nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"
+                             : nvidia         ? "NVIDIA's driver"
+                             : neuron         ? "AWS Neuron's driver"
+                                              : "no driver, for it brings neither NVIDIA's nor AWS Neuron's",
+                             unknown ? ", but not " : "", others,
+                             unknown ? ", whose GPUs this driver does not know" : "");
         return types;
 }
