@@ -114,6 +114,16 @@ echo 'spec: [' >"$root/in/bad.yaml"
 ok "user data that is none ends as anywhere" doctor 10 -c file:///in/bad.yaml
 rm -r "$root/in"
 
+# ---- who sets up the node ----
+root=$tmp/own
+ok "an image where our units are not enabled" image "$root"
+find "$root/etc/systemd/system" -name 'nodestrap-*' -delete
+ok "makes no node" doctor 70 --instance-type g6.4xlarge --output json
+ok "which is said of each" check_is failed unit-disabled nodestrap-run.service "text=systemctl enable nodestrap-run.service"
+cp "$root/usr/lib/systemd/system/nodestrap-run.service" "$root/usr/lib/systemd/system/nodeadm-run.service"
+ok "but where nodeadm's are there, they may call it" doctor 0 --instance-type g6.4xlarge --output json
+ok "and ours are only told of" check_is warning unit-disabled nodestrap-run.service
+
 # ---- the other architecture ----
 root=$tmp/arm
 ok "an arm64 image, looked at from here" doctor 0 --output json
