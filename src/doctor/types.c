@@ -69,7 +69,8 @@ char **image_types(const Image *image, char **ret_why) {
                 const InstanceType *t = &instance_types[i];
                 bool wanted = t->gpu_pci ? nvidia
                                          : neuron && t->gpu_model && startswith(t->gpu_model, "aws-");
-                if (wanted && image_serves(image, t->name))
+                bool known = t->arch || image->machine == EM_NONE;
+                if (wanted && known && image_serves(image, t->name))
                         strv_add(image_drives(image, t->name) ? &types : &unknown, t->name);
         }
         add_plain(image, &types);
