@@ -55,8 +55,9 @@ MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\x
 forget() { [ ! -e $MISC/"$NAME" ] || echo -1 >$MISC/"$NAME"; }
 emulate() {
         local qemu; qemu=$("$here/peers.sh" --cached qemu-user trixie qemu-user) || exit
+        [ -d $MISC ] || modprobe -q binfmt_misc
         [ -e $MISC/register ] || mount -t binfmt_misc cross $MISC || skip "no binfmt_misc here"
-        exec 9>"$BASE/$NAME.lock" 8>"$BASE/$NAME.users"; flock 9; trap release EXIT
+        exec 9>"$BASE/$NAME.lock" 8>"$BASE/$NAME-users.lock"; flock 9; trap release EXIT
         if flock -n 8; then
                 forget; printf %s ":$NAME:M::$MAGIC:$MASK:$qemu/usr/bin/qemu-aarch64:FP" >$MISC/register ||
                         skip "the kernel will not be told of an emulator (binfmt_misc)"
@@ -66,7 +67,7 @@ emulate() {
 release() {
         rm -rf "$W"
         exec 9>"$BASE/$NAME.lock"; flock 9
-        exec 8>&- && exec 8>"$BASE/$NAME.users"         # what COMMAND has left running still uses it
+        exec 8>&- && exec 8>"$BASE/$NAME-users.lock"         # what COMMAND has left running still uses it
         if flock -n 8; then forget; fi
 }
 [ -z "$EMULATE" ] || emulate
