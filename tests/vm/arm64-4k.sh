@@ -4,7 +4,7 @@
 # type: m6gd.large
 # imds: imds-m5
 # kernel: init_on_alloc=0
-# spec: {instance: {localStorage: {strategy: RAID0}}}
+# spec: {instance: {localStorage: {strategy: RAID0, expectedDisks: 2}}}
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 64Ki, count: 32}, {size: 2Mi, count: 60}, {size: 32Mi, count: 2, numaNode: 1}]}}}
 # tree: enabled storage containerd_version plans_here
 # console: NODESTRAP verdict=ok
