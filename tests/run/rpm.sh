@@ -15,16 +15,20 @@ spec=$top/conf/packaging/nodestrap.spec
 unpack() { mkdir -p "$2" && rpm2cpio "$1" >"$2.cpio" && (cd "$2" && cpio -idm --quiet <"$2.cpio"); }
 
 try "one version" is "$(awk '/^Version:/ { print $2 }' "$spec")" "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog")"
-try "rpm.sh" "$top/conf/packaging/rpm.sh" -o "$W/out" -- --without check || finish
+# The program of the Debian package, if that was made of this tree; else it is built here, as the one for aarch64 is anyway.
+deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1) built=()
+[ -z "$deb" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$deb" -type f | head -1)" ] || deb=
+[ -z "$deb" ] || { dpkg-deb -x "$deb" "$W/deb" && built=(--define "binary $W/deb/usr/bin/nodestrap"); }
+try "rpm.sh" "$top/conf/packaging/rpm.sh" -o "$W/out" -- --without check "${built[@]}" || finish
 rpm=$(echo "$W"/out/nodestrap-*.x86_64.rpm); mkdir -p "$top/build/package"; cp "$W"/out/* "$top/build/package/"
 try "rpm2cpio, cpio" unpack "$rpm" "$W/tree"
 
 # ---- what is in it ------------------------------------------------------------------------------------------------------------------
-deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1); own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
+own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
 texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
         sed 's| \./.*||; s|^|/|' | grep -vE "^(${own// /|}) " | sort); }
-if [ -n "$deb" ] && [ -z "$(cd "$top" && find Makefile README.md conf debian units -newer "$deb" -type f | head -1)" ]; then
-        dpkg-deb -x "$deb" "$W/deb"; gzip -d "$W"/{tree,deb}/usr/share/man/man8/nodestrap.8.gz
+if [ -n "$deb" ]; then
+        gzip -d "$W"/{tree,deb}/usr/share/man/man8/nodestrap.8.gz
         # A package of rpm's brings no directory that belongs to others.
         try "the same units, links and texts as the Debian package" diff <(texts "$W/deb" | grep -v 'd$') <(texts "$W/tree" | grep -v 'd$')
         gzip -9n "$W"/tree/usr/share/man/man8/nodestrap.8
