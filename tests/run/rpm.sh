@@ -39,7 +39,8 @@ requires=$(rpm -qpR "$rpm"; rpm -qp --recommends "$rpm")
 loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v libnvidia; } | sort -u; }
 try "it requires what it links and what it loads" is "$(loaded | while read -r l; do grep -qxF "$l()(64bit)" <<<"$requires" || echo "$l"; done)" ''
 try "it recommends what a plan calls" is "$(for p in mdadm xfsprogs kmod dosfstools; do grep -x $p <<<"$requires"; done | xargs)" "mdadm xfsprogs kmod"
-try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top"
+if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top"
+else skip "the bill of materials" "no python3-jsonschema here"; fi
 # Each file has a line that says what label the policy gives it.
 unlabelled() { python3 - "$top/conf/packaging/nodestrap.fc" <<'P' 3< <(rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$rpm")
 import os, re, sys
@@ -139,14 +140,15 @@ try "rpm -e there" silent rpm_ -e nodestrap
 try "leaves nothing" diff "$W/before" <(everything)
 
 # ---- aarch64 ------------------------------------------------------------------------------------------------------------------------
-"$top/tests/tools/cross.sh" "$top/conf/packaging/rpm.sh" -o "$W/arm" -a aarch64 -- --without check >"$W/log" 2>&1; rc=$?
+# In the root for cross builds, of which this tree alone stays.
+arm=$top/build/package/$(rpm -qp --qf '%{NVR}' "$rpm").aarch64.rpm; rm -f "$arm"
+"$top/tests/tools/cross.sh" "$top/conf/packaging/rpm.sh" -o "$top/build/package" -a aarch64 -- --without check >"$W/log" 2>&1; rc=$?
 [ $rc != 77 ] || { skip "the package for aarch64" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
 try "rpm.sh -a aarch64" sh -c 'cat "$1"; exit "$2"' sh "$W/log" $rc || finish
-arm=$(echo "$W"/arm/nodestrap-*.aarch64.rpm); cp "$arm" "$top/build/package/"
 try "its header says so" is "$(rpm -qp --qf '%{ARCH}' "$arm")" aarch64
 try "and its program" sh -c 'rpm2cpio "$1" | cpio -i --quiet --to-stdout ./usr/bin/nodestrap >"$2" && readelf -h "$2" | grep -q "Machine:.*AArch64"' sh "$arm" "$W/program"
-try "which is stripped" sh -c '! readelf -SW "$1" | grep -qE " \.(symtab|debug_info) "' sh "$W/program"
-sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -v '^/usr/bin/nodestrap '; }
+try "which is stripped" is "$(readelf -SW "$W/program" | grep -oE ' \.(text|symtab|debug_info) ' | xargs)" .text
+sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -vE '^/usr/(bin/nodestrap|.*\.spdx\.json) '; }
 try "the other files are the same" diff <(sums "$rpm") <(sums "$arm")
 libraries() { rpm -qpR "$1" | grep -E '^lib(c|[^c]|c[^.]).*\(\)\(64bit\)$' | sort; }
 try "it requires the same libraries" diff <(libraries "$rpm") <(libraries "$arm" | grep -v '^ld-linux')

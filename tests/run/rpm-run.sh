@@ -1,0 +1,153 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the RPM from a copy of this tree, compares it with the Debian package, unpacks it into a root of Debian 12, and has rpm install,
+# upgrade and erase it there, its scripts included: bare, beside the units and the nodeadm of EKS's image, and where there is neither
+# systemctl nor update-alternatives. Then the same package for aarch64. Both are left in build/package.
+set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
+try() { local name=$1 output; shift; count=$((count + 1))
+        if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+finish() { echo "1..$count"; exit $bad; }
+W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+for c in rpm rpmbuild rpm2cpio cpio readelf; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
+is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
+spec=$top/conf/packaging/nodestrap.spec
+unpack() { mkdir -p "$2" && rpm2cpio "$1" >"$2.cpio" && (cd "$2" && cpio -idm --quiet <"$2.cpio"); }
+
+try "one version" is "$(awk '/^Version:/ { print $2 }' "$spec")" "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog")"
+# The program of the Debian package, if that was made of this tree; else it is built here, as the one for aarch64 is anyway.
+deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1) built=()
+[ -z "$deb" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$deb" -type f | head -1)" ] || deb=
+[ -z "$deb" ] || { dpkg-deb -x "$deb" "$W/deb" && built=(--define "binary $W/deb/usr/bin/nodestrap"); }
+try "rpm.sh" "$top/conf/packaging/rpm.sh" -o "$W/out" -- --without check "${built[@]}" || finish
+rpm=$(echo "$W"/out/nodestrap-*.x86_64.rpm); mkdir -p "$top/build/package"; cp "$W"/out/* "$top/build/package/"
+try "rpm2cpio, cpio" unpack "$rpm" "$W/tree"
+
+# ---- what is in it ------------------------------------------------------------------------------------------------------------------
+own='/usr/bin/nodestrap /usr/share/doc/nodestrap/(changelog\.gz|copyright|nodestrap\.spdx\.json|nodestrap\.fc) /usr/share/lintian(/.*)? /usr/share/licenses(/.*)?'
+texts() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%P %m %y\n' -o -printf '%P %m ' -exec sha256sum {} \; \) |
+        sed 's| \./.*||; s|^|/|' | grep -vE "^(${own// /|}) " | sort); }
+if [ -n "$deb" ]; then
+        gzip -d "$W"/{tree,deb}/usr/share/man/man8/nodestrap.8.gz
+        # A package of rpm's brings no directory that belongs to others.
+        try "the same units, links and texts as the Debian package" diff <(texts "$W/deb" | grep -v 'd$') <(texts "$W/tree" | grep -v 'd$')
+        gzip -9n "$W"/tree/usr/share/man/man8/nodestrap.8
+else skip "the same files as in the Debian package" "none in build/package, or an older one: make package builds both"; fi
+files() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$1"; }
+try "nobody but root writes, nothing is setuid" is "$(files "$rpm" | grep -vE ' (d|-)rw[x-]r-[x-]r-[x-]$')" ''
+requires=$(rpm -qpR "$rpm"; rpm -qp --recommends "$rpm")
+loaded() { { readelf -d "$W/tree/usr/bin/nodestrap" | sed -n 's/.*NEEDED.*\[\(lib.*\)\]/\1/p'; grep -rhoE '"lib[a-z]+\.so\.[0-9]"' "$top/src" | tr -d '"' | grep -v libnvidia; } | sort -u; }
+try "it requires what it links and what it loads" is "$(loaded | while read -r l; do grep -qxF "$l()(64bit)" <<<"$requires" || echo "$l"; done)" ''
+try "it recommends what a plan calls" is "$(for p in mdadm xfsprogs kmod dosfstools; do grep -x $p <<<"$requires"; done | xargs)" "mdadm xfsprogs kmod"
+try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top"
+# Each file has a line that says what label the policy gives it.
+unlabelled() { python3 - "$top/conf/packaging/nodestrap.fc" <<'P' 3< <(rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$rpm")
+import os, re, sys
+lines = [l.split() for l in open(sys.argv[1]) if l.strip() and l[0] != '#']
+for path, mode in (l.split() for l in os.fdopen(3)):
+    kind = '-d' if mode[0] == 'd' else '--'
+    if not any(re.fullmatch(l[0], path) and (len(l) == 2 or l[1] == kind) for l in lines): print(path)
+for l in lines:
+    if not re.fullmatch(r'system_u:object_r:[a-z_]+_t:s0', l[-1]) or len(l) == 3 and l[1] not in ('--', '-d', '-l'): print(*l)
+P
+}
+try "each file's SELinux type is named" is "$(unlabelled)" ''
+
+# ---- a root of its own --------------------------------------------------------------------------------------------------------------
+root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
+        [ $? = 77 ] || { cat "$W/log" >&2; bad=1; }; skip "install, upgrade, erase" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
+prepare() { mkdir -p "$W/$1"/{u,w,m}; mount -t overlay o -o "lowerdir=$root,upperdir=$W/$1/u,workdir=$W/$1/w" "$W/$1/m" &&
+        mkdir -p "$W/$1/m"/usr/share/{licenses,man/man8}; }      # which every root of rpm's has
+# Names, kinds, modes, links and bytes.
+everything() { (cd "$m" && find . -xdev \( -path ./var/log -o -path ./tmp \) -prune -o \( -type l -printf '%p %l\n' -o -type f -cnewer "$W/begun" -printf '%p %m ' -exec sha256sum {} \; -o -printf '%p %m\n' \) | sort); }
+in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+rpm_() { rpm --root "$m" --dbpath /tmp/rpmdb --force-debian --nodeps "$@"; }
+said() { "$@" >"$W/said" 2>&1; }
+silent() { said "$@" && is "$(cat "$W/said")" ''; }
+telling() { local text=$1; shift; said "$@" && is "$(cat "$W/said")" "$text"; }
+units="nodestrap-boot-hook nodestrap-config nodestrap-devices nodestrap-run nodestrap-joined" theirs="nodeadm-boot-hook nodeadm-config nodeadm-run"
+state() { in_root systemctl is-enabled $units | sort -u; }
+touch -d '1 second ago' "$W/begun"
+
+try "a root of Debian 12" prepare unpacked; m=$W/unpacked/m; cp -r "$W/tree/." "$m/"
+try "unpacked there, it runs" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(rpm -qp --qf '%{VERSION}' "$rpm")"
+for f in "$m"/usr/share/doc/nodestrap/examples/*; do
+        try "${f##*/} is a good example" in_root nodestrap config check --strict -c "file://${f#"$m"}"
+done
+planned() { unshare -n chroot "$m" nodestrap plan -c file:///usr/share/doc/nodestrap/examples/p6e-gb200.userdata --instance-type p6e-gb200.36xlarge \
+        --kubelet-version 1.34.2 --containerd-version 2.1.5 --driver-version 580.159.04; }
+try "and plans" sh -c 'grep -q kubelet <<X
+$1
+X' sh "$(planned 2>&1)"
+try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
+
+try "another root" prepare bare; m=$W/bare/m; everything >"$W/before"
+try "rpm -i says nothing where there is nothing to say" silent rpm_ -i "$rpm"
+try "nodeadm and nodeadm-internal are links to it" is "$(in_root readlink -f /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/usr/bin/nodestrap /usr/bin/nodestrap"
+try "rpm finds its files as they were" is "$(rpm_ -V nodestrap)" ''
+try "the units are not enabled" is "$(state)" disabled
+in_root systemctl -q preset $units
+try "nor by presets" is "$(state)" disabled
+in_root systemctl -q enable $units; everything >"$W/installed"
+rpm -qp --qf '%{POSTIN}\n' "$rpm" >"$m/tmp/post"
+try "%post once more" in_root sh /tmp/post 2
+try "changes nothing" diff "$W/installed" <(everything)
+try "another version of it" "$top/conf/packaging/rpm.sh" -o "$W/next" -- --define "binary $W/tree/usr/bin/nodestrap" --define 'release 2'
+try "rpm -U" silent rpm_ -U "$W"/next/*.rpm
+try "is installed" is "$(rpm --root "$m" --dbpath /tmp/rpmdb -q --qf '%{VERSION}-%{RELEASE}' nodestrap)" "$(rpm -qp --qf '%{VERSION}' "$rpm")-2"
+try "and changes nothing else" diff <(grep -vF spdx.json "$W/installed") <(everything | grep -vF spdx.json)
+mkdir -p "$m/var/lib/nodestrap"; echo '{}' >"$m/var/lib/nodestrap/manifest.json"
+try "rpm -e" silent rpm_ -e nodestrap
+try "nothing is left and nothing is missing" diff "$W/before" <(everything)
+
+# EKS's image: its nodeadm is a file, and its units are enabled.
+own() { [ "$(in_root nodeadm --version; in_root nodeadm-internal --version; cat "$m"/run/somebody/*)" = $'nodeadm --version\nnodeadm-internal --version' ] && rm -r "$m/run/somebody"; }
+try "a root with a nodeadm of its own" prepare own; m=$W/own/m; cp -a "$top/tests/fakes/al2023/rootfs/." "$m/"; mkdir -p "$m/etc/eks/nodeadm.d" "$m"/run/systemd/{networkd.conf.d,network/99-default.link.d}
+in_root systemctl -q enable $theirs kubelet; everything >"$W/before"
+advice="nodestrap: nodeadm boots this image. To have nodestrap do it: systemctl disable $theirs && systemctl enable $units
+nodestrap: or leave the units and let nodestrap take the place of nodeadm's program: nodestrap(8), UNITS
+nodestrap: kubelet.service is enabled: a boot would start it before the node is configured. It is started when its turn has come: systemctl disable kubelet"
+try "rpm -i beside it says what to do" telling "$advice" rpm_ -i "$rpm"
+try "the image's nodeadm stays" own
+try "an upgrade says nothing" silent rpm_ -U "$W"/next/*.rpm
+try "it is still there" own
+try "rpm -e" silent rpm_ -e nodestrap
+try "all is as it was" diff "$W/before" <(everything)
+rpm_ -i "$rpm" >/dev/null 2>&1
+sed -n 's/.*: \(systemctl .*\)$/\1/p' <<<"$advice" >"$m/tmp/advice"
+try "the advice is heeded" in_root sh -e /tmp/advice
+try "the node is nodestrap's" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
+try "an upgrade leaves it so" silent rpm_ -U "$W"/next/*.rpm
+try "as it is" is "$(in_root systemctl is-enabled $theirs kubelet | sort -u) $(state)" "disabled enabled"
+mkdir -p "$m"/etc/modprobe.d "$m"/etc/systemd/system/containerd.service.d; cp -rT "$m"/usr/lib/nodestrap/systemd "$m"/run/systemd; touch "$m"/etc/modprobe.d/zz-nodestrap-nvidia.conf "$m"/etc/systemd/system/containerd.service.d/40-nodestrap-memlock.conf
+try "erased, it tells who boots the node now" telling "nodestrap: nodeadm's units are disabled; systemctl enable $theirs gives the node back to them" rpm_ -e nodestrap
+in_root systemctl -q enable $theirs kubelet
+try "which heeded is the image as it was" diff "$W/before" <(everything)
+
+# A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
+mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do mv "$m/usr/bin/$n" "$m/opt/eks/$n"; ln -s /opt/eks/$n "$m/usr/bin/$n"; done
+everything >"$W/before"
+rpm_ -i "$rpm" >/dev/null 2>&1
+try "a link of the image's own stays" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
+rpm_ -e nodestrap
+try "also behind it" diff "$W/before" <(everything)
+
+try "a root without systemctl and update-alternatives" prepare less; m=$W/less/m; mv "$m/usr/bin/systemctl" "$m/usr/bin/update-alternatives" "$m/tmp"; everything >"$W/before"
+try "rpm -i says what is missing" sh -c 'rpm=$1; shift; "$@" "$rpm" 2>&1 | grep -c "^nodestrap: it is not offered as nodeadm.*, since update-alternatives failed: .*not found" | grep -x 2' sh "$rpm" rpm --root "$m" --dbpath /tmp/rpmdb --force-debian --nodeps -i
+try "nothing else is" in_root nodestrap --version
+try "rpm -e there" silent rpm_ -e nodestrap
+try "leaves nothing" diff "$W/before" <(everything)
+
+# ---- aarch64 ------------------------------------------------------------------------------------------------------------------------
+"$top/tests/tools/cross.sh" "$top/conf/packaging/rpm.sh" -o "$W/arm" -a aarch64 -- --without check >"$W/log" 2>&1; rc=$?
+[ $rc != 77 ] || { skip "the package for aarch64" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
+try "rpm.sh -a aarch64" sh -c 'cat "$1"; exit "$2"' sh "$W/log" $rc || finish
+arm=$(echo "$W"/arm/nodestrap-*.aarch64.rpm); cp "$arm" "$top/build/package/"
+try "its header says so" is "$(rpm -qp --qf '%{ARCH}' "$arm")" aarch64
+try "and its program" sh -c 'rpm2cpio "$1" | cpio -i --quiet --to-stdout ./usr/bin/nodestrap >"$2" && readelf -h "$2" | grep -q "Machine:.*AArch64"' sh "$arm" "$W/program"
+try "which is stripped" sh -c '! readelf -SW "$1" | grep -qE " \.(symtab|debug_info) "' sh "$W/program"
+sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -v '^/usr/bin/nodestrap '; }
+try "the other files are the same" diff <(sums "$rpm") <(sums "$arm")
+libraries() { rpm -qpR "$1" | grep -E '^lib(c|[^c]|c[^.]).*\(\)\(64bit\)$' | sort; }
+try "it requires the same libraries" diff <(libraries "$rpm") <(libraries "$arm" | grep -v '^ld-linux')
+finish
