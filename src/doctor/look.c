@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of their
-                                         * own write to /var/log (syslog) and /usr/local (staff) */
+#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of
+                                         * their own write to /var/log (syslog) and /usr/local (staff) */
 
 Check *look_fault(Look *l, const Need *need, const char *code, const char *found) {
         return checks_add(l->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, code, need->name, found);
