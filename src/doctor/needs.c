@@ -130,6 +130,11 @@ static void want_programs(const Asking *q) {
         }
 }
 
+static void want_nodes(const Asking *q) {
+        if (q->action->pages.node >= 0)
+                want(q, NEED_FEATURE, "CONFIG_NUMA", CAUSE_HUGEPAGES, q->action->lenient);
+}
+
 static void want_archive(const Asking *q) {
         want(q, NEED_FILE, q->action->target, CAUSE_NOT_READY, true);   /* containerd may have it already */
 }
@@ -167,6 +172,7 @@ static const Want wants[] = {
         { ACTION_IMPORT_IMAGE,    NEED_PROGRAM, "ctr", CAUSE_COMMAND },
         { ACTION_IMPORT_IMAGE,    .ask = want_archive },
         { ACTION_RESERVE_PAGES,   NEED_FEATURE, "CONFIG_HUGETLBFS", CAUSE_HUGEPAGES },
+        { ACTION_RESERVE_PAGES,   .ask = want_nodes },
         { ACTION_LOAD_MODULE,     NEED_PROGRAM, "modprobe", CAUSE_MODULE },
         { ACTION_LOAD_MODULE,     .ask = want_module },
         { ACTION_CHECK_VERSIONS,  .ask = want_programs },

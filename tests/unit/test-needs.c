@@ -143,6 +143,19 @@ TEST(the_one_that_cannot_do_without_it_is_named) {
         ASSERT_STREQ(n->types[0], "p5.48xlarge");
 }
 
+TEST(huge_pages_and_their_nodes) {
+        BOX(b);
+        PageRequest requests[] = { { .size = 2ULL << 20, .count = 512, .numa_node = -1 },
+                                   { .size = 2ULL << 20, .count = 512, .numa_node = 0 } };
+        b.s.config.instance.hugepages = (HugePages){ .mode = HUGEPAGES_EXPLICIT, .pages = requests, .n_pages = 1 };
+        add_type(&b, "m6i.4xlarge", 0);
+        ASSERT_EQ(find(&b, NEED_FEATURE, "CONFIG_HUGETLBFS")->cause, CAUSE_HUGEPAGES);
+        LACKS(b, NEED_FEATURE, "CONFIG_NUMA");
+        b.s.config.instance.hugepages.pages = requests + 1;
+        add_type(&b, "m6i.4xlarge", 0);
+        find(&b, NEED_FEATURE, "CONFIG_NUMA");
+}
+
 TEST(imex_on_the_host) {
         BOX(b);
         b.s.config.nvidia.fabric_timeout_usec = 300 * USEC_PER_SEC;
