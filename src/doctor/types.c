@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Image → the instance types that it claims to serve: those of its architecture whose accelerators it brings
- * the driver of, and two that have none. */
+ * Image → the instance types that it claims to serve: those of its architecture whose accelerators it
+ * brings the driver of, and two that have none. */
 #include "doctor/doctor.h"
 
 #include "base/str.h"
