@@ -39,7 +39,7 @@ ok "the programs are of two architectures" test "$(machine "$arm") $(machine "$x
 ok "arm64 plans for every type" all "$arm" "$tmp/arm"
 ok "so does x86-64" all "$x86" "$tmp/x86"
 ok "there are types of both" eval 'grep -lq aarch64 "$tmp"/arm/* && grep -lq x86_64 "$tmp"/arm/*'
-ok "every plan has an id" test "$(grep -lE '"planId": "[0-9a-f]+' "$tmp"/arm/* | wc -l)" = "$(wc -w <<<"$types")"
+ok "every plan has an id" test "$(grep -lE '"planId": "sha256:[0-9a-f]{64}"' "$tmp"/arm/* | wc -l)" = "$(wc -w <<<"$types")"
 ok "byte for byte the same" diff -r "$tmp/arm" "$tmp/x86"
 ok "so is every file of a plan" eval 'files "$arm" "$tmp/a" && files "$x86" "$tmp/x" && diff -r "$tmp/a" "$tmp/x" && diff "$tmp/a.text" "$tmp/x.text"'
 done_testing
