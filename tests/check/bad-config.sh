@@ -86,6 +86,7 @@ bad 'huge pages over all nodes and on one' 11 EINVALID validate "$pages: says tw
 bad 'huge pages of one node twice' 11 EINVALID validate "$pages: says two things of one size" \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 2Mi, count: 1, numaNode: 1}, {size: 2Mi, count: 2, numaNode: 1}]}')
 bad 'huge pages of an odd size' 11 EINVALID validate "${pages}[0].size: must be a power of two" < <(instance 'hugePages: {mode: explicit, pages: [{size: 3Mi, count: 1}]}')
+pool=$root/sys/devices/system/node/node0/hugepages/hugepages-1048576kB; mkdir -p "$pool"; echo 0 >"$pool/nr_hugepages"
 bad 'more huge pages than memory' 11 EINVALID plan 'spec.instance.hugePages.pages: asks for 1048576 MiB, and the machine has ' \
                 < <(instance 'hugePages: {mode: explicit, pages: [{size: 1Gi, count: 1024}]}')
 bad 'huge pages on a node that there is not' 11 EINVALID plan 'spec.instance.hugePages.pages: names NUMA node 7, which this machine does not have' \

@@ -22,7 +22,7 @@ deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1) bu
 try "rpm.sh" "$top/conf/packaging/rpm.sh" -o "$W/out" -- --without check "${built[@]}" || finish
 rpm=$(echo "$W"/out/nodestrap-*.x86_64.rpm); mkdir -p "$top/build/package"; cp "$W"/out/* "$top/build/package/"
 try "rpm2cpio, cpio" unpack "$rpm" "$W/tree"
-again() { cd / && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME=/nonexistent unshare -u sh -c 'hostname elsewhere && exec "$@"' sh "$top/conf/packaging/rpm.sh" -o "$W/again" -- --define "binary $W/tree/usr/bin/nodestrap" && cmp "$rpm" "$W/again/${rpm##*/}"; }
+again() { cd / && umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME="$W/nobody" unshare -u sh -c 'hostname elsewhere && exec "$@"' sh "$top/conf/packaging/rpm.sh" -o "$W/again" -- --define "binary $W/tree/usr/bin/nodestrap" && cmp "$rpm" "$W/again/${rpm##*/}"; }
 try "packed again, on another host in another zone and with another umask, it has the same bytes" again    # the program: package.sh
 
 # ---- what is in it ------------------------------------------------------------------------------------------------------------------
