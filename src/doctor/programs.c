@@ -92,13 +92,13 @@ static void add_directory(char ***to, const char *path) {
 
 static void read_configuration(const Root *root, const char *path, bool include, char ***to);
 
-/* "include DIRECTORY/PATTERN": names in one directory. */
-static void read_included(const Root *root, const char *pattern, char ***to) {
+/* "include ld.so.conf.d/" and a pattern: names in one directory, by itself or from /etc on. */
+static void read_included(const Root *root, const char *word, char ***to) {
+        _cleanup_(freep) char *pattern = xasprintf("%s%s", *word == '/' ? "" : "/etc/", word);
         const char *slash = strrchr(pattern, '/');
         _cleanup_(strv_freep) char **names = NULL;
-        _cleanup_(freep) char *folder =
-                slash && slash > pattern ? xstrndup(pattern, (size_t)(slash - pattern)) : NULL;
-        if (!folder || root_list(root, folder, &names) < 0)
+        _cleanup_(freep) char *folder = xstrndup(pattern, (size_t)(slash - pattern));
+        if (!*folder || root_list(root, folder, &names) < 0)
                 return;
         for (char **name = names; name && *name && name < names + MAX_FILES; name++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name);

@@ -289,8 +289,10 @@ TEST(program_libraries) {
         put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "liba.so.1" } });
         assert_look(&b, CHECK_FAILED, "program-library", "liba.so.1, which it needs");
         put_elf(&b, "/opt/a/liba.so.1", (ElfSpec){ .needed = { "libb.so.1" } });
-        put(&b, "/etc/ld.so.conf", "include ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf.d/*.conf\n", 0644);
+        put(&b, "/etc/ld.so.conf", "include ld.so.conf.d/*.conf\n", 0644);
         put(&b, "/etc/ld.so.conf.d/a.conf", "# ours\n/opt/a\n", 0644);
+        assert_look(&b, CHECK_FAILED, "program-library", "libb.so.1, which /opt/a/liba.so.1 needs");
+        put(&b, "/etc/ld.so.conf", "include /etc/ld.so.conf.d/[ab].conf\n", 0644);
         assert_look(&b, CHECK_FAILED, "program-library", "libb.so.1, which /opt/a/liba.so.1 needs");
         put_elf(&b, "/usr/lib64/libb.so.1", (ElfSpec){ .machine = EM_AARCH64 });        /* of no use here */
         assert_look(&b, CHECK_FAILED, "program-library", "libb.so.1");
