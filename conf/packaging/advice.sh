@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 # What whoever builds an image is told when the package has been put into a root where something else would start the node as well, or
 # start it too early. Said once, and after an upgrade only where our units are enabled: then a boot meets it. Nothing is enabled or
