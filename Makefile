@@ -29,7 +29,9 @@ CPPCHECK     ?= cppcheck
 VERSION      ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo 0)
 O            ?= build$(addprefix -,$(patsubst aarch64-linux-gnu,arm64,$(TRIPLET)))$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
-CFLAGS       ?= $(if $(SAN),-O1,-Oz) -g
+# gcc 11, which is Amazon Linux's, has only -Os.
+SMALL         = $(eval SMALL := $(shell $(CC) -Oz -E -x c -o /dev/null /dev/null 2>/dev/null && echo -Oz || echo -Os))$(SMALL)
+CFLAGS       ?= $(if $(SAN),-O1,$(SMALL)) -g
 PKGS         := jansson yaml-0.1 expat zlib libsystemd libcrypto libcurl blkid mount
 # Loaded by the process that needs them and not linked: libcurl with its thirty libraries to speak TLS (src/base/curl.c), libblkid and
 # libmount on nodes with local disks (src/disk/content.c, src/disk/libmount.c).

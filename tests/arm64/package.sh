@@ -29,7 +29,7 @@ try "it unpacks" dpkg-deb -x "$deb" "$W/root"
 try "its program is stripped, and for arm64" sh -c 'aarch64-linux-gnu-readelf -hS "$1" | grep -q AArch64 && ! aarch64-linux-gnu-readelf -S "$1" | grep -q debug_info' sh "$W/root/usr/bin/nodestrap"
 try "it says the package's version" is "$("$W/root/usr/bin/nodestrap" --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$deb" Version)"
 try "nodeadm is one of its names" is "$(cd "$W/root/usr/bin" && bash -c 'exec -a nodeadm ./nodestrap --version' | cut -d' ' -f1)" "$("$W/root/usr/bin/nodestrap" --version | cut -d' ' -f1)"
-size() { local size; size=$(stat -c %s "$W/root/usr/bin/nodestrap"); echo "# $size bytes"; [ "$size" -le $((1100 * 1000)) ]; }
+size() { local size; size=$(stat -c %s "$W/root/usr/bin/nodestrap"); echo "# $size bytes"; [ "$size" -le $((960 * 1000)) ]; }
 try "it is small" size
 try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/root" "$top"
 mkdir -p "$top/build/package" && cp "$deb" "$top/build/package/"
