@@ -65,7 +65,9 @@ static void want_folder(const Asking *q) {
                 want_directory(q, folder, CAUSE_FILE);
 }
 
-/* containerd names each runtime's program by its path: options.BinaryName, docs/cri/config.md there. */
+/* containerd names each runtime's program by its path: options.BinaryName, docs/cri/config.md there. NVIDIA's
+ * only edits the container's configuration, and has one of its PATH make the container:
+ * https://github.com/NVIDIA/nvidia-container-toolkit/blob/main/cmd/nvidia-container-runtime/README.md */
 static void want_runtimes(const Asking *q) {
         static const char key[] = "BinaryName = ";
         const char *text = q->action->file.content;
@@ -78,8 +80,11 @@ static void want_runtimes(const Asking *q) {
                 if (!end)
                         continue;
                 _cleanup_(freep) char *path = xstrndup(p + 1, (size_t)(end - p - 1));
-                if (*path == '/' && !strchr(path, '\\'))
-                        want(q, NEED_PROGRAM, path, CAUSE_NOT_READY, false);
+                if (*path != '/' || strchr(path, '\\'))
+                        continue;
+                want(q, NEED_PROGRAM, path, CAUSE_NOT_READY, false);
+                if (startswith(strrchr(path, '/'), "/nvidia-container-runtime"))
+                        want(q, NEED_PROGRAM, "runc", CAUSE_NOT_READY, false);
         }
 }
 

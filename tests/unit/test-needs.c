@@ -50,6 +50,7 @@ TEST(a_plain_node) {
         ASSERT_TRUE(find(&b, NEED_PROGRAM, ECR_PROVIDER)->optional);
         ASSERT_EQ(find(&b, NEED_MODULE, "overlay")->cause, CAUSE_UNIT);
         find(&b, NEED_DIRECTORY, "/etc/containerd");
+        LACKS(b, NEED_PROGRAM, "runc");         /* it is named by its path */
         LACKS(b, NEED_PROGRAM, "mdadm");
         LACKS(b, NEED_PROGRAM, "nvidia-smi");
         LACKS(b, NEED_LIBRARY, "libblkid.so.1");
@@ -102,6 +103,7 @@ TEST(an_nvswitch_board) {
         ASSERT_TRUE(find(&b, NEED_UNIT, "nvidia-persistenced.service")->optional);
         ASSERT_EQ(find(&b, NEED_PROGRAM, "nvidia-ctk")->cause, CAUSE_CDI);
         find(&b, NEED_PROGRAM, "/usr/bin/nvidia-container-runtime");
+        ASSERT_EQ(find(&b, NEED_PROGRAM, "runc")->cause, CAUSE_NOT_READY);      /* which it starts */
         /* the clocks may fail, the fabric may not */
         ASSERT_STREQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->step, "await-fabric:fabric");
         ASSERT_EQ(find(&b, NEED_LIBRARY, "libnvidia-ml.so.1")->cause, CAUSE_NVML);
