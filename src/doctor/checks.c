@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 DEFINE_STRING_TABLE(need_kind, NeedKind, "program", "unit", "module", "library", "directory", "file",
-                    "feature")
+                    "feature", "sysctl", "swap")
 DEFINE_STRING_TABLE(check_verdict, CheckVerdict, "ok", "warning", "failed", "unknown")
 
 const Need *needs_find(const Needs *needs, NeedKind kind, const char *name) {

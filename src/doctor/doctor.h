@@ -20,6 +20,8 @@ typedef enum NeedKind {
                                  * nobody but root may write to */
         NEED_FILE,              /* something that is read: the archive of the sandbox image */
         NEED_FEATURE,           /* "CONFIG_HUGETLBFS": =y or =m in every kernel's configuration */
+        NEED_SYSCTL,            /* "vm.overcommit_memory=1": what a boot has it be before init runs */
+        NEED_NO_SWAP,           /* nothing has a boot swap; the name is for people */
         _NEED_KIND_MAX, _NEED_KIND_INVALID = -22,
 } NeedKind;
 DECLARE_STRING_TABLE(need_kind, NeedKind);      /* "program", … */

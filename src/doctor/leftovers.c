@@ -212,25 +212,110 @@ static void tell_mount(Checks *checks, const char *path, const char *device, boo
 }
 
 /* "device place type options dump pass": fstab(5). */
-static void search_fstab(const Image *image, Checks *checks) {
-        _cleanup_(freep) char *text = NULL;
-        if (root_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return;
-        char *rest = text;
-        unsigned n = 0;
-        for (char *line = strsep(&rest, "\n"); line && n < MAX_ENTRIES; line = strsep(&rest, "\n")) {
+typedef struct Entry { char *device, *place, *type, *options; } Entry;
+
+/* The next entry of the text, which it cuts up. */
+static bool next_entry(char **rest, Entry *ret) {
+        for (char *line = strsep(rest, "\n"); line; line = strsep(rest, "\n")) {
                 char *words[4] = { NULL };
                 for (size_t i = 0; i < ARRAY_SIZE(words) && line;) {
                         char *word = strsep(&line, " \t");
                         if (*word)
                                 words[i++] = word;
                 }
-                if (!words[1] || *words[0] == '#' || !is_of_a_machine(words[0]))
+                if (!words[1] || *words[0] == '#')
                         continue;
-                n++;
-                tell_mount(checks, "/etc/fstab", words[0],
-                           words[3] && (has_option(words[3], "nofail") || has_option(words[3], "noauto")));
+                *ret = (Entry){ words[0], words[1], words[2], words[3] };
+                return true;
         }
+        return false;
+}
+
+static bool is_swap(const Entry *e) {
+        return e->type && streq(e->type, "swap");
+}
+
+static bool is_lenient(const Entry *e) {
+        return e->options && (has_option(e->options, "nofail") || has_option(e->options, "noauto"));
+}
+
+/* By its name it may be on any disk. What a root volume is divided into is no data of another machine. */
+static bool is_doubtful(const Entry *e) {
+        static const char *const devices[] = { "UUID=",          "LABEL=",        "PARTUUID=", "PARTLABEL=",
+                                               "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
+        static const char *const places[] = { "/boot", "/efi", "/home", "/opt", "/root", "/srv",
+                                              "/tmp",  "/usr", "/var" };
+        bool any = false;
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
+                any |= startswith(e->device, devices[i]);
+        if (startswith(e->device, "/dev/xvda") || startswith(e->device, "/dev/sda") || streq(e->place, "/"))
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                size_t n = strlen(places[i]);
+                if (strncmp(e->place, places[i], n) == 0 && (!e->place[n] || e->place[n] == '/'))
+                        return false;
+        }
+        return any;
+}
+
+/* systemd waits for swap, and boots without it: look_swap() has that. */
+static void search_fstab(const Image *image, Checks *checks) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return;
+        char *rest = text;
+        Entry e;
+        for (unsigned n = 0; n < MAX_ENTRIES && next_entry(&rest, &e); n++)
+                if (is_of_a_machine(e.device) && !is_swap(&e))
+                        tell_mount(checks, "/etc/fstab", e.device, is_lenient(&e));
+                else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
+                        check_tell(checks_add(checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device),
+                                   NULL,
+                                   "it is mounted on %s: a machine that has no such disk waits 90 s for it and "
+                                   "boots no further. Remove it, or add nofail",
+                                   e.place);
+}
+
+static bool swap_in_fstab(const Look *l, char **ret_device) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return false;
+        char *rest = text;
+        Entry e;
+        while (next_entry(&rest, &e))
+                if (is_swap(&e) && !(e.options && has_option(e.options, "noauto"))) {
+                        *ret_device = xstrdup(e.device);
+                        return true;
+                }
+        return false;
+}
+
+/* proc_swaps(5): a line of titles, and one for each. */
+static bool swap_in_use(const Look *l, char **ret_device) {
+        _cleanup_(freep) char *text = NULL;
+        if (root_read(l->root, "/proc/swaps", IMAGE_TEXT_MAX, &text, NULL) < 0)
+                return false;
+        const char *line = text + strcspn(text, "\n");
+        if (!*line || !line[1])
+                return false;
+        *ret_device = xstrndup(line + 1, strcspn(line + 1, " \t\n"));
+        return true;
+}
+
+/* Where it is another machine's disk, a boot has none in the end. */
+void look_swap(Look *l, const Need *need) {
+        _cleanup_(freep) char *device = NULL;
+        if (l->image->running ? !swap_in_use(l, &device) : !swap_in_fstab(l, &device)) {
+                look_well(l, need, "swap", "none");
+                return;
+        }
+        bool lacks = !l->image->running && is_of_a_machine(device);
+        check_tell(checks_add(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device), need,
+                   "kubelet does not start where there is swap (spec.kubelet.config.failSwapOn): %s",
+                   l->image->running ? "swapoff -a, and remove it from /etc/fstab"
+                   : lacks           ? "and where that disk is missing, a boot waits 90 s for it. Remove it from "
+                                       "/etc/fstab"
+                                     : "remove it from /etc/fstab");
 }
 
 /* Those that somebody wrote there; their packages' are in /usr. */

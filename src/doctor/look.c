@@ -181,6 +181,12 @@ static void look_one(Look *l, const Need *need) {
         case NEED_FEATURE:
                 look_feature(l, need);
                 return;
+        case NEED_SYSCTL:
+                look_sysctl(l, need);
+                return;
+        case NEED_NO_SWAP:
+                look_swap(l, need);
+                return;
         case _NEED_KIND_MAX:
         case _NEED_KIND_INVALID:
                 return;

@@ -62,6 +62,11 @@ _nonnull_ bool unit_is_masked(const Look *l, const char *name, char **ret_path);
 _nonnull_ bool unit_exists(const Look *l, const char *name);
 _nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */
 _nonnull_ void look_feature(Look *l, const Need *need);
+/* The option's text in the configuration of the kernel that boots, where there is a choice the newest: "y", "10";
+ * "" where it is not set, NULL where nothing tells. The caller's. */
+_must_check_ _nonnull_ char *feature_text(const Look *l, const char *name);
+_nonnull_ void look_sysctl(Look *l, const Need *need);          /* sysctl.c */
+_nonnull_ void look_swap(Look *l, const Need *need);            /* leftovers.c */
 _nonnull_ void kernels_read(Look *l);
 _nonnull_ void kernels_done(Look *l);
 

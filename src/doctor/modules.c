@@ -282,17 +282,32 @@ void look_module(Look *l, const Need *need) {
 
 /* ---- features ---- */
 
-/* The line "CONFIG_X=y": 'y', 'm', or 0. */
-static char feature_value(const char *text, const char *name) {
-        _cleanup_(freep) char *begin = xasprintf("%s%s=", startswith(name, "CONFIG_") ? "" : "CONFIG_", name);
+/* What stands behind "CONFIG_X=", up to the end of the line and more; "" where it is not set. */
+static const char *feature_line(const char *text, const char *name) {
+        _cleanup_(freep) char *begin = xasprintf("%s=", name);
         size_t n = strlen(begin);
         for (const char *line = text; *line;) {
                 if (strncmp(line, begin, n) == 0)
-                        return line[n] == 'y' || line[n] == 'm' ? line[n] : 0;
+                        return line + n;
                 line += strcspn(line, "\n");
                 line += *line == '\n';
         }
-        return 0;
+        return "";
+}
+
+/* 'y', 'm', or 0. */
+static char feature_value(const char *text, const char *name) {
+        char value = *feature_line(text, name);
+        return value == 'y' || value == 'm' ? value : 0;
+}
+
+char *feature_text(const Look *l, const char *name) {
+        const char *text = NULL;
+        for (size_t i = 0; i < l->n_kernels; i++)
+                if (!l->image->kernel || streq(l->image->kernel, l->kernels[i].version))
+                        text = l->kernels[i].features;
+        const char *value = text ? feature_line(text, name) : NULL;
+        return value ? xstrndup(value, strcspn(value, "\n")) : NULL;
 }
 
 void look_feature(Look *l, const Need *need) {

@@ -6,6 +6,7 @@
 
 #include "apply/module.h"
 #include "base/str.h"
+#include "base/sysctl.h"
 
 /* ---- the list ---- */
 
@@ -241,6 +242,36 @@ static void want_provider(Asking *q) {
                 want(q, NEED_PROGRAM, ECR_PROVIDER, CAUSE_UNIT, true);
 }
 
+static bool is_set(const Plan *plan, const char *path) {
+        for (size_t i = 0; i < plan->n; i++) {
+                const Action *a = &plan->actions[i];
+                _cleanup_(freep) char *set = a->type == ACTION_SET_SYSCTL ? sysctl_path(a->target) : NULL;
+                if (set && streq(set, path))
+                        return true;
+        }
+        return false;
+}
+
+/* What kubelet reads of the kernel before it starts anything: kubernetes/kubernetes,
+ * pkg/kubelet/cm/container_manager_linux.go. */
+static void want_settings(Asking *q) {
+        q->action = plan_find(q->plan, "start-unit:kubelet.service");
+        if (!q->action)
+                return;
+        bool protects = plan_kubelet_switch(q->plan, "protectKernelDefaults", false);
+        for (size_t i = 0; protects && i < n_kubelet_tunables; i++) {
+                const Tunable *t = &kubelet_tunables[i];
+                _cleanup_(freep) char *name = xasprintf("%s=%s", t->path + strlen(SYSCTL_DIR), t->value);
+                for (char *p = name; *p; p++)
+                        if (*p == '/')
+                                *p = '.';
+                if (!is_set(q->plan, t->path))
+                        want(q, NEED_SYSCTL, name, CAUSE_UNIT, false);
+        }
+        if (plan_kubelet_switch(q->plan, "failSwapOn", true))
+                want(q, NEED_NO_SWAP, "no swap", CAUSE_UNIT, false);
+}
+
 void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
         Asking q = { .needs = needs, .plan = plan, .type = type };
         for (size_t i = 0; i < ARRAY_SIZE(daemons); i++) {
@@ -250,6 +281,7 @@ void needs_of_plan(const Plan *plan, const char *type, Needs *needs) {
                         want(&q, d->kind, d->name, d->cause, d->cause == CAUSE_NONE);
         }
         want_provider(&q);
+        want_settings(&q);
         for (size_t i = 0; i < plan->n; i++) {
                 q.action = &plan->actions[i];
                 for (size_t k = 0; k < ARRAY_SIZE(wants); k++) {

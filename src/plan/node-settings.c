@@ -16,12 +16,14 @@ typedef struct Flag { const char *name, *setting; FlagKind kind; } Flag;
 static const Flag flags[] = {
         { "eviction-hard", "evictionHard", FLAG_THRESHOLDS },
         { "experimental-allocatable-ignore-eviction", "ignoreEviction", FLAG_SWITCH },
+        { "fail-swap-on", "failSwapOn", FLAG_SWITCH },
         { "hostname-override", "hostnameOverride", FLAG_VALUE },
         { "kube-reserved", "kubeReserved", FLAG_PAIRS },
         { "local-storage-capacity-isolation", "localStorageCapacityIsolation", FLAG_SWITCH },
         { "max-pods", "maxPods", FLAG_VALUE },
         { "node-labels", "nodeLabels", FLAG_PAIRS },
         { "pods-per-core", "podsPerCore", FLAG_VALUE },
+        { "protect-kernel-defaults", "protectKernelDefaults", FLAG_SWITCH },
         { "provider-id", "providerID", FLAG_VALUE },
         { "reserved-cpus", "reservedSystemCPUs", FLAG_VALUE },
         { "root-dir", "rootDirectory", FLAG_VALUE },
@@ -111,7 +113,7 @@ static void merge_flags(json_t *settings, char *const *words) {
         }
 }
 
-json_t *node_settings(const Plan *plan, const Host *host) {
+static json_t *read_settings(const Plan *plan) {
         json_t *settings = file_json(plan, FILE_ID), *drop_in = file_json(plan, DROP_IN_ID);
         const Action *a = plan_find(plan, "write-file:" KUBELET_ENVIRONMENT);
         _cleanup_(freep) char *line =
@@ -120,6 +122,11 @@ json_t *node_settings(const Plan *plan, const Host *host) {
         merge_patch(settings, drop_in);
         json_decref(drop_in);
         merge_flags(settings, words);
+        return settings;
+}
+
+json_t *node_settings(const Plan *plan, const Host *host) {
+        json_t *settings = read_settings(plan);
         /* kubelet before 1.26 asks EC2 for its name */
         if (!json_object_get(settings, "hostnameOverride"))
                 json_set_text(settings, "hostnameOverride", host->instance.private_dns_name ?: "");
@@ -140,6 +147,12 @@ int node_setting_flag(const json_t *settings, const char *name) {
         if (!value || json_is_null(value))
                 return -1;
         return json_is_true(value) || streq(text, "true") || streq(text, "1") || streq(text, "t");
+}
+
+bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise) {
+        _cleanup_(json_decrefp) json_t *settings = read_settings(plan);
+        int flag = node_setting_flag(settings, name);
+        return flag < 0 ? otherwise : flag > 0;
 }
 
 unsigned cpu_list_count(const char *list) {

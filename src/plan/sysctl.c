@@ -5,9 +5,9 @@
 #include "base/sysctl.h"
 #include <errno.h>
 
-/* What kubelet wants to find with protectKernelDefaults, which EKS sets (kubernetes/kubernetes
- * pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables). */
-static const struct { const char *path, *value; } tunables[] = {
+/* kubernetes/kubernetes pkg/kubelet/cm/container_manager_linux.go: setupKernelTunables, the same in all
+ * releases that EKS has. */
+const Tunable kubelet_tunables[] = {
         { SYSCTL_DIR "vm/overcommit_memory",      "1"        },
         { SYSCTL_DIR "vm/panic_on_oom",           "0"        },
         { SYSCTL_DIR "kernel/panic",              "10"       },
@@ -15,6 +15,7 @@ static const struct { const char *path, *value; } tunables[] = {
         { SYSCTL_DIR "kernel/keys/root_maxkeys",  "1000000"  },
         { SYSCTL_DIR "kernel/keys/root_maxbytes", "25000000" },
 };
+const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
 static bool protects_kernel_defaults(const Config *config) {
         for (char **flag = config->kubelet.flags; flag && *flag; flag++)
@@ -26,14 +27,14 @@ static bool protects_kernel_defaults(const Config *config) {
 static int check_setting(const Config *config, const Variable *v, const char *path, Diag *diag) {
         _cleanup_(freep) char *at = xasprintf("spec.instance.sysctl.%s", v->name),
                               *value = str_strip(v->value);
-        for (size_t i = 0; i < ARRAY_SIZE(tunables); i++)
-                if (streq(path, tunables[i].path) && !streq(value, tunables[i].value) &&
+        for (size_t i = 0; i < n_kubelet_tunables; i++)
+                if (streq(path, kubelet_tunables[i].path) && !streq(value, kubelet_tunables[i].value) &&
                     protects_kernel_defaults(config))
                         return diag_error_at(
                                 diag, -EINVAL, CAUSE_INVALID, NULL, at,
                                 "kubelet starts with no other value than %s here: leave it out, or "
                                 "set spec.kubelet.config.protectKernelDefaults: false",
-                                tunables[i].value);
+                                kubelet_tunables[i].value);
         if (endswith(path, "/tcp_fastopen_key") || endswith(path, "/stable_secret"))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, at,
                                      "is a secret, and what is set here stands in plans and logs: set it by "

@@ -488,6 +488,52 @@ TEST(features) {
         assert_look(&b, CHECK_OK, "feature", NULL);
 }
 
+/* ---- settings of the kernel, swap ---- */
+
+TEST(settings_of_images) {
+        BOX(b);
+        box_need(&b, NEED_SYSCTL, "vm.overcommit_memory=1", false);
+        assert_look(&b, CHECK_FAILED, "sysctl", "protectKernelDefaults");
+        ASSERT_STREQ(b.checks.items[0].found, "0, the kernel's own");
+        put(&b, "/usr/lib/sysctl.d/50-a.conf", "# vm.overcommit_memory = 0\n-vm/overcommit_memory =1 \n", 0644);
+        assert_look(&b, CHECK_OK, "sysctl", NULL);
+        ASSERT_STREQ(b.checks.items[0].found, "1, /usr/lib/sysctl.d/50-a.conf");
+        put(&b, "/usr/lib/sysctl.d/60-b.conf", "vm.overcommit_memory=2\n", 0644);   /* later by name */
+        put(&b, "/etc/sysctl.d/10-c.conf", "vm.overcommit_memory=0\n", 0644);
+        assert_look(&b, CHECK_FAILED, "sysctl", "vm.overcommit_memory = 1");
+        ASSERT_STREQ(b.checks.items[0].found, "2, /usr/lib/sysctl.d/60-b.conf");
+        put_link(&b, "/etc/sysctl.d/60-b.conf", "/dev/null");                        /* hides the other */
+        assert_look(&b, CHECK_OK, "sysctl", NULL);
+        put(&b, "/etc/sysctl.d/50-a.conf", "vm.overcommit_memory.x=1\n", 0644);
+        assert_look(&b, CHECK_FAILED, "sysctl", "not start");
+        ASSERT_STREQ(b.checks.items[0].found, "0, /etc/sysctl.d/10-c.conf");
+}
+
+TEST(settings_that_a_kernel_is_built_with) {
+        BOX(b);
+        box_need(&b, NEED_SYSCTL, "kernel.panic_on_oops=1", false);
+        assert_look(&b, CHECK_UNKNOWN, "sysctl", "nothing tells");
+        put(&b, "/boot/config-" KERNEL, "CONFIG_PANIC_ON_OOPS=y\nCONFIG_PANIC_ON_OOPS_VALUE=1\n", 0644);
+        assert_look(&b, CHECK_OK, "sysctl", NULL);
+        put(&b, "/boot/config-" KERNEL, "# CONFIG_PANIC_ON_OOPS is not set\n", 0644);
+        assert_look(&b, CHECK_FAILED, "sysctl", "kernel.panic_on_oops = 1");
+}
+
+TEST(swap) {
+        BOX(b);
+        box_need(&b, NEED_NO_SWAP, "no swap", false);
+        assert_look(&b, CHECK_OK, "swap", NULL);
+        put(&b, "/etc/fstab", "#/swapfile none swap\nUUID=1 none swap noauto 0 0\n", 0644);
+        assert_look(&b, CHECK_OK, "swap", NULL);
+        put(&b, "/etc/fstab", "UUID=1 / xfs\n/swapfile none swap sw 0 0\n", 0644);
+        assert_look(&b, CHECK_FAILED, "swap", "failSwapOn");
+        ASSERT_STREQ(b.checks.items[0].found, "/swapfile");
+        put(&b, "/etc/fstab", "/dev/nvme1n1p2 none swap\n", 0644);
+        assert_look(&b, CHECK_WARNING, "swap", "waits 90 s");
+        search(&b);
+        ASSERT_TRUE(!find(&b, "leftover-mount", NULL));
+}
+
 /* ---- places ---- */
 
 TEST(directories) {
@@ -655,6 +701,24 @@ TEST(nothing_left) {
         search(&b);
         assert_check(&b, CHECK_OK, "leftovers", NULL, NULL);
         ASSERT_EQ(b.checks.n, 1);
+}
+
+/* Which disk it is on its name does not say: no more than a warning, and none where a root volume is divided. */
+TEST(mounts_by_name) {
+        BOX(b);
+        put(&b, "/etc/fstab", "LABEL=/ / xfs\nUUID=1 /boot/efi vfat\nUUID=2 /var/log xfs\n/dev/xvda128 /x vfat\n"
+                              "UUID=3 /data xfs nofail\nfs-1:/ /efs nfs4\ntmpfs /t tmpfs\n", 0644);
+        search(&b);
+        assert_check(&b, CHECK_OK, "leftovers", NULL, NULL);
+        static const char *const devices[] = { "UUID=4", "/dev/xvdf", "/dev/sdf", "LABEL=x", "PARTUUID=5",
+                                               "/dev/disk/by-uuid/6" };
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+                _cleanup_(freep) char *line = xasprintf("%s /data xfs defaults 0 0\n", devices[i]);
+                put(&b, "/etc/fstab", line, 0644);
+                search(&b);
+                assert_check(&b, CHECK_WARNING, "leftover-mount", "/etc/fstab", "nofail");
+                ASSERT_STREQ(b.checks.items[0].found, devices[i]);
+        }
 }
 
 TEST(much_left) {

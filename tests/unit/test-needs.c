@@ -172,6 +172,32 @@ TEST(imex_on_the_host) {
         find(&b, NEED_DIRECTORY, "/etc/nvidia-imex");
 }
 
+TEST(what_kubelet_finds_in_the_kernel) {
+        BOX(plain);
+        add_type(&plain, "m6i.4xlarge", 0);
+        ASSERT_EQ(find(&plain, NEED_SYSCTL, "vm.overcommit_memory=1")->cause, CAUSE_UNIT);
+        ASSERT_STREQ(find(&plain, NEED_SYSCTL, "kernel.panic=10")->step, "start-unit:kubelet.service");
+        ASSERT_TRUE(!find(&plain, NEED_NO_SWAP, "no swap")->optional);
+        BOX(own);
+        Variable set = { (char *)"kernel/panic", (char *)"10" };
+        own.s.config.instance.sysctl = &set;
+        own.s.config.instance.n_sysctl = 1;
+        add_type(&own, "m6i.4xlarge", 0);
+        own.s.config.instance.n_sysctl = 0;
+        own.s.config.instance.sysctl = NULL;
+        LACKS(own, NEED_SYSCTL, "kernel.panic=10");
+        find(&own, NEED_SYSCTL, "kernel.panic_on_oops=1");
+        BOX(other);
+        static char flag[] = "--protect-kernel-defaults=false";
+        static char *flags[] = { flag, NULL };
+        other.s.config.kubelet.config = sample_json(&other.s, "{'failSwapOn': false}");
+        other.s.config.kubelet.flags = flags;
+        add_type(&other, "m6i.4xlarge", 0);
+        other.s.config.kubelet.flags = NULL;
+        LACKS(other, NEED_SYSCTL, "vm.overcommit_memory=1");
+        LACKS(other, NEED_NO_SWAP, "no swap");
+}
+
 TEST(runtimes_of_the_users_are_needed_too) {
         BOX(b);
         b.s.config.containerd.config = sample_json(&b.s,

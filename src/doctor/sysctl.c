@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A kernel setting → what it is when init runs: on the machine what /proc/sys says; of an image what its
+ * sysctl.d(5) says, whose files count in the order of their names, and else the kernel's own. What only the
+ * kernel's command line sets is not seen. */
+#include "doctor/look.h"
+
+#include "base/str.h"
+#include "base/sysctl.h"
+
+#define MAX_FILES 256u
+
+/* Of two files of the same name that of the first directory counts. /run of an image is of no boot to come. */
+static const char *const folders[] = { "/etc/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
+                                       "/lib/sysctl.d" };
+
+/* https://docs.kernel.org/admin-guide/sysctl/: what they are where nobody sets them, and the option that a
+ * kernel is built with to have it otherwise. */
+static const struct { const char *name, *option, *value; } defaults[] = {
+        { "vm.overcommit_memory",      NULL,                         "0"        },
+        { "vm.panic_on_oom",           NULL,                         "0"        },
+        { "kernel.panic",              "CONFIG_PANIC_TIMEOUT",       "0"        },
+        { "kernel.panic_on_oops",      "CONFIG_PANIC_ON_OOPS_VALUE", "0"        },
+        { "kernel.keys.root_maxkeys",  NULL,                         "1000000"  },
+        { "kernel.keys.root_maxbytes", NULL,                         "25000000" },
+};
+
+/* The kernel's own. NULL: not known. The caller's. */
+static char *default_value(const Look *l, const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
+                if (!streq(defaults[i].name, name))
+                        continue;
+                if (!defaults[i].option)
+                        return xstrdup(defaults[i].value);
+                char *value = feature_text(l, defaults[i].option);
+                if (value && !*value) {
+                        free(value);
+                        value = xstrdup(defaults[i].value);
+                }
+                return value;
+        }
+        return NULL;
+}
+
+/* "-kernel.panic = 10": the value of the last line of a file that sets it; a "-" is for what may fail. */
+static void read_file(const char *text, const char *path, const char *file, char **value, char **from) {
+        for (const char *line = text; *line;) {
+                size_t size = strcspn(line, "\n");
+                _cleanup_(freep) char *copy = xstrndup(line, size);
+                char *equals = strchr(copy, '=');
+                line += size + (line[size] == '\n');
+                if (!equals)
+                        continue;
+                *equals = 0;
+                _cleanup_(freep) char *key = str_strip(copy), *set = str_strip(equals + 1);
+                const char *name = key + (*key == '-');
+                _cleanup_(freep) char *its = sysctl_name_is_valid(name) ? sysctl_path(name) : NULL;
+                if (!its || !streq(its, path))
+                        continue;
+                free(*value);
+                free(*from);
+                *value = TAKE_PTR(set);
+                *from = xstrdup(file);
+        }
+}
+
+/* The text of the file that counts of those of this name: a link to /dev/null hides the others. */
+static void read_name(const Look *l, const char *name, const char *path, char **value, char **from) {
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+                _cleanup_(freep) char *file = xasprintf("%s/%s", folders[i], name), *target = NULL,
+                                      *text = NULL;
+                bool link = root_read_link(l->root, file, &target) >= 0;
+                if (!link && root_exists(l->root, file) == 0)
+                        continue;
+                if (!(link && streq(target, "/dev/null")) &&
+                    root_read(l->root, file, IMAGE_TEXT_MAX, &text, NULL) >= 0)
+                        read_file(text, path, file, value, from);
+                return;
+        }
+}
+
+static char *configured_value(const Look *l, const char *path, char **from) {
+        _cleanup_(strv_freep) char **names = NULL;
+        char *value = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+                _cleanup_(strv_freep) char **files = NULL;
+                if (root_list(l->root, folders[i], &files) < 0)
+                        continue;
+                for (char **f = files; f && *f && strv_length(names) < MAX_FILES; f++)
+                        if (endswith(*f, ".conf") && !strv_contains(names, *f))
+                                strv_add(&names, *f);
+        }
+        strv_sort(names);
+        for (char **name = names; name && *name; name++)
+                read_name(l, *name, path, &value, from);
+        return value;
+}
+
+void look_sysctl(Look *l, const Need *need) {
+        _cleanup_(freep) char *name = xstrdup(need->name), *path = NULL, *value = NULL, *from = NULL;
+        char *want = strchr(name, '=');
+        *want++ = 0;
+        path = sysctl_path(name);
+        if (l->image->running) {
+                if (root_read_line(l->root, path, &value) >= 0)
+                        from = xstrdup(path);
+        } else
+                value = configured_value(l, path, &from);
+        if (!value && !l->image->running)
+                value = default_value(l, name);
+        _cleanup_(freep) char *found = value ? xasprintf("%s, %s", value, from ?: "the kernel's own") : NULL;
+        if (!value)
+                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL), need,
+                           l->image->running ? "%s cannot be read, and kubelet does not start with another"
+                                             : "no file in sysctl.d sets %s, and nothing tells what the kernel "
+                                               "makes of it; kubelet does not start with another",
+                           l->image->running ? path : name);
+        else if (streq(value, want))
+                look_well(l, need, "sysctl", found);
+        else
+                check_tell(look_fault(l, need, "sysctl", found), need,
+                           "kubelet does not start with another value than %s, because of its "
+                           "protectKernelDefaults: have a file in /etc/sysctl.d say %s = %s, or "
+                           "spec.instance.sysctl",
+                           want, name, want);
+}
