@@ -28,6 +28,10 @@ _must_check_ _nonnull_ char *driver_find(const Image *image, char **ret_path);
 
 /* Opens a regular file for reading, and nothing else: to open a device may have effects. A negative errno. */
 _must_check_ _nonnull_ int image_file(const Root *root, const char *path);
+/* root_read() and root_read_line(), of a regular file: -EINVAL of anything else. */
+_must_check_ _nonnull(1, 2, 4) int image_read(const Root *root, const char *path, size_t limit, char **ret,
+                                              size_t *ret_size);
+_must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, char **ret);
 
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
