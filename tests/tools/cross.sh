@@ -32,9 +32,10 @@ build() {       # -> $1/rootfs
         mkdir m; rm -rf rootfs/var/lib/apt/lists/* rootfs/var/cache/apt/*.bin
 }
 # ---- end of the root ----------------------------------------------------------------------------------------------------------------
-trap '[ -z "$W" ] || rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-mkdir -p "$BASE"
 key=$(sed -n '/^# ---- the root/,/^# ---- end of/p' "$0" | sha256sum | cut -c1-12); CACHE=$BASE/image-cross-$key
+remove() { { ! mountpoint -q "$CACHE/m" || umount -lR "$CACHE/m"; } && rm -rf ${W:+"$W"}; }     # mounts in $W are of the tree and the cache
+trap remove EXIT; trap 'exit 130' INT TERM
+mkdir -p "$BASE"
 exec 9>"$CACHE.lock"; flock 9
 if [ ! -d "$CACHE" ]; then
         [ "${NODESTRAP_TEST_NO_BUILD:-0}" = 0 ] || skip "no root for cross builds here yet (make images makes it)"
@@ -48,33 +49,35 @@ touch "$CACHE.lock"; flock -u 9; exec 9>&-
 # ---- programs for arm64 -------------------------------------------------------------------------------------------------------------
 # The kernel opens the emulator when it is told of it (F), so it need not be in the root. It is told by a name for each cache while
 # anybody uses it: who comes first tells it anew, whatever one that was killed has left; who goes last takes it back. Since Linux 6.7 it
-# also forgets with the last mount of binfmt_misc, which is in a namespace of this run.
-MISC=/proc/sys/fs/binfmt_misc NAME=nodestrap-arm64-$(sha256sum <<<"$BASE" | cut -c1-8)
+# also forgets with the last mount of binfmt_misc, which is in a namespace of this run. All containers tell the same kernel, and each may
+# have a cache of its own at this path: the name is that of the file that counts who uses it.
+MISC=/proc/sys/fs/binfmt_misc NAME='' LOCK=$BASE/arm64.lock USERS=$BASE/arm64-users.lock
 MAGIC='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
-forget() { [ ! -e $MISC/"$NAME" ] || echo -1 >$MISC/"$NAME"; }
+forget() { [ ! -e "$MISC/$NAME" ] || echo -1 >"$MISC/$NAME"; }
 emulate() {
         local qemu; qemu=$("$here/peers.sh" --cached qemu-user trixie qemu-user) || exit
         [ -d $MISC ] || modprobe -q binfmt_misc
         [ -e $MISC/register ] || mount -t binfmt_misc cross $MISC || skip "no binfmt_misc here"
-        exec 9>"$BASE/$NAME.lock" 8>"$BASE/$NAME-users.lock"; flock 9; trap release EXIT
+        exec 9>"$LOCK" 8>"$USERS"; flock 9
+        NAME=nodestrap-arm64-$(stat -L -c %d-%i /proc/self/fd/8); trap release EXIT
         if flock -n 8; then
                 forget; printf %s ":$NAME:M::$MAGIC:$MASK:$qemu/usr/bin/qemu-aarch64:FP" >$MISC/register ||
                         skip "the kernel will not be told of an emulator (binfmt_misc)"
         fi
         flock -s 8; exec 9>&-
+        "$CACHE/rootfs/lib/ld-linux-aarch64.so.1" --version >/dev/null 2>&1 || skip "the kernel does not give programs for arm64 to the emulator (binfmt_misc)"
 }
 release() {
-        rm -rf "$W"
-        exec 9>"$BASE/$NAME.lock"; flock 9
-        exec 8>&- && exec 8>"$BASE/$NAME-users.lock"         # what COMMAND has left running still uses it
-        if flock -n 8; then forget; fi
+        remove; exec 9>"$LOCK"; flock 9
+        exec 7>/proc/self/fd/8 8>&-     # what COMMAND has left running still uses it
+        if flock -n 7; then forget; fi
 }
 [ -z "$EMULATE" ] || emulate
 
 # ---- COMMAND, on a layer of memory over the root ------------------------------------------------------------------------------------
 P=/usr/sbin:/usr/bin:/sbin:/bin KEPT='' m=$CACHE/m; W=$(mktemp -d -p "$BASE"); chmod 1777 "$W"
-case :$PATH: in *:/usr/lib/ccache:*) P=/usr/lib/ccache:$P KEPT=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}; mkdir -p "$KEPT";; esac
+case :$PATH: in *:/usr/lib/ccache:*) P=/usr/lib/ccache:$P KEPT=${CCACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ccache}; mkdir -p "$KEPT";; esac
 set -e; mount -t tmpfs -o mode=755 cross "$m"; mkdir "$m"/u "$m"/w "$m"/m
 mount -t overlay -o "lowerdir=$CACHE/rootfs,upperdir=$m/u,workdir=$m/w" cross "$m/m"
 for d in /proc /sys /dev; do mount --rbind $d "$m/m$d"; done

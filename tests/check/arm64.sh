@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# How programs for arm64 are made and run on x86-64: the root for cross builds and its emulator, which the kernel has but one of
+# (tests/tools/cross.sh), and what of a run for x86-64 may not get into one for arm64.
+# shellcheck source=tests/mock/lib.sh
+# shellcheck disable=SC2154,SC2016,SC2034,SC2317  # tmp and here are its; what eval and sh get is expanded there
+. "$(dirname "$0")/../mock/lib.sh"
+top=$(realpath "$here/../..") tools=$top/tests/tools
+unset MAKEFLAGS MAKELEVEL MFLAGS SAN O CC CFLAGS
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; false; }; }
+
+# ---- the root, and the emulator ----
+export NODESTRAP_TEST_NO_BUILD=1 NODESTRAP_TEST_REQUIRE=0
+root=$("$tools/cross.sh" --build 2>"$tmp/err") && qemu=$("$tools/peers.sh" --cached qemu-user trixie qemu-user 2>>"$tmp/err") &&
+        "$tools/cross.sh" -x true 2>>"$tmp/err" || {
+        skip 'the root for cross builds' "$(sed -n 's/.*skip: //p' "$tmp/err" | tail -1)"
+        done_testing; exit
+}
+image=$(dirname "$root") arm=/lib/ld-linux-aarch64.so.1
+mkdir -p "$tmp"/{cache,work,home,a,b,broken}
+for d in a b broken; do mkdir "$tmp/$d/${image##*/}" "$tmp/$d/qemu-user"; done
+mkdir -p "$tmp/fake/usr/bin" && cp /bin/false "$tmp/fake/usr/bin/qemu-aarch64"
+# CACHE QEMU COMMAND...: as in a container, with a cache of its own that lies where those of others do
+inside='mount --bind "$2/$1" "$2/cache" && mount --bind "$3" "$2/cache/${3##*/}" && mount --bind "$4" "$2/cache/qemu-user" && cd "$2/work" && shift 4 && exec "$@"'
+in_cache() { local cache=$1 emulator=$2; shift 2; NODESTRAP_TEST_CACHE=$tmp/cache unshare -m --propagation private bash -c "$inside" bash "$cache" "$tmp" "$image" "$emulator" "$@"; }
+cross() { local cache=$1; shift; in_cache "$cache" "$qemu" "$tools/cross.sh" "$@"; }
+
+ok 'a program for arm64 runs' cross a -x "$arm" --version
+mkfifo "$tmp/work/began" "$tmp/work/go"; exec 7<>"$tmp/work/began" 8<>"$tmp/work/go"
+{ cross a -x sh -c "$arm --version && echo >began && read -r _ <go && $arm --version"; echo "$?" >"$tmp/rc"; echo >&7; } >"$tmp/out" 2>&1 & first=$!
+read -r _ <&7
+ok 'so does one of another cache at the same path' cross b -x "$arm" --version
+echo >&8; wait "$first"
+ok 'whose end does not take the emulator away' eval '[ "$(cat "$tmp/rc")" = 0 ] || { cat "$tmp/out"; false; }'
+entries() { cross a -x sh -c 'ls /proc/sys/fs/binfmt_misc' | grep -c "^nodestrap-arm64-$(stat -c %d-%i "$tmp/$1/arm64-users.lock")\$"; }
+ok 'a run has one' eval 'is "$(entries a)" 1'
+ok 'and it goes with its last run' eval 'is "$(entries b)" 0'
+ok 'a cache below /tmp is not left with anything' eval 'is "$(find "$tmp/a" "$tmp/b" -name "tmp.*"; cat "$tmp/err")" ""'
+ok 'nor is there a word of it' eval 'cross a true 2>"$tmp/err" && is "$(cat "$tmp/err")" ""'
+# In a namespace of users binfmt_misc is its own, since Linux 6.7: what is told there is nobody else's.
+misc='mount -t binfmt_misc own /proc/sys/fs/binfmt_misc || exit 55; exec "$@"'
+in_cache broken "$tmp/fake" unshare -Urm sh -c "$misc" sh "$tools/cross.sh" -x true >"$tmp/out" 2>"$tmp/err"; rc=$?
+if [ $rc = 55 ]; then skip 'an emulator that runs nothing is told' 'no binfmt_misc of its own here'
+else ok 'an emulator that runs nothing is told' eval 'is "$rc" 77 && grep -q "skip: the kernel does not give programs for arm64" "$tmp/err"'; fi
+case $top/ in
+/root/*) skip 'ccache without HOME' 'the tree lies below it';;
+*) ok 'ccache without HOME' in_cache a "$qemu" bash -c 'mount --bind "$0" /root && exec env -u HOME -u CCACHE_DIR -u XDG_CACHE_HOME PATH="/usr/lib/ccache:$PATH" "$@"' \
+        "$tmp/home" "$tools/cross.sh" true;;
+esac
+done_testing
