@@ -52,9 +52,10 @@ endif
 HARDENING    := -fstack-protector-strong -fstack-clash-protection -fPIE -fno-common
 # Nothing unwinds its own stack; a debugger has .debug_frame.
 HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables -fno-unwind-tables)
-# On arm64 an address is one instruction in place of two where all of a program lies within 1 MiB. One that grows out of it, which the
-# linker calls "relocation truncated to fit", is made with MODEL= on the command line.
-MODEL        := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),-mcmodel=tiny))
+# On arm64 an address is one instruction in place of two where all of a program lies within 1 MiB, as small code does. One that grows out
+# of it, which the linker calls "relocation truncated to fit", is made with MODEL= on the command line.
+MODEL         = $(eval MODEL := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),\
+                  $(if $(filter -Oz -Os,$(lastword $(filter -O%,$(CFLAGS)))),-mcmodel=tiny))))$(MODEL)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)

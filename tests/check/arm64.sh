@@ -10,6 +10,27 @@ unset MAKEFLAGS MAKELEVEL MFLAGS SAN O CC CFLAGS
 skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; false; }; }
 
+# ---- the model of the code ----
+cat >"$tmp/bin/aarch64-linux-gnu-gcc" <<'X'
+#!/bin/sh
+[ "$*" != -dumpmachine ] || echo aarch64-linux-gnu
+X
+chmod 755 "$tmp/bin/aarch64-linux-gnu-gcc"
+tiny() { PATH=$tmp/bin:$PATH make -s -n V=1 -C "$top" O="$tmp/none" CC=aarch64-linux-gnu-gcc "$@" "$tmp/none/src/main.o" 2>/dev/null | grep -c -e ' -mcmodel=tiny '; }
+while IFS='|' read -r want options; do
+        IFS=, read -ra more <<<"$options"
+        ok "with \"$options\" the program is $([ "$want" = 1 ] || echo 'not ')for 1 MiB" eval 'is "$(tiny "${more[@]}")" "$want"'
+done <<'END'
+1|
+1|CFLAGS=-Os -g
+0|CFLAGS=-O0 -g
+0|CFLAGS=-g -O2
+0|CFLAGS=-Oz -g -O2
+0|CFLAGS=-g
+0|SAN=1
+0|MODEL=
+END
+
 # ---- the root, and the emulator ----
 export NODESTRAP_TEST_NO_BUILD=1 NODESTRAP_TEST_REQUIRE=0
 root=$("$tools/cross.sh" --build 2>"$tmp/err") && qemu=$("$tools/peers.sh" --cached qemu-user trixie qemu-user 2>>"$tmp/err") &&
