@@ -191,10 +191,11 @@ check-vm: guest-programs                 # virtual machines, two at a time
 	$(Q)$(call run_all,$(call scripts,vm))
 check-cluster: guest-programs            # beside a real API server, two at a time; NODESTRAP_TEST_KUBE=1.37.0 limits the versions
 	$(Q)$(TAP) -j 2 $$(tests/run/cluster.sh --list)
-# As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside.
+# As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside;
+# or what make is told by ARM64="SAN=1 check-unit".
 ARM64_CHECKS := cases examples imds schema toml token
 check-arm64: $(O)/nodestrap
-	$(Q)NATIVE=$(abspath $(O)/nodestrap) tests/run/arm64.sh check-emulated
+	$(Q)VERSION=$(VERSION) NATIVE=$(abspath $(O)/nodestrap) tests/run/arm64.sh $(or $(ARM64),check-emulated)
 check-emulated: test-programs pure
 	$(Q)$(call run_all,$(call scripts,arm64) $(ARM64_CHECKS:%=tests/check/%.sh) $(TESTS) $(FUZZ))
 check-exhaustive-vm: guest-programs

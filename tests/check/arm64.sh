@@ -10,6 +10,22 @@ unset MAKEFLAGS MAKELEVEL MFLAGS SAN O CC CFLAGS
 skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; false; }; }
 
+# ---- what is not handed on ----
+mkdir -p "$tmp/tree/tests/"{run,tools,vm} "$tmp/bin"
+cp "$top"/tests/run/{arm64,boot}.sh "$tmp/tree/tests/run/"
+printf '#!/bin/sh\n[ "$*" != "-x true" ] || exit 0\n{ echo "$*"; env; } >"%s"\nexit 1\n' "$tmp/said" >"$tmp/tree/tests/tools/cross.sh"
+printf '# run: vmboot.sh -A arm64\n' >"$tmp/tree/tests/vm/a.sh"
+chmod 755 "$tmp/tree/tests/tools/cross.sh"
+foreign=(SAN=1 O=out CC=clang AR=llvm-ar NM=nm CFLAGS=-O1 CPPFLAGS=-DA LDFLAGS=-s LDLIBS=-la PKG_CONFIG=pkgconf MODEL= MAKEFLAGS=-n)
+handed_on() { grep -E "^($(printf '%s|' "${foreign[@]%%=*}")none)=" "$tmp/said"; }
+env -u VERSION "${foreign[@]}" "$tmp/tree/tests/run/arm64.sh" SAN=1 check >/dev/null
+ok "make's variables do not go from one build to that for arm64" eval '! handed_on'
+ok 'what it is told does' grep -q ' CC=aarch64-linux-gnu-gcc .*SAN=1 check$' "$tmp/said"
+ok 'of the version nobody knows better than the Makefile' eval '! grep ^VERSION= "$tmp/said"'
+ok 'which says its own' eval 'make -s -n -C "$top" O="$tmp/none" VERSION=1.2.3-4-gabc check-arm64 2>&1 | grep -E "VERSION=1.2.3-4-gabc .*tests/run/arm64.sh"'
+rm "$tmp/said"; env "${foreign[@]}" NODESTRAP=/bin/true "$tmp/tree/tests/run/boot.sh" "$tmp/tree/tests/vm/a.sh" >/dev/null 2>&1
+ok 'nor do they to the programs of a guest' eval 'grep -q " O=build-arm64 " "$tmp/said" && ! handed_on'
+
 # ---- the model of the code ----
 cat >"$tmp/bin/aarch64-linux-gnu-gcc" <<'X'
 #!/bin/sh

@@ -18,8 +18,8 @@ suite_cluster()  { NODESTRAP_TEST_NO_BUILD=$unmade NODESTRAP_TEST_KUBE=$newest m
 # What make check-exhaustive runs
 suite_clang-check()   { make CC=clang WERROR=1 O=build-clang check; }
 suite_exhaustive-vm() { make check-exhaustive-vm; }
-suite_arm64-check() { tests/run/arm64.sh check; }
-suite_arm64-san() { tests/run/arm64.sh SAN=1 check-unit; }
+suite_arm64-check()   { make check-arm64 ARM64=check; }
+suite_arm64-san()     { make check-arm64 ARM64="SAN=1 check-unit"; }
 suite_cluster-oldest() { NODESTRAP_TEST_NO_BUILD=$unmade NODESTRAP_TEST_KUBE=$oldest make check-cluster; }
 
 suites=${SUITES:-gcc clang san valgrind lint package arm64 boot vm cluster} W=$(mktemp -d) images='' results=''
