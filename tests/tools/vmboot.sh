@@ -14,8 +14,8 @@
 #   -i DIR      answer IMDSv2 at 169.254.169.254 from this directory (see imds.py); the guest gets eth0 with 169.254.169.10/24
 #   -s          start from a booted snapshot (saved on first use) and hotplug the drives instead of booting
 #   -S SUITE    Debian suite of the guest: bookworm (default), trixie, ...      -a PKG,...  more packages in its image
-#   -A ARCH     amd64 (default); arm64, or arm64-16k, with Debian's kernel of 16 KiB pages: Debian 13 only, not with -s. In it /dev/ttyS0
-#               is a link to its console. With -T it starts from UEFI firmware, which alone gives a type to an arm64 kernel
+#   -A ARCH     amd64 (default); arm64, or arm64-16k, with Debian's kernel of 16 KiB pages: Debian 13 only, and neither with -s nor with
+#               -T, which an arm64 kernel takes from UEFI firmware alone. In it /dev/ttyS0 is a link to its console
 #   -n NODES    NUMA nodes (default 1)   -c CPUS (default 2)   -m MEMORY (default 2G)
 #   -k SECONDS  power cut: kill QEMU that long after power-on, boot again with the same disks, run SCRIPT again (VMTEST_BOOT=2)
 #   -K TEXT     the same at the moment when TEXT appears on the console (in the guest: echo TEXT >/dev/ttyS0), in each boot that
@@ -56,7 +56,7 @@ root; [ "$(uname -m)" = x86_64 ] || skip "the guest is x86-64 only"
 case $ARCH in
 amd64) FLAVOUR='' FOREIGN='' MACHINE=x86_64 KERNELS=linux-image-cloud-amd64;;
 arm64|arm64-16k)
-        [ -z "$SNAP" ] || { say "-s is for amd64"; exit 2; }
+        [ -z "$SNAP" ] && [ ${#TYPE[@]} = 0 ] || { say "-s and -T are for amd64"; exit 2; }
         FLAVOUR=${ARCH#arm64} ARCH=arm64 FOREIGN=arm64 SUITE=trixie MACHINE=aarch64 KERNELS="linux-image-cloud-arm64 linux-image-arm64-16k";;
 *) say "-A is amd64, arm64 or arm64-16k"; exit 2;;
 esac
@@ -198,11 +198,6 @@ ACCEL=(-M pc -accel tcg,thread=multi -cpu max); [ "${NODESTRAP_TEST_ACCEL:-tcg}"
 KARGS="console=ttyS0 no_timer_check"
 if [ $ARCH = arm64 ]; then              # pointer authentication and vectors are slow to emulate
         ACCEL=(-M virt,gic-version=3 -accel tcg,thread=multi -cpu max,pauth=off,sve=off) KARGS="console=ttyAMA0 8250.nr_uarts=0"
-        if [ ${#TYPE[@]} != 0 ]; then   # its 64 MiB of flash lie in no node, and then the kernel has none (memblock_validate_numa_coverage)
-                [ "$NODES" = 1 ] || { say "-T and -n do not go together on arm64"; exit 2; }
-                [ -e /usr/share/qemu-efi-aarch64/QEMU_EFI.fd ] || skip "no UEFI firmware for arm64 here ($SELF --deps installs it)"
-                TYPE+=(-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd)
-        fi
 fi
 NUMA=(); [ "$NODES" -gt 1 ] && for ((i = 0; i < NODES; i++)); do    # more nodes than CPUs: the last ones are memory only
         a=$((i * CPUS / NODES)) b=$(((i + 1) * CPUS / NODES - 1)); [ "$CPUS" -ge "$NODES" ] || { a=$i; b=$i; }
