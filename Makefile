@@ -193,7 +193,7 @@ check-cluster: guest-programs            # beside a real API server, two at a ti
 	$(Q)$(TAP) -j 2 $$(tests/run/cluster.sh --list)
 # As arm64, by qemu-user (tests/tools/cross.sh): unit tests, what is planned, beside what x86-64 plans, and what comes from outside;
 # or what make is told by ARM64="SAN=1 check-unit".
-ARM64_CHECKS := cases examples imds schema toml token
+ARM64_CHECKS := cases examples imds toml
 check-arm64: $(O)/nodestrap
 	$(Q)VERSION=$(VERSION) NATIVE=$(abspath $(O)/nodestrap) tests/run/arm64.sh $(or $(ARM64),check-emulated)
 check-emulated: test-programs pure
@@ -203,7 +203,7 @@ check-exhaustive-vm: guest-programs
 check-all:                               # everything that CI runs
 	$(Q)tests/run/all.sh
 check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers, compiler or Kubernetes
-	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest arm64-check arm64-san" tests/run/all.sh
+	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest arm64-check arm64-san arm64-types" tests/run/all.sh
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench

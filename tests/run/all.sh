@@ -20,6 +20,7 @@ suite_clang-check()   { make CC=clang WERROR=1 O=build-clang check; }
 suite_exhaustive-vm() { make check-exhaustive-vm; }
 suite_arm64-check()   { make check-arm64 ARM64=check; }
 suite_arm64-san()     { make check-arm64 ARM64="SAN=1 check-unit"; }
+suite_arm64-types()   { make check-arm64 ARM64="test T=tests/arm64/plans.sh TYPES=all"; }
 suite_cluster-oldest() { NODESTRAP_TEST_NO_BUILD=$unmade NODESTRAP_TEST_KUBE=$oldest make check-cluster; }
 
 suites=${SUITES:-gcc clang san valgrind lint package arm64 boot vm cluster} W=$(mktemp -d) images='' results=''
@@ -61,6 +62,6 @@ for suite in $suites; do
         esac
         run_suite "$suite"
 done
-printf '== all\n%s' "$results"
+printf '== all\n%s%s\n' "$results" "in all: $((SECONDS / 60)) min $((SECONDS % 60)) s"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

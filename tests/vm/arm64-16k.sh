@@ -6,7 +6,7 @@
 # kernel: init_on_alloc=0
 # spec: {instance: {localStorage: {strategy: RAID0, expectedDisks: 2}}}
 # spec: {instance: {hugePages: {mode: explicit, pages: [{size: 2Mi, count: 60}, {size: 32Mi, count: 2, numaNode: 1}]}}}
-# tree: enabled storage containerd_version plans_here
+# tree: enabled storage containerd_version
 # console: NODESTRAP verdict=ok
 # As arm64-4k.sh with Debian's kernel of 16 KiB pages, whose huge pages are of 32 MiB by default; those of 2 MiB are 128 pages beside each other.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"

@@ -15,6 +15,7 @@ check_arm64 4096 2048 "64 2048 32768 1048576" 64 "16 16 0" 2048 "30 30 0" 32768 
 if [ "$VMTEST_BOOT" = 1 ]; then
         check_node
         check_plan_arm64
+        same_plans
         plan_id >out/id; echo kept >$STORES/kept
         systemctl reboot
         exit
