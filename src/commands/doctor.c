@@ -101,10 +101,11 @@ static int find_versions(Doctor *d) {
         int r = find_version(d, "kubelet", o->kubelet_version, &d->image.kubelet);
         if (r >= 0)
                 r = find_version(d, "containerd", o->containerd_version, &d->image.containerd);
-        if (r >= 0 && o->driver_version) {
-                free(d->image.driver);
-                d->image.driver = xstrdup(o->driver_version);
-        }
+        _cleanup_(freep) char *driver = NULL;
+        if (r >= 0 && o->driver_version)
+                r = version_option("--driver-version", o->driver_version, &driver, &d->run->diag);
+        if (driver)
+                image_set_driver(&d->image, driver);
         return r;
 }
 
@@ -242,9 +243,10 @@ static int print_text(const Doctor *d) {
         _cleanup_(freep) char *sources = sources_text(&d->run->options), *types = types_text(d->types),
                               *which = xasprintf("%s: %s", types, d->types_why),
                               *kernels = strv_join(image->kernels, ", ");
+        _cleanup_(freep) char *drivers = image_drivers_text(image);
         _cleanup_(freep) char *software = xasprintf(
                 "kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
-                image->containerd ?: "not known", image->driver ?: "none known");
+                image->containerd ?: "not known", drivers ?: "none known");
         _cleanup_(freep) char *checks = checks_to_text(&d->checks, d->run->options.development);
         _cleanup_(text_done) Text t = {};
         add_fact(&t, "image", image->running ? "this machine" : root_path(image->root));

@@ -78,6 +78,14 @@ _malloc_ char *types_text(char *const *types);
 /* a new reference */
 _must_check_ _nonnull_ json_t *checks_to_json(const Checks *checks);
 
+/* A driver of NVIDIA's that the image has: its own, or of a tree that a boot may choose. */
+typedef struct Driver {
+        char *tree;             /* "/opt/nvidia/lts"; "": none, it is the image's own */
+        char *version;          /* "580.126.09" */
+        char *where;            /* the file that says so; NULL: somebody else did */
+        char *license;          /* of its modules, "NVIDIA" of the proprietary ones; NULL: not known */
+} Driver;
+
 /* The image below root: what every look at it shares. */
 typedef struct Image {
         const Root *root;
@@ -85,7 +93,11 @@ typedef struct Image {
         unsigned machine;               /* e_machine of its programs (elf(5)); 0: not known */
         char **kernels;                 /* in /lib/modules, sorted: "6.12.46-66.121.amzn2023.x86_64" */
         char *kernel;                   /* of these the one that boots, or NULL where that cannot be told */
-        char *driver;                   /* of NVIDIA's modules in there, or NULL: "580.126.09" */
+        char **trees;                   /* that become a part of / when it boots, each a mirror of it, one of
+                                         * which newer images of EKS choose (awslabs/amazon-eks-ami#2819):
+                                         * "/opt/nvidia/lts" */
+        Driver *drivers; size_t n_drivers;      /* its own one, or that of each tree */
+        char *driver;                   /* the version that all of them have, or NULL: "580.126.09" */
         char *kubelet, *containerd;     /* "1.34.2"; NULL: not known. image_open() leaves them to the command,
                                          * which is told of versions */
 } Image;
@@ -93,12 +105,16 @@ typedef struct Image {
  * nobody's image. */
 _must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
 _nonnull_ void image_done(Image *i);
+/* All of its drivers are of this version. */
+_nonnull_ void image_set_driver(Image *image, const char *version);
+/* "580.126.09 or 595.45.04": the caller's; NULL: none is known. */
+_must_check_ _nonnull_ char *image_drivers_text(const Image *image);
 /* The instance types that it claims to serve: a new list; *ret_why, the caller's, says why just these. This
  * machine's alone, where that is one. */
 _must_check_ _nonnull_ char **image_types(const Image *image, char **ret_why);
 /* Are its programs of the type's architecture, or is one of the two not known? */
 _nonnull_ bool image_serves(const Image *image, const char *type);
-/* Does NVIDIA's driver of the image, where its version or flavor is known, know this type's GPUs? */
+/* Does one of NVIDIA's drivers of the image, where version or flavor is known, know this type's GPUs? */
 _nonnull_ bool image_drives(const Image *image, const char *type);
 /* "x86_64", "arm64", as the tables of instance types have them; NULL for others. */
 const char *machine_name(unsigned machine);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A root directory → Image: the architecture of its programs, its kernels and which of them boots, the
- * version of NVIDIA's driver. Of an image that does not run everything is read from files; where a module is
- * compressed, names of files beside it tell its version. */
+ * A root directory → Image: the architecture of its programs, its kernels and which of them boots, what
+ * comes at boot. Of an image that does not run everything is read from files. */
 #include "doctor/look.h"
 
 #include "base/str.h"
+#include "base/version.h"
 #include "host/detect.h"
 #include "host/host.h"
 
@@ -21,35 +21,11 @@
 void image_done(Image *i) {
         strv_free(i->kernels);
         free(i->kernel);
-        free(i->driver);
+        strv_free(i->trees);
+        drivers_done(i);
         free(i->kubelet);
         free(i->containerd);
         *i = (Image){};
-}
-
-/* ---- versions as text ---- */
-
-int version_compare(const char *a, const char *b) {
-        while (*a || *b) {
-                size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
-                if (n > 0 && m > 0) {
-                        for (; n > 1 && *a == '0'; n--)
-                                a++;
-                        for (; m > 1 && *b == '0'; m--)
-                                b++;
-                        int r = n != m ? (n > m ? 1 : -1) : memcmp(a, b, n);
-                        if (r != 0)
-                                return r;
-                        a += n;
-                        b += m;
-                } else if (*a != *b) /* a number is more than none: 6.12 and 6 */
-                        return (unsigned char)*a > (unsigned char)*b ? 1 : -1;
-                else {
-                        a++;
-                        b++;
-                }
-        }
-        return 0;
 }
 
 static int is_regular(const Root *root, const char *path) {
@@ -122,11 +98,16 @@ static bool is_kernel(const Root *root, const char *name) {
         return is;
 }
 
+static int compare_names(const void *a, const void *b) {
+        return version_compare(*(char *const *)a, *(char *const *)b);
+}
+
 static char **find_kernels(const Root *root) {
         _cleanup_(strv_freep) char **names = NULL;
         char **found = NULL;
-        if (root_list(root, MODULES, &names) < 0)
+        if (root_list(root, MODULES, &names) < 0 || !names)
                 return NULL;
+        qsort(names, strv_length(names), sizeof *names, compare_names);
         for (char **name = names; name && *name && strv_length(found) < MAX_KERNELS; name++)
                 if (is_kernel(root, *name))
                         strv_add(&found, *name);
@@ -150,7 +131,7 @@ static char *line_value(const char *text, const char *key, const char *separator
 
 static char *entry_version(const Root *root, const char *file) {
         _cleanup_(freep) char *path = xasprintf(LOADER "/%s", file), *text = NULL;
-        return root_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ? NULL
+        return image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ? NULL
                                                                       : line_value(text, "version", " \t");
 }
 
@@ -161,7 +142,7 @@ static char *loader_kernel(const Root *root, char *const *kernels) {
         _cleanup_(strv_freep) char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(environments) && !saved; i++) {
                 free(TAKE_PTR(text));
-                if (root_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
+                if (image_read(root, environments[i], IMAGE_TEXT_MAX, &text, NULL) >= 0)
                         saved = line_value(text, "saved_entry", "=");
         }
         if (root_list(root, LOADER, &files) < 0)
@@ -216,8 +197,17 @@ static char *boot_kernel(const Image *image) {
 
 /* ---- modules ---- */
 
-/* Is the word at s, size bytes long, this module's name in the spelling of either? */
-static bool same_module(const char *s, size_t size, const char *name) {
+char *modules_list(const Root *root, const char *kernel, size_t *rest) {
+        _cleanup_(freep) char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
+        char *list = NULL;
+        size_t size = 0;
+        if (image_read(root, path, MIN(*rest, (size_t)DEP_MAX), &list, &size) < 0)
+                return NULL;
+        *rest -= size;
+        return list;
+}
+
+bool same_module(const char *s, size_t size, const char *name) {
         for (size_t i = 0; i < size; i++)
                 if (!name[i] || (s[i] == '-' ? '_' : s[i]) != (name[i] == '-' ? '_' : name[i]))
                         return false;
@@ -253,13 +243,17 @@ char *module_information(const Root *root, const char *path, const char *key) {
 
 /* ---- what comes at boot ---- */
 
-char **image_trees(const Image *image) {
+/* Where a boot has chosen one, it takes the others away (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
+static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
                 _cleanup_(freep) char *usr = xasprintf("%s/usr", trees[i]);
-                if (root_exists(image->root, usr) > 0)
-                        strv_add(&found, trees[i]);
+                if (root_exists(root, usr) <= 0)
+                        continue;
+                strv_add(&found, trees[i]);
+                if (i == 0)
+                        break;
         }
         return found;
 }
@@ -271,6 +265,8 @@ const char *image_loader(const Image *image, const char *name) {
                                                    { "neuron-kmod-load.service", NULL } };
         bool neuron = startswith(name, "neuron"), library = strstr(name, ".so"),
              unit = strchr(name, '.') && !library;
+        if (!neuron && image->trees)
+                return NULL; /* what comes at boot is in there, and can be looked for */
         if (image_has_unit(image->root, setups[neuron]))
                 return setups[neuron][0];
         /* It builds modules, and brings no program. */
@@ -279,86 +275,8 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
-/* ---- the driver ---- */
-
-static char *driver_in_kernel(const Root *root, const char *kernel, char **ret_path) {
-        _cleanup_(freep) char *dep = xasprintf(MODULES "/%s/modules.dep", kernel), *list = NULL;
-        if (root_read(root, dep, DEP_MAX, &list, NULL) < 0)
-                return NULL;
-        _cleanup_(freep) char *path = module_path(kernel, list, "nvidia");
-        char *version = path ? module_information(root, path, "version") : NULL;
-        if (version)
-                *ret_path = TAKE_PTR(path);
-        return version;
-}
-
-/* The version in the name of the first entry that begins so: "libnvidia-ml.so.580.126.09". */
-static char *driver_in_names(const Root *root, const char *folder, const char *prefix, char **ret_path) {
-        _cleanup_(strv_freep) char **names = NULL;
-        if (root_list(root, folder, &names) < 0)
-                return NULL;
-        for (char **name = names; name && *name; name++) {
-                char *version = startswith(*name, prefix) ? version_find(*name + strlen(prefix)) : NULL;
-                if (!version)
-                        continue;
-                *ret_path = xasprintf("%s/%s", folder, *name);
-                return version;
-        }
-        return NULL;
-}
-
-/* Where sources, archives and libraries of the driver lie that have its version in their names. */
-static const char *const places[][2] = {
-        { "/usr/src", "nvidia-" },
-        { "/var/lib/dkms/nvidia", "" },
-        { "/var/lib/dkms/nvidia-open", "" },
-        { "/var/lib/dkms-archive/nvidia-open", "" },
-        { "/var/lib/dkms-archive/nvidia", "" },
-        { "/usr/lib64", "libnvidia-ml.so." },
-        { "/usr/lib/x86_64-linux-gnu", "libnvidia-ml.so." },
-        { "/usr/lib/aarch64-linux-gnu", "libnvidia-ml.so." },
-};
-
-/* Of images with trees: of what is chosen, or of all where they are of one version. */
-static char *driver_in_trees(const Image *image, char **ret_path) {
-        _cleanup_(strv_freep) char **trees = image_trees(image);
-        _cleanup_(freep) char *version = NULL, *where = NULL;
-        for (char **tree = trees; tree && *tree; tree++) {
-                _cleanup_(freep) char *folder = xasprintf("%s/usr/lib64", *tree), *path = NULL;
-                _cleanup_(freep) char *one = driver_in_names(image->root, folder, "libnvidia-ml.so.", &path);
-                if (!one)
-                        continue;
-                if (version && !streq(version, one))
-                        return NULL;
-                free(version);
-                free(where);
-                version = TAKE_PTR(one);
-                where = TAKE_PTR(path);
-                if (endswith(*tree, "/current"))
-                        break;
-        }
-        if (version)
-                *ret_path = TAKE_PTR(where);
-        return TAKE_PTR(version);
-}
-
-char *driver_find(const Image *image, char **ret_path) {
-        char *version = image->kernel ? driver_in_kernel(image->root, image->kernel, ret_path) : NULL;
-        for (char **k = image->kernels; k && *k && !version; k++)
-                version = driver_in_kernel(image->root, *k, ret_path);
-        if (!version && image->running &&
-            root_read_line(image->root, "/sys/module/nvidia/version", &version) >= 0)
-                *ret_path = xstrdup("/sys/module/nvidia/version");
-        if (!version)
-                version = driver_in_trees(image, ret_path);
-        for (size_t i = 0; i < ARRAY_SIZE(places) && !version; i++)
-                version = driver_in_names(image->root, places[i][0], places[i][1], ret_path);
-        return version;
-}
-
 int image_open(const Root *root, Image *ret, Diag *diag) {
         _cleanup_(image_done) Image image = { .root = root, .running = root_is_host(root) };
-        _cleanup_(freep) char *path = NULL;
         if (!has_programs(root))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
                                   "There are no programs below %s: it is not the root directory of an image. "
@@ -367,7 +285,8 @@ int image_open(const Root *root, Image *ret, Diag *diag) {
         image.machine = image_machine(root);
         image.kernels = find_kernels(root);
         image.kernel = boot_kernel(&image);
-        image.driver = driver_find(&image, &path);
+        image.trees = find_trees(root);
+        drivers_find(&image);
         *ret = image;
         image = (Image){};
         return 0;

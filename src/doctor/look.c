@@ -24,14 +24,21 @@ void look_well(Look *l, const Need *need, const char *code, const char *found) {
         c->text = NULL;
 }
 
-static bool is_of_driver(const char *name) {
-        static const char *const prefixes[] = { "nvidia", "nv-",    "libnvidia",   "libcuda",
-                                                "nvlsm",  "neuron", "set-nvidia-", "gdrdrv" };
-        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-                if (startswith(base, prefixes[i]))
+static bool begins_with(const char *name, const char *const *prefixes) {
+        for (; *prefixes; prefixes++)
+                if (startswith(name, *prefixes))
                         return true;
         return false;
+}
+
+/* The container toolkit has versions of its own, so the image itself brings it. */
+static bool is_of_driver(const char *name) {
+        static const char *const driver[] = { "nvidia", "nv-",          "libnvidia", "libcuda", "nvlsm",
+                                              "neuron", "set-nvidia-", "gdrdrv",    NULL };
+        static const char *const toolkit[] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
+                                               "libnvidia-container", NULL };
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        return begins_with(base, driver) && !begins_with(base, toolkit);
 }
 
 bool look_is_later(Look *l, const Need *need, const char *code) {
@@ -146,13 +153,11 @@ Look look_begin(const Image *image, Checks *checks) {
                 l.owner = st.st_uid;
                 l.group = st.st_gid;
         }
-        l.trees = image_trees(image);
         l.directories = library_directories(image);
         return l;
 }
 
 void look_end(Look *l) {
-        strv_free(l->trees);
         strv_free(l->directories);
         kernels_done(l);
         labels_free(l->labels);

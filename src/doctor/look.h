@@ -8,23 +8,31 @@
 #include <sys/stat.h>
 
 #define IMAGE_TEXT_MAX (1U << 20)       /* of a unit, a list, a configuration */
+#define MODULES_MAX    (64U << 20)      /* of the lists of all kernels together */
 
 /* ---- image.c ---- */
-/* Directories that become a part of / when the image boots: the driver's trees of newer images of EKS, each a
- * mirror of it (awslabs/amazon-eks-ami#2819): "/opt/nvidia/lts". NULL: there are none. */
-_must_check_ _nonnull_ char **image_trees(const Image *image);
 /* What brings NVIDIA's, or Neuron's, driver at boot: "nvidia-kmod-load.service"; NULL: it is in the image. */
 _nonnull_ const char *image_loader(const Image *image, const char *name);
-/* In the order of their numbers, as rpmvercmp and kernels have them: < 0, 0, > 0. */
-_nonnull_ int version_compare(const char *a, const char *b);
-/* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is; "-"
- * and "_" are the same. NULL: not among them; the caller's. */
+/* modules.dep(5) of a kernel, whose size is taken from what may still be read; NULL: there is none, or no room
+ * for it. The caller's. */
+_must_check_ _nonnull_ char *modules_list(const Root *root, const char *kernel, size_t *rest);
+/* Is the word at s, size bytes long, this module's name? "-" and "_" are the same. */
+_nonnull_ bool same_module(const char *s, size_t size, const char *name);
+/* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is.
+ * NULL: not among them; the caller's. */
 _must_check_ _nonnull_ char *module_path(const char *kernel, const char *list, const char *name);
 /* What the module says of itself ("version", "vermagic", "license"); NULL where it says nothing, or is
  * compressed. The caller's. */
 _must_check_ _nonnull_ char *module_information(const Root *root, const char *path, const char *key);
-/* The version of NVIDIA's driver, and the file that says so; NULL: nothing says it. Both the caller's. */
-_must_check_ _nonnull_ char *driver_find(const Image *image, char **ret_path);
+
+/* ---- driver.c ---- */
+/* Fills in drivers and driver of an image whose kernels and trees are known. */
+_nonnull_ void drivers_find(Image *image);
+_nonnull_ void drivers_done(Image *image);
+/* The file of a module in a tree, of the flavor that is tried first; which one counts is chosen at boot. NULL:
+ * it has none for this kernel; the caller's. */
+_must_check_ _nonnull_ char *tree_module(const Root *root, const char *tree, const char *kernel,
+                                         const char *name);
 
 /* Opens a regular file for reading, and nothing else: to open a device may have effects. A negative errno. */
 _must_check_ _nonnull_ int image_file(const Root *root, const char *path);
@@ -41,7 +49,6 @@ typedef struct Look {
         const Root *root;
         Checks *checks;
         uid_t owner; gid_t group;       /* whom the image's files belong to: root, where it is a system */
-        char **trees;                   /* image_trees() */
         char **directories;             /* where ld.so(8) looks for libraries */
         KernelLook *kernels; size_t n_kernels;
         Labels *labels;
@@ -78,6 +85,10 @@ _nonnull_ void kernels_done(Look *l);
 /* systemd's PATH → where a program is: "/usr/sbin/mdadm"; an absolute name is one. NULL: nowhere; then
  * *ret_odd is, where not NULL, a file of that name that nobody may execute. Both the caller's. */
 _must_check_ _nonnull_ char *program_find(const Root *root, const char *name, char **ret_odd);
+/* Likewise, but below a tree ("" is none); a name in PATH, or a path. */
+_must_check_ _nonnull_ char *tree_program(const Root *root, const char *tree, const char *name);
+/* program_find(), and else what a tree will bring. */
+_must_check_ _nonnull_ char *image_program(const Image *image, const char *name, char **ret_odd);
 /* Why it cannot be run on the image: of another architecture, without its interpreter or a library. NULL: it
  * can. The caller's. *ret_code is static. */
 _must_check_ _nonnull_ char *program_fault(const Look *l, const char *path, const char **ret_code);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define DEP_MAX     (16U << 20)
 #define BUILTIN_MAX (2U << 20)
 #define MAX_FILES   256u
 
@@ -19,15 +18,15 @@ static char *read_of(const Root *root, const char *prefix, const char *kernel, s
 }
 
 void kernels_read(Look *l) {
+        size_t rest = MODULES_MAX;
         l->n_kernels = strv_length(l->image->kernels);
         l->kernels = xcalloc(l->n_kernels + 1, sizeof *l->kernels);
         for (size_t i = 0; i < l->n_kernels; i++) {
                 KernelLook *k = &l->kernels[i];
                 k->version = l->image->kernels[i];
-                _cleanup_(freep) char *dep = xasprintf("%s/modules.dep", k->version),
-                                      *builtin = xasprintf("%s/modules.builtin", k->version),
+                _cleanup_(freep) char *builtin = xasprintf("%s/modules.builtin", k->version),
                                       *config = xasprintf("%s/config", k->version);
-                k->modules = read_of(l->root, "/lib/modules/", dep, DEP_MAX);
+                k->modules = modules_list(l->root, k->version, &rest);
                 k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
                 k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
                 if (!k->features)
@@ -56,13 +55,6 @@ typedef struct Rule {
         bool never;
 } Rule;
 
-static bool names(const char *word, size_t size, const char *module) {
-        for (size_t i = 0; i < size; i++)
-                if (!module[i] || (word[i] == '-' ? '_' : word[i]) != (module[i] == '-' ? '_' : module[i]))
-                        return false;
-        return size > 0 && !module[size];
-}
-
 /* "install X /bin/false" keeps it from being loaded at all; "blacklist X" only from being loaded for a
  * device. */
 static void read_rules(const char *text, const char *path, const char *module, Rule *r) {
@@ -74,7 +66,7 @@ static void read_rules(const char *text, const char *path, const char *module, R
                 size_t m = name < end ? strcspn(name, " \t\n") : 0;
                 bool blacklist = n == 9 && strncmp(word, "blacklist", 9) == 0;
                 bool install = n == 7 && strncmp(word, "install", 7) == 0;
-                if (skip < size && (blacklist || install) && names(name, m, module)) {
+                if (skip < size && (blacklist || install) && same_module(name, m, module)) {
                         const char *rest = name + m;
                         bool never = install && (memmem(rest, (size_t)(end - rest), "bin/false", 9) ||
                                                  memmem(rest, (size_t)(end - rest), "bin/true", 8));
@@ -201,25 +193,14 @@ static bool is_loaded(const Look *l, const char *name) {
         return l->image->running && root_exists(l->root, path) > 0;
 }
 
-/* Of image trees, one flavour is enough: which is chosen at boot. */
-static bool is_in_trees(const Look *l, const char *kernel, const char *name, char **ret_path) {
-        static const char *const flavors[] = { "open", "proprietary", "grid" };
-        for (char **tree = l->trees; tree && *tree; tree++)
-                for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
-                        _cleanup_(freep) char *path =
-                                xasprintf("%s/flavors/%s/lib/modules/%s/extra", *tree, flavors[i], kernel);
-                        _cleanup_(strv_freep) char **files = NULL;
-                        if (root_list(l->root, path, &files) < 0)
-                                continue;
-                        for (char **f = files; f && *f; f++) {
-                                const char *suffix = strstr(*f, ".ko");
-                                if (!suffix || !names(*f, (size_t)(suffix - *f), name))
-                                        continue;
-                                *ret_path = xasprintf("%s/%s", path, *f);
-                                return true;
-                        }
-                }
-        return false;
+/* Of trees, one flavor is enough: which is chosen at boot. The caller's. */
+static char *find_in_trees(const Look *l, const char *name) {
+        char *path = NULL;
+        for (size_t i = 0; i < l->n_kernels && !path; i++)
+                for (char **tree = l->image->trees; tree && *tree && !path; tree++)
+                        if (decides(l, &l->kernels[i], l->n_kernels))
+                                path = tree_module(l->root, *tree, l->kernels[i].version, name);
+        return path;
 }
 
 /* true: it is never loaded, and a check says so. */
@@ -262,7 +243,9 @@ void look_module(Look *l, const Need *need) {
         }
         /* None of them is for what is part of the kernel. */
         bool never = !(found && streq(found, "built in") && lacking == 0) && look_rule(l, need);
-        if (lacking > 0 && l->image->kernel && is_in_trees(l, l->image->kernel, need->name, &tree))
+        if (lacking > 0)
+                tree = find_in_trees(l, need->name);
+        if (tree)
                 look_well(l, need, "module", tree);
         else if ((lacking > 0 || l->n_kernels == 0) && is_loaded(l, need->name))
                 look_well(l, need, "module", "loaded");

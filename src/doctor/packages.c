@@ -150,11 +150,11 @@ static char *rpm_version(const Root *root, const char *name) {
         return s.version;
 }
 
-char *package_version(const Root *root, char *const *names) {
+char *package_version(const Root *root, const char *const *names) {
         _cleanup_(freep) char *status = NULL;
         char *version = NULL;
-        int r = root_read(root, "/var/lib/dpkg/status", STATUS_MAX, &status, NULL);
-        for (char *const *name = names; *name && !version; name++)
+        int r = image_read(root, "/var/lib/dpkg/status", STATUS_MAX, &status, NULL);
+        for (const char *const *name = names; *name && !version; name++)
                 version = r >= 0 ? dpkg_version(status, *name) : rpm_version(root, *name);
         return version;
 }
@@ -167,8 +167,7 @@ typedef struct StringSearch {
         bool several;
 } StringSearch;
 
-/* "580.126.09", "470.82": as versions of the driver are, and few other things. */
-static bool is_driver_version(const char *s, size_t size) {
+bool driver_is_version(const char *s, size_t size) {
         size_t n = strspn(s, "0123456789");
         if (n != 3 || size < 6 || s[n] != '.')
                 return false;
@@ -184,7 +183,7 @@ static bool string_seen(const char *data, size_t size, void *to) {
         for (const char *nul = memchr(data, 0, size); nul;
              nul = memchr(nul + 1, 0, (size_t)(end - nul - 1))) {
                 const char *next = memchr(nul + 1, 0, MIN((size_t)(end - nul - 1), (size_t)12));
-                if (!next || !is_driver_version(nul + 1, (size_t)(next - nul - 1)))
+                if (!next || !driver_is_version(nul + 1, (size_t)(next - nul - 1)))
                         continue;
                 if (s->wanted && streq(nul + 1, s->wanted)) {
                         free(s->version);

@@ -83,6 +83,25 @@ char *program_find(const Root *root, const char *name, char **ret_odd) {
         return NULL;
 }
 
+char *tree_program(const Root *root, const char *tree, const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
+                _cleanup_(freep) char *path = *name == '/' ? xasprintf("%s%s", tree, name)
+                                                           : xasprintf("%s%s/%s", tree, path_folders[i], name);
+                if (root_executable(root, path) > 0)
+                        return TAKE_PTR(path);
+                if (*name == '/')
+                        break;
+        }
+        return NULL;
+}
+
+char *image_program(const Image *image, const char *name, char **ret_odd) {
+        char *path = program_find(image->root, name, ret_odd);
+        for (char **tree = image->trees; tree && *tree && !path; tree++)
+                path = tree_program(image->root, *tree, name);
+        return path;
+}
+
 /* ---- libraries ---- */
 
 static void add_directory(char ***to, const char *path) {
@@ -182,7 +201,7 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
         for (char **d = l->directories; d && *d; d++)
                 if (try_library(l, *d, name, machine, ret_path, ret))
                         return true;
-        for (char **tree = l->trees; tree && *tree; tree++) {
+        for (char **tree = l->image->trees; tree && *tree; tree++) {
                 _cleanup_(freep) char *directory = xasprintf("%s/usr/lib64", *tree);
                 if (try_library(l, directory, name, machine, ret_path, ret))
                         return true;
@@ -290,19 +309,6 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
 
 /* ---- needs ---- */
 
-/* Of the trees: below its own path, or in the directories of PATH. */
-static char *find_in_trees(const Look *l, const char *name) {
-        for (char **tree = l->trees; tree && *tree; tree++)
-                for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                        _cleanup_(freep) char *path =
-                                *name == '/' ? xasprintf("%s%s", *tree, name)
-                                             : xasprintf("%s%s/%s", *tree, path_folders[i], name);
-                        if (root_executable(l->root, path) > 0)
-                                return TAKE_PTR(path);
-                }
-        return NULL;
-}
-
 static void tell_missing_program(Look *l, const Need *need, const char *odd) {
         if (odd) {
                 check_tell(look_fault(l, need, "program-mode", odd), need,
@@ -323,10 +329,8 @@ static bool program_is_open(const Look *l, const char *path) {
 }
 
 void look_program(Look *l, const Need *need) {
-        _cleanup_(freep) char *odd = NULL, *path = program_find(l->root, need->name, &odd), *fault = NULL;
+        _cleanup_(freep) char *odd = NULL, *path = image_program(l->image, need->name, &odd), *fault = NULL;
         const char *code = "program";
-        if (!path)
-                path = find_in_trees(l, need->name);
         if (!path) {
                 tell_missing_program(l, need, odd);
                 return;

@@ -152,7 +152,7 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Com
                 const char *code = NULL;
                 if (!name)
                         continue;
-                _cleanup_(freep) char *program = program_find(l->root, name, &odd);
+                _cleanup_(freep) char *program = image_program(l->image, name, &odd);
                 if (program)
                         labels_look(l->labels, l->root, program);
                 fault = program ? program_fault(l, program, &code) : NULL;
@@ -236,7 +236,7 @@ static UnitState find_unit(const Look *l, const char *name, char **ret_path, cha
 }
 
 static UnitState find_in_trees(const Look *l, const char *name, char **ret_path, char **ret_text) {
-        for (char **tree = l->trees; tree && *tree; tree++) {
+        for (char **tree = l->image->trees; tree && *tree; tree++) {
                 _cleanup_(freep) char *path = xasprintf("%s/usr/lib/systemd/system/%s", *tree, name);
                 if (unit_read(l, path, ret_text) != UNIT_READ)
                         continue;

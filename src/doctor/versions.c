@@ -7,127 +7,23 @@
 #include "doctor/packages.h"
 
 #include "base/str.h"
+#include "base/version.h"
 #include "host/host.h"
 
 typedef struct Comparison {
         const Image *image;
         const Needs *needs;
         Checks *checks;
-        char *where; /* that the driver's version comes from; or NULL */
+        const Driver *driver; /* whose parts are compared; NULL: none is known */
 } Comparison;
 
-/* The number at place n (from 0) of "1.34.2", or of "580.126.09". */
-static unsigned version_part(const char *version, int n) {
-        for (; n > 0 && version; n--) {
-                version = strchr(version, '.');
-                version = version ? version + 1 : NULL;
-        }
-        unsigned value = 0;
-        for (const char *p = version; p && is_digit(*p) && value < 100000; p++)
-                value = 10 * value + (unsigned)(*p - '0');
-        return value;
-}
-
 static bool is_before(const char *version, unsigned major, unsigned minor) {
-        unsigned a = version_part(version, 0), b = version_part(version, 1);
-        return a != major ? a < major : b < minor;
+        return !version_at_least(version, major, minor);
 }
-
-/* ---- parts of the driver's own version ---- */
-
-typedef struct Part {
-        const char *need; /* a program, or a library: of the first of its kind that is needed */
-        NeedKind kind;
-        Cause cause; /* where it differs */
-        char *const packages[3];
-} Part;
-static const Part parts[] = {
-        { "nv-fabricmanager",
-          NEED_PROGRAM,
-          CAUSE_VERSION,
-          { (char *)"nvidia-fabricmanager", (char *)"nvidia-fabric-manager" } },
-        { "nvidia-imex", NEED_PROGRAM, CAUSE_VERSION, { (char *)"nvidia-imex" } },
-        { "nvidia-persistenced", NEED_PROGRAM, CAUSE_NONE, { (char *)"nvidia-persistenced" } },
-};
 
 static Check *add_of(const Comparison *c, CheckVerdict verdict, const char *code, const char *subject,
                      const char *found) {
         return checks_add(c->checks, verdict, code, subject, found);
-}
-
-static void compare_part(const Comparison *c, const Part *p) {
-        const Image *i = c->image;
-        const Need *need = needs_find(c->needs, p->kind, p->need);
-        _cleanup_(freep) char *odd = NULL, *path = program_find(i->root, p->need, &odd), *version = NULL;
-        if (!path || (!need && !i->driver))
-                return;
-        version = package_version(i->root, p->packages);
-        if (!version)
-                version = program_version(i->root, path, i->driver);
-        if (version && i->driver && streq(version, i->driver)) {
-                check_tell(add_of(c, CHECK_OK, "version", p->need, version), NULL, "it is the driver's");
-                return;
-        }
-        if (!version || !i->driver) {
-                if (need)
-                        check_tell(add_of(c, CHECK_UNKNOWN, "version", p->need, version), need,
-                                   "whether it is of the driver's version cannot be told from files: %s "
-                                   "--version and "
-                                   "/sys/module/nvidia/version say it on a machine that has booted",
-                                   path);
-                return;
-        }
-        bool fails = need && !need->optional && p->cause != CAUSE_NONE;
-        Check *check = add_of(c, fails ? CHECK_FAILED : CHECK_WARNING, "version", p->need, version);
-        check_tell(check, need,
-                   "NVIDIA's driver is %s (%s), and it works with no other version than its own: install "
-                   "all of NVIDIA's packages in one version",
-                   i->driver, c->where ?: "as given");
-        if (fails)
-                check->cause = p->cause;
-}
-
-/* NVML answers with NVML_ERROR_LIB_RM_VERSION_MISMATCH where it and the driver differ:
- * docs.nvidia.com/deploy/nvml-api, nvmlReturn_t. */
-static void compare_nvml(const Comparison *c) {
-        static const char *const prefix = "libnvidia-ml.so.";
-        const Image *i = c->image;
-        const Need *need = needs_find(c->needs, NEED_LIBRARY, "libnvidia-ml.so.1");
-        _cleanup_(strv_freep) char **folders = library_directories(i);
-        for (char **folder = folders; folder && *folder && i->driver; folder++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s1", *folder, prefix), *target = NULL;
-                if (root_link_name(i->root, path, &target) < 0 || !startswith(target, prefix))
-                        continue;
-                const char *version = target + strlen(prefix);
-                if (streq(version, i->driver) || !is_digit(*version)) {
-                        checks_add(c->checks, CHECK_OK, "version", "libnvidia-ml.so.1", version);
-                        return;
-                }
-                Check *check = add_of(c, need ? CHECK_FAILED : CHECK_WARNING, "version", "libnvidia-ml.so.1",
-                                      version);
-                check_tell(check, need,
-                           "NVIDIA's driver is %s (%s), and this library answers with an error to every "
-                           "question about another: install all of NVIDIA's packages in one version",
-                           i->driver, c->where ?: "as given");
-                if (need)
-                        check->cause = CAUSE_VERSION;
-                return;
-        }
-}
-
-static void tell_driver(const Comparison *c) {
-        const Image *i = c->image;
-        const Need *need = needs_find(c->needs, NEED_MODULE, "nvidia");
-        if (i->driver) {
-                _cleanup_(freep) char *found =
-                        c->where ? xasprintf("%s (%s)", i->driver, c->where) : xstrdup(i->driver);
-                checks_add(c->checks, CHECK_OK, "driver", "NVIDIA's driver", found);
-                return;
-        }
-        if (need && !image_loader(i, "nvidia"))
-                check_tell(add_of(c, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL), need,
-                           "no file of the image tells its version, so nothing is compared with it: "
-                           "give --driver-version");
 }
 
 /* ---- what GPUs want of the driver ---- */
@@ -153,6 +49,158 @@ static unsigned gpu_of(const char *type) {
         return colon ? (unsigned)strtoul(colon + 1, NULL, 16) : 0;
 }
 
+static const Minimum *minimum_of(unsigned device) {
+        for (size_t i = 0; i < ARRAY_SIZE(minima); i++)
+                if (minima[i].device == device)
+                        return &minima[i];
+        return NULL;
+}
+
+static bool is_too_old(const Driver *d, const Minimum *m) {
+        return m && is_before(d->version, m->major, m->minor);
+}
+
+/* Of several a boot chooses the first that knows its GPUs; NULL: none does, or none is known. */
+static const Driver *driver_for(const Image *image, unsigned device) {
+        const Minimum *m = minimum_of(device);
+        for (size_t i = 0; i < image->n_drivers; i++)
+                if (!is_too_old(&image->drivers[i], m))
+                        return &image->drivers[i];
+        return NULL;
+}
+
+static bool drivers_are_old(const Comparison *c, unsigned device) {
+        return c->image->n_drivers > 0 && !driver_for(c->image, device);
+}
+
+/* ---- parts of the driver's own version ---- */
+
+typedef struct Part {
+        const char *name;       /* a program */
+        Cause cause;            /* where it differs; CAUSE_NONE: a boot goes on */
+        const char *packages[3];
+} Part;
+static const Part parts[] = {
+        { "nv-fabricmanager",    CAUSE_VERSION, { "nvidia-fabricmanager", "nvidia-fabric-manager" } },
+        { "nvidia-imex",         CAUSE_VERSION, { "nvidia-imex" } },
+        { "nvidia-persistenced", CAUSE_NONE,    { "nvidia-persistenced" } },
+};
+
+/* The types that get this driver, of those that need something: a new list. */
+static char **types_of_driver(const Comparison *c, const Need *need) {
+        char **types = NULL;
+        for (char **type = need->types; type && *type; type++) {
+                const Driver *chosen = driver_for(c->image, gpu_of(*type));
+                if (!chosen || chosen == c->driver)
+                        strv_add(&types, *type);
+        }
+        return types;
+}
+
+/* Is the version of this part, which may be NULL, the driver's? What cannot be told is said where somebody
+ * needs it. */
+static void tell_part(const Comparison *c, const Need *need, const char *subject, const char *path,
+                      const char *version, Cause cause, const char *why) {
+        const Driver *d = c->driver;
+        _cleanup_(strv_freep) char **types = need ? types_of_driver(c, need) : NULL;
+        if (need && need->types && !types)
+                need = NULL; /* of these types nobody gets this driver */
+        if (version && d && streq(version, d->version)) {
+                add_of(c, CHECK_OK, "version", subject, version);
+                return;
+        }
+        if (!version || !d) {
+                if (need)
+                        check_tell(add_of(c, CHECK_UNKNOWN, "version", subject, version), need,
+                                   "whether %s is of the driver's version cannot be told from files: its own "
+                                   "--version or nvidia-smi, and /sys/module/nvidia/version, say it on a "
+                                   "machine that has booted",
+                                   path);
+                return;
+        }
+        bool fails = need && !need->optional && cause != CAUSE_NONE;
+        Check *check = add_of(c, fails ? CHECK_FAILED : CHECK_WARNING, "version", subject, version);
+        check_tell(check, need,
+                   "NVIDIA's driver is %s (%s), and %s (%s) %s: install all of NVIDIA's packages in one "
+                   "version",
+                   d->version, d->where ?: "as given", subject, path, why);
+        check->cause = fails ? cause : CAUSE_NONE;
+        strv_free(check->types);
+        check->types = TAKE_PTR(types);
+}
+
+/* What a boot makes of a driver's tree has the tree's programs, and for the rest the image's own. */
+static char *find_program(const Comparison *c, const char *name) {
+        const Image *i = c->image;
+        _cleanup_(freep) char *odd = NULL;
+        if (!c->driver || !*c->driver->tree)
+                return image_program(i, name, &odd);
+        char *path = tree_program(i->root, c->driver->tree, name);
+        return path ?: program_find(i->root, name, &odd);
+}
+
+/* Packages of a tree are registered when it is chosen. */
+static void compare_part(const Comparison *c, const Part *p) {
+        const Root *root = c->image->root;
+        const Need *need = needs_find(c->needs, NEED_PROGRAM, p->name);
+        _cleanup_(freep) char *path = find_program(c, p->name), *version = NULL;
+        if (!path || (!need && !c->driver))
+                return;
+        if (!c->driver || !*c->driver->tree)
+                version = package_version(root, p->packages);
+        if (!version)
+                version = program_version(root, path, c->driver ? c->driver->version : NULL);
+        tell_part(c, need, p->name, path, version, p->cause, "works with no other version than its own");
+}
+
+#define NVML "libnvidia-ml.so."
+/* In the name of the file that the link of this directory leads to, or in the file. *ret_path is set where it
+ * is there at all. */
+static char *nvml_version(const Comparison *c, const char *folder, char **ret_path) {
+        const Root *root = c->image->root;
+        _cleanup_(freep) char *path = xasprintf("%s/" NVML "1", folder), *target = NULL;
+        if (root_link_name(root, path, &target) < 0 && root_exists(root, path) <= 0)
+                return NULL;
+        const char *behind = target && startswith(target, NVML) ? target + strlen(NVML) : "";
+        char *version = driver_is_version(behind, strlen(behind))
+                                ? xstrdup(behind)
+                                : program_version(root, path, c->driver ? c->driver->version : NULL);
+        *ret_path = TAKE_PTR(path);
+        return version;
+}
+
+/* NVML answers with NVML_ERROR_LIB_RM_VERSION_MISMATCH where it and the driver differ:
+ * docs.nvidia.com/deploy/nvml-api, nvmlReturn_t. */
+static void compare_nvml(const Comparison *c) {
+        const Need *need = needs_find(c->needs, NEED_LIBRARY, NVML "1");
+        _cleanup_(strv_freep) char **folders = library_directories(c->image);
+        _cleanup_(freep) char *path = NULL, *version = NULL;
+        if (c->driver && *c->driver->tree) {
+                _cleanup_(freep) char *folder = xasprintf("%s/usr/lib64", c->driver->tree);
+                version = nvml_version(c, folder, &path);
+        }
+        for (char **folder = folders; folder && *folder && !path; folder++)
+                version = nvml_version(c, *folder, &path);
+        if (path)
+                tell_part(c, need, NVML "1", path, version, CAUSE_VERSION,
+                          "answers with an error to every question about another");
+}
+
+static void tell_driver(const Comparison *c) {
+        const Driver *d = c->driver;
+        const Need *need = needs_find(c->needs, NEED_MODULE, "nvidia");
+        if (d) {
+                _cleanup_(freep) char *found = d->where ? xasprintf("%s (%s)", d->version, d->where)
+                                                        : xstrdup(d->version);
+                checks_add(c->checks, CHECK_OK, "driver", "NVIDIA's driver", found);
+        } else if (need)
+                check_tell(add_of(c, CHECK_UNKNOWN, "driver", "NVIDIA's driver", NULL), need,
+                           "no file of the image tells its version, so nothing is compared with it: "
+                           "give --driver-version");
+}
+
+/* ---- what GPUs want ---- */
+
 /* Which of the types a rule is broken for. */
 static char **types_where(const Comparison *c, const Need *need,
                           bool (*broken)(const Comparison *, unsigned)) {
@@ -165,32 +213,26 @@ static char **types_where(const Comparison *c, const Need *need,
         return types;
 }
 
-static const Minimum *minimum_of(unsigned device) {
-        for (size_t i = 0; i < ARRAY_SIZE(minima); i++)
-                if (minima[i].device == device)
-                        return &minima[i];
-        return NULL;
-}
-
-static bool driver_is_old(const Comparison *c, unsigned device) {
-        const Minimum *m = minimum_of(device);
-        return m && is_before(c->image->driver, m->major, m->minor);
-}
-
 static bool is_generation(unsigned device, const char *generation) {
         const GpuModel *m = gpu_model_find(device);
         return m && m->generation && streq(m->generation, generation);
 }
 
+/* Of the modules for the kernels of the image; NULL: not known, or chosen at boot. */
+static const char *license_of(const Image *image) {
+        return image->n_drivers == 1 ? image->drivers[0].license : NULL;
+}
+
+static bool is_closed(const char *license) {
+        return streq(license, "NVIDIA");
+}
+
 /* The open modules are the only ones for Blackwell, and know no Volta (NVIDIA/open-gpu-kernel-modules:
  * README.md, "Compatible GPUs";
  * docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html). */
-static bool wants_open(_unused_ const Comparison *c, unsigned device) {
-        return is_generation(device, "blackwell");
-}
-
-static bool wants_closed(_unused_ const Comparison *c, unsigned device) {
-        return is_generation(device, "volta");
+static bool wants_other_modules(const Comparison *c, unsigned device) {
+        const char *license = license_of(c->image);
+        return license && is_generation(device, is_closed(license) ? "blackwell" : "volta");
 }
 
 /* NVSwitches of the fourth generation want it: fabric manager's guide, "Other NVIDIA software packages". */
@@ -210,7 +252,7 @@ static void tell_types(const Comparison *c, const Need *need, char **types, Caus
 }
 
 static void compare_minima(const Comparison *c, const Need *need) {
-        _cleanup_(strv_freep) char **types = c->image->driver ? types_where(c, need, driver_is_old) : NULL;
+        _cleanup_(strv_freep) char **types = types_where(c, need, drivers_are_old);
         const Minimum *highest = NULL;
         for (char **type = types; type && *type; type++) {
                 const Minimum *m = minimum_of(gpu_of(*type));
@@ -219,31 +261,24 @@ static void compare_minima(const Comparison *c, const Need *need) {
         }
         if (!highest)
                 return;
-        _cleanup_(freep) char *text = xasprintf(
-                "it does not know the GPUs of these types: they want %s or newer", highest->version);
-        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", c->image->driver, text);
-}
-
-/* Of the modules for the kernels of the image; NULL: not known. The caller's. */
-static char *flavor_of(const Comparison *c) {
-        return c->where && startswith(c->where, "/lib/modules/")
-                       ? module_information(c->image->root, c->where, "license")
-                       : NULL;
+        _cleanup_(freep) char *text = xasprintf("it does not know the GPUs of these types: they want %s or "
+                                                "newer",
+                                                highest->version),
+                              *found = image_drivers_text(c->image);
+        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's driver", found, text);
 }
 
 static void compare_flavor(const Comparison *c, const Need *need) {
-        _cleanup_(freep) char *license = flavor_of(c);
-        if (!license)
+        const char *license = license_of(c->image);
+        _cleanup_(strv_freep) char **types = types_where(c, need, wants_other_modules);
+        if (!license || !types)
                 return;
-        bool closed = streq(license, "NVIDIA");
-        _cleanup_(strv_freep) char **types = types_where(c, need, closed ? wants_open : wants_closed);
-        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's modules", c->where,
-                   closed ? "they are the proprietary ones, which have no driver for the GPUs of these "
-                            "types: install the "
-                            "open ones (kmod-nvidia-open-dkms)"
-                          : "they are the open ones, which have no driver for the GPUs of these types: "
-                            "install the "
-                            "proprietary ones");
+        tell_types(c, need, types, CAUSE_DRIVER, "NVIDIA's modules", c->image->drivers[0].where,
+                   is_closed(license)
+                           ? "they are the proprietary ones, which have no driver for the GPUs of these "
+                             "types: install the open ones (kmod-nvidia-open-dkms)"
+                           : "they are the open ones, which have no driver for the GPUs of these types: "
+                             "install the proprietary ones");
 }
 
 static void compare_kernel(const Comparison *c, const Need *need) {
@@ -271,8 +306,8 @@ static void compare_kubelet(const Comparison *c) {
                 warn(c, imex, "kubelet", i->kubelet,
                      "it has no DRA that ComputeDomains could use: 1.33 or newer has");
         /* kubernetes-sigs/dra-driver-nvidia-gpu: cmd/compute-domain-daemon/main.go */
-        if (imex && i->driver && is_before(i->driver, 570, 158))
-                warn(c, imex, "NVIDIA's driver", i->driver,
+        if (imex && i->n_drivers > 0 && is_before(i->drivers[0].version, 570, 158))
+                warn(c, imex, "NVIDIA's driver", i->drivers[0].version,
                      "the DRA driver's ComputeDomains want 570.158.01 or newer");
         /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not answer.
          */
@@ -287,8 +322,8 @@ static void compare_kubelet(const Comparison *c) {
 
 /* docs.nvidia.com/datacenter/cloud-native/container-toolkit, "Support for Container Device Interface". */
 static void compare_toolkit(const Comparison *c) {
-        static char *const names[] = { (char *)"nvidia-container-toolkit-base",
-                                       (char *)"nvidia-container-toolkit", NULL };
+        static const char *const names[] = { "nvidia-container-toolkit-base", "nvidia-container-toolkit",
+                                             NULL };
         const Need *need = needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk");
         _cleanup_(freep) char *version = need ? package_version(c->image->root, names) : NULL;
         if (!version)
@@ -302,38 +337,28 @@ static void compare_toolkit(const Comparison *c) {
         check->cause = CAUSE_CDI;
 }
 
-static void comparison_done(Comparison *c) {
-        free(c->where);
-}
-
-static Comparison begin(const Image *image, const Needs *needs, Checks *checks) {
-        Comparison c = { .image = image, .needs = needs, .checks = checks };
-        _cleanup_(freep) char *where = NULL, *there = driver_find(image, &where);
-        if (there && image->driver && streq(there, image->driver))
-                c.where = TAKE_PTR(where);
-        return c;
-}
-
 bool image_drives(const Image *image, const char *type) {
+        const Comparison c = { .image = image };
         unsigned device = gpu_of(type);
-        if (device == 0 || !image->driver)
-                return true;
-        const Needs needs = {};
-        Checks checks = {};
-        _cleanup_(comparison_done) Comparison c = begin(image, &needs, &checks);
-        _cleanup_(freep) char *license = flavor_of(&c);
-        bool closed = license && streq(license, "NVIDIA");
-        return !driver_is_old(&c, device) &&
-               !(license && (closed ? wants_open(&c, device) : wants_closed(&c, device)));
+        return device == 0 || !(drivers_are_old(&c, device) || wants_other_modules(&c, device));
+}
+
+static void compare_driver(const Comparison *c) {
+        tell_driver(c);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+                compare_part(c, &parts[i]);
+        compare_nvml(c);
 }
 
 void image_compare(const Image *image, const Needs *needs, Checks *checks) {
-        _cleanup_(comparison_done) Comparison c = begin(image, needs, checks);
+        Comparison c = { .image = image, .needs = needs, .checks = checks };
         const Need *nvidia = needs_find(needs, NEED_MODULE, "nvidia");
-        tell_driver(&c);
-        for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-                compare_part(&c, &parts[i]);
-        compare_nvml(&c);
+        if (image->n_drivers == 0)
+                compare_driver(&c);
+        for (size_t i = 0; i < image->n_drivers; i++) {
+                c.driver = &image->drivers[i];
+                compare_driver(&c);
+        }
         if (nvidia) {
                 compare_minima(&c, nvidia);
                 compare_flavor(&c, nvidia);

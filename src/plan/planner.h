@@ -3,6 +3,7 @@
 /* Inside src/plan only: what the planners share. Those of devices have devices.h beside it, those of instance
  * stores storage.h. */
 #include "base/json.h"
+#include "base/version.h"
 #include "plan/plan.h"
 
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
@@ -70,8 +71,6 @@ _nonnull_ bool plan_is_device_step(const Action *a);
 _nonnull_ bool plan_uses_soci(const Config *config, const Host *host, const char **ret_reason);
 /* Does the user's TOML name another sandbox image than the AMI's? */
 _nonnull_ bool plan_sandbox_is_users(const Config *config);
-/* Is a version like "1.33.4" this one or later? false for NULL. */
-bool version_at_least(const char *version, unsigned major, unsigned minor);
 /* Is there a key that usually has a secret behind it? NULL holds none. */
 bool json_holds_secret(const json_t *json);
 /* The same of a command line's options and their values. */

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2154  # tmp, here and imds are its
 . "$(dirname "$0")/../mock/lib.sh"
 nodestrap=$(realpath "${NODESTRAP:-build/nodestrap}")
-image() { # DIR [ARCH]: one that is well
+image() { # DIR [ARCH [trees]]: one that is well
         "$here/../fakes/image.sh" "$@" >"$tmp/image.log" 2>&1 || { cat "$tmp/image.log"; false; }
 }
 doctor() { # STATUS OPTION...: on the image of $root, ends with STATUS
@@ -141,7 +141,7 @@ sed -i s/580.126.09/575.57.08/ "$root/usr/bin/nv-fabricmanager"
 ok "does for machines without NVSwitches" doctor 0 --instance-type g6.4xlarge
 ok "for others it fails" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
 ok "as fabric manager would" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=580.126.09 "types=['p5.48xlarge']"
-ok "with that version of the driver" doctor 70 --instance-type p5.48xlarge --driver-version 575.57.08 --output json
+ok "with that version of the driver, in whatever form" doctor 70 --instance-type p5.48xlarge --driver-version v575.57.08-1.amzn2023 --output json
 ok "it is well" check_is ok version nv-fabricmanager found=575.57.08
 ok "but its library is not" check_is failed version libnvidia-ml.so.1 found=580.126.09 cause=EVERSION
 ok "a type that the driver is too old for, where it is asked for" doctor 70 --instance-type g7.2xlarge --output json
@@ -153,7 +153,31 @@ ok "and with the version by option" doctor 0 --instance-type g6.4xlarge --kubele
 ok "nothing is open there" grep -q '"kubelet": "1.34.2"' "$tmp/out"
 ok "what is no version is a mistake" doctor 2 --kubelet-version new
 
+# ---- drivers in trees ----
+tree=$tmp/trees/opt/nvidia; root=$tmp/trees
+ok "an image whose driver a boot chooses" image "$root" x86_64 trees
+ok "is well" doctor 0 --instance-type p5.48xlarge,g7.2xlarge,g6f.xlarge --output json
+ok "in all that it has" lacks_check failed warning unknown
+ok "what is to come is looked at where it lies" check_is ok program nv-fabricmanager found=/opt/nvidia/lts/usr/bin/nv-fabricmanager
+sed -i s/580.126.09/575.57.08/ "$tree/lts/usr/bin/nv-fabricmanager"
+ok "with a fabric manager of another version" doctor 70 --instance-type g6.4xlarge,p5.48xlarge --output json
+ok "it fails as it would" check_is failed version nv-fabricmanager found=575.57.08 cause=EVERSION text=/opt/nvidia/lts/usr/bin/nv-fabricmanager "types=['p5.48xlarge']"
+ok "the other tree's own is well" check_is ok version nv-fabricmanager found=595.45.04
+sed -i s/575.57.08/580.126.09/ "$tree/lts/usr/bin/nv-fabricmanager"; ln -sfn libnvidia-ml.so.580.126.09 "$tree/pb/usr/lib64/libnvidia-ml.so.1"
+ok "a library of another version in a tree that these types do not get" doctor 0 --instance-type p5.48xlarge --output json
+ok "is a warning" check_is warning version libnvidia-ml.so.1 found=580.126.09 text=595.45.04
+rm "$tree"/{lts,pb}/usr/{bin/nv-fabricmanager,lib/systemd/system/nvidia-fabricmanager.service} "$root"/usr/bin/nvidia-ctk
+ok "what no tree has comes from nowhere" doctor 70 --instance-type p5.48xlarge --output json
+ok "neither a program" check_is failed program nv-fabricmanager cause=EFABRICMANAGER
+ok "nor a unit" check_is failed unit nvidia-fabricmanager.service cause=EUNITMISSING
+ok "nor the toolkit" check_is failed program nvidia-ctk cause=ECDI
+rm -r "$tree"
+ok "without trees nobody knows what comes" doctor 70 --instance-type p5.48xlarge --output json
+ok "of the driver" check_is unknown program nv-fabricmanager text=nvidia-setup.service
+ok "but the toolkit does not" check_is failed program nvidia-ctk
+
 # ---- strict, mistakes ----
+root=$tmp/other
 rm -f "$root/etc/eks/pause.tar"
 ok "a warning is no failure" doctor 0 --instance-type g6.4xlarge --output json
 ok "it is told" check_is warning file /etc/eks/pause.tar

@@ -1,19 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: image.sh DIR [x86_64|arm64]
+# usage: image.sh DIR [x86_64|arm64] [trees]
 # Makes below DIR the root of an image that runs our plans for machines with NVIDIA's GPUs (HGX and single ones; arm64: trays of a rack too):
 # every program, library and module is there by name, as an ELF file of that architecture without code, with units, enabled links, a kernel's
 # lists and the names that tell versions. DRIVER, KUBELET, CONTAINERD, KERNEL change them. nv-fabricmanager holds the driver's version as text.
-set -eu; cd "$(dirname "$0")/../.."; dir=$1 arch=${2:-x86_64}
+# trees: as in the newest images of EKS (awslabs/amazon-eks-ami: install-nvidia-driver-tree.sh, setup-nvidia.sh) all of the driver lies below
+# /opt/nvidia/lts, and in another version (PB) below /opt/nvidia/pb, of which a boot makes one a part of /.
+set -eu; cd "$(dirname "$0")/../.."; dir=$1 arch=${2:-x86_64} layout=${3:-plain}
 driver=${DRIVER:-580.126.09} kernel=${KERNEL:-6.12.46-66.121.amzn2023.${arch/arm64/aarch64}}
 mkdir -p "$dir"/{boot,dev,proc,sys,run,tmp,root,opt,usr/{bin,sbin,lib,lib64},etc/systemd/system/multi-user.target.wants,var/lib,var/log}; chmod 1777 "$dir/tmp"
 for i in bin sbin lib lib64; do ln -s "usr/$i" "$dir/$i"; done
 mkdir -p "$dir"/usr/lib/{systemd/system,modules/"$kernel"/{kernel,extra}} "$dir"/etc/{eks/image-credential-provider,cdi,modprobe.d,sysctl.d} \
         "$dir"/opt/nvidia/nvlsm/sbin "$dir"/usr/share/nvidia "$dir"/etc/systemd/network
 
-DIR=$dir ARCH=$arch DRIVER=$driver KERNEL=$kernel python3 - <<'PY'
+DIR=$dir ARCH=$arch DRIVER=$driver KERNEL=$kernel LAYOUT=$layout PB=${PB:-595.45.04} python3 - <<'PY'
 import os, struct
-root, driver, kernel = (os.environ[k] for k in ("DIR", "DRIVER", "KERNEL"))
+root, driver, kernel, layout = (os.environ[k] for k in ("DIR", "DRIVER", "KERNEL", "LAYOUT"))
+trees = [("/opt/nvidia/lts", driver), ("/opt/nvidia/pb", os.environ["PB"])] if layout == "trees" else [("", driver)]
 machine, loader = {"x86_64": (62, "ld-linux-x86-64.so.2"), "arm64": (183, "ld-linux-aarch64.so.1")}[os.environ["ARCH"]]
 
 def elf(interpreter=None, needed=(), soname=None, info=None, strings=b""):
@@ -51,18 +54,24 @@ libraries = "libc.so.6 libm.so.6 libcurl.so.4 libblkid.so.1 libmount.so.1 libsys
 put("/usr/lib64/" + loader, elf(soname=loader), 0o755)
 if machine == 183: link("/usr/lib/" + loader, "../lib64/" + loader)
 for name in libraries.split(): put("/usr/lib64/" + name, elf(soname=name, needed=() if name == "libc.so.6" else ("libc.so.6",)), 0o755)
-for name in "libnvidia-ml", "libcuda":
-    put(f"/usr/lib64/{name}.so.{driver}", elf(soname=f"{name}.so.1", needed=("libc.so.6",)), 0o755); link(f"/usr/lib64/{name}.so.1", f"{name}.so.{driver}")
+for tree, version in trees:
+    for name in "libnvidia-ml", "libcuda":
+        put(f"{tree}/usr/lib64/{name}.so.{version}", elf(soname=f"{name}.so.1", needed=("libc.so.6",)), 0o755)
+        link(f"{tree}/usr/lib64/{name}.so.1", f"{name}.so.{version}")
+    put(f"{tree}/usr/lib/firmware/nvidia/{version}/gsp_ga10x.bin", b"GSP")
+    put(f"{tree}/usr/share/nvidia/nvswitch/fabricmanager.cfg", b"DAEMONIZE=1\n"); put(f"{tree}/usr/share/nvidia/nvlsm/nvlsm.conf", b"daemon false\n")
+    if tree: put(f"{tree}/.version", version.encode() + b"\n"); put(f"{tree}/etc/nvidia/gridd.conf.template", b"")
 path = ("/lib64/" if machine == 62 else "/lib/") + loader
 program = elf(interpreter=path, needed=("libc.so.6",))
 for name in """/usr/lib/systemd/systemd /usr/bin/nodestrap mount umount cp systemctl ctr containerd containerd-shim-runc-v2 kubelet unpigz pigz bash sh env getent
         /usr/sbin/runc /usr/sbin/mdadm /usr/sbin/mkfs.xfs /usr/sbin/mkfs.ext4 /usr/sbin/modprobe /usr/sbin/ibstat /usr/sbin/xfs_growfs /usr/sbin/resize2fs
-        /usr/sbin/ip /usr/sbin/udevadm soci-snapshotter-grpc nvidia-smi nvidia-ctk nvidia-container-runtime nvidia-modprobe nvidia-gridd nvidia-imex-ctl
-        nvidia-container-runtime-hook nvidia-fabricmanager-start.sh aws
+        /usr/sbin/ip /usr/sbin/udevadm soci-snapshotter-grpc nvidia-ctk nvidia-container-runtime nvidia-container-runtime-hook aws
         /opt/nvidia/nvlsm/sbin/nvlsm /etc/eks/image-credential-provider/ecr-credential-provider""".split():
     put(name if name[0] == "/" else "/usr/bin/" + name, program, 0o755)
-for name in "nv-fabricmanager", "nvidia-imex", "nvidia-persistenced":
-    put("/usr/bin/" + name, elf(interpreter=path, needed=("libc.so.6",), strings=b"\0" + driver.encode() + b"\0"), 0o755)
+for tree, version in trees:
+    for name in "nvidia-smi", "nvidia-modprobe", "nvidia-gridd", "nvidia-imex-ctl", "nvidia-fabricmanager-start.sh": put(f"{tree}/usr/bin/{name}", program, 0o755)
+    for name in "nv-fabricmanager", "nvidia-imex", "nvidia-persistenced":
+        put(f"{tree}/usr/bin/{name}", elf(interpreter=path, needed=("libc.so.6",), strings=b"\0" + version.encode() + b"\0"), 0o755)
 
 modules = """kernel/drivers/net/ethernet/amazon/ena/ena kernel/drivers/nvme/host/nvme kernel/fs/overlayfs/overlay kernel/drivers/md/md-mod kernel/drivers/md/raid0
         kernel/drivers/md/raid10 kernel/fs/xfs/xfs kernel/fs/ext4/ext4 kernel/drivers/infiniband/core/ib_core kernel/drivers/infiniband/core/ib_uverbs
@@ -70,16 +79,26 @@ modules = """kernel/drivers/net/ethernet/amazon/ena/ena kernel/drivers/nvme/host
         kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core kernel/drivers/infiniband/hw/efa/efa extra/nvidia extra/nvidia-uvm extra/nvidia-modeset extra/gdrdrv
         extra/neuron""".split()
 base = f"/usr/lib/modules/{kernel}/"
-for m in modules:
-    info = b"license=Dual MIT/GPL\0" + (b"version=" + driver.encode() + b"\0" if "nvidia" in m else b"") + b"vermagic=" + kernel.encode() + b" SMP mod_unload\0"
+of_driver = {"extra/nvidia", "extra/nvidia-uvm", "extra/nvidia-modeset", "extra/gdrdrv"}
+if layout == "trees": modules = [m for m in modules if m not in of_driver]
+def put_module(m, base, version=driver, license=b"Dual MIT/GPL"):
+    info = b"license=" + license + b"\0" + (b"version=" + version.encode() + b"\0" if "nvidia" in m else b"") + b"vermagic=" + kernel.encode() + b" SMP mod_unload\0"
     put(base + m + ".ko", elf(info=info))
+for m in modules: put_module(m, base)
+for tree, version in trees:
+    for flavor in ("open", "proprietary", "grid") if tree else ():
+        for m in sorted(of_driver): put_module(m, f"{tree}/flavors/{flavor}/lib/modules/{kernel}/", version, b"NVIDIA" if flavor == "proprietary" else b"Dual MIT/GPL")
 put(base + "modules.dep", "".join(f"{m}.ko:\n" for m in modules).encode())
 put(base + "modules.builtin", b"kernel/fs/binfmt_misc.ko\n")
 put(base + "config", "".join(f"CONFIG_{c}=y\n" for c in "CGROUPS MEMCG SECCOMP_FILTER HUGETLBFS NUMA NAMESPACES OVERLAY_FS NET_NS USER_NS MEMORY_HOTPLUG BPF_SYSCALL CGROUP_BPF".split()).encode())
 put(f"/boot/vmlinuz-{kernel}", b"MZ")
 for name, start in ("containerd", "containerd"), ("kubelet", "kubelet"), ("nvidia-persistenced", "nvidia-persistenced"), ("nvidia-imex", "nvidia-imex"), \
         ("nvidia-fabricmanager", "nvidia-fabricmanager-start.sh"), ("nvidia-gridd", "nvidia-gridd"), ("soci-snapshotter", "soci-snapshotter-grpc"):
-    put(f"/usr/lib/systemd/system/{name}.service", f"[Service]\nExecStart=/usr/bin/{start}\n[Install]\nWantedBy=multi-user.target\n".encode())
+    for tree, _ in trees if name.startswith("nvidia-") else [("", "")]:
+        put(f"{tree}/usr/lib/systemd/system/{name}.service", f"[Service]\nExecStart=/usr/bin/{start}\n[Install]\nWantedBy=multi-user.target\n".encode())
+if layout == "trees":
+    for name in "driver-resolve", "usr-copy@", "setup":
+        put(f"/etc/systemd/system/nvidia-{name}.service", f"[Service]\nType=oneshot\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n".encode())
 PY
 
 cp units/*.service units/*.path "$dir/usr/lib/systemd/system/"

@@ -196,6 +196,16 @@ TEST(no_image) {
         ASSERT_EQ(tree_remove(path), 0);
 }
 
+TEST(kernels_in_order) {
+        BOX(b);
+        put(&b, "/lib/modules/6.1.155-1/modules.builtin", "", 0644);
+        put(&b, "/lib/modules/6.1.94-1/modules.builtin", "", 0644);
+        box_open(&b);
+        ASSERT_STREQ(b.image.kernels[0], KERNEL);
+        ASSERT_STREQ(b.image.kernels[1], "6.1.94-1");
+        ASSERT_STREQ(b.image.kernels[2], "6.1.155-1");
+}
+
 TEST(kernel_that_boots) {
         BOX(b);
         box_open(&b);
@@ -223,8 +233,16 @@ static void put_driver(Box *b, const char *info, size_t size) {
 
 TEST(driver_version) {
         BOX(b);
+        put(&b, "/usr/src/nvidia-fs-2.24.3/dkms.conf", "", 0644);       /* has a version of its own */
+        put(&b, "/usr/src/nvidia-580/dkms.conf", "", 0644);
+        put(&b, "/var/lib/dkms/nvidia/kernel-6.12.46-66.121.amzn2023.x86_64-x86_64/x", "", 0644);
         box_open(&b);
         ASSERT_TRUE(!b.image.driver);
+        put(&b, "/var/lib/dkms-archive/nvidia-open/nvidia-open-575.57.08-kernel6.12.46-x86_64.dkms.tar.gz", "", 0644);
+        box_open(&b);
+        ASSERT_STREQ(b.image.driver, "575.57.08");
+        put(&b, "/usr/src/nvidia-open-98.86.15/dkms.conf", "", 0644);
+        put(&b, "/usr/src/nvidia-470.256.02/dkms.conf", "", 0644);
         put(&b, "/usr/src/nvidia-570.158.01/dkms.conf", "", 0644);
         box_open(&b);
         ASSERT_STREQ(b.image.driver, "570.158.01");
@@ -396,6 +414,8 @@ TEST(unit_that_comes_at_boot) {
         box_need(&b, NEED_UNIT, "nvidia-fabricmanager.service", false);
         put(&b, "/etc/systemd/system/nvidia-setup.service", UNIT, 0644);
         assert_look(&b, CHECK_UNKNOWN, "unit", "nvidia-setup.service brings it");
+        put(&b, "/opt/nvidia/lts/usr/bin/x", "", 0755);
+        assert_look(&b, CHECK_FAILED, "unit", "no directory of systemd's has it");       /* nor the tree */
         put(&b, "/opt/nvidia/lts/usr/lib/systemd/system/nvidia-fabricmanager.service", UNIT, 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
 }
@@ -653,6 +673,35 @@ TEST(version_of_nvml) {
         put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.126.09");
         compare(&b);
         assert_check(&b, CHECK_OK, "version", "libnvidia-ml.so.1", NULL);
+}
+
+#define LTS "/opt/nvidia/lts/usr/"
+#define PB  "/opt/nvidia/pb/usr/"
+TEST(versions_in_trees) {
+        BOX(b);
+        put(&b, "/opt/nvidia/lts/.version", "580.126.09\n", 0644);
+        put_elf(&b, LTS "bin/nv-fabricmanager", (ElfSpec){ STRINGS("580.126.09") });
+        put(&b, PB "lib64/libnvidia-ml.so.595.45.04", "", 0755);
+        put_elf(&b, PB "bin/nv-fabricmanager", (ElfSpec){ STRINGS("580.126.09") });
+        put_link(&b, LTS "lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.126.09");
+        put_elf(&b, PB "lib64/libnvidia-ml.so.1", (ElfSpec){ STRINGS("595.45.04") });    /* no link */
+        box_need(&b, NEED_PROGRAM, "nv-fabricmanager", false);
+        box_types(&b, "p5.48xlarge");
+        box_need(&b, NEED_LIBRARY, "libnvidia-ml.so.1", false);
+        compare(&b);
+        ASSERT_TRUE(!b.image.driver);
+        ASSERT_EQ(checks_count(&b.checks, CHECK_OK), 5);        /* two drivers, two libraries, a fabric manager */
+        ASSERT_EQ(checks_count(&b.checks, CHECK_WARNING), 1);   /* that no p5 starts */
+        ASSERT_EQ(b.checks.n, 6);
+        strv_add(&b.needs.items[0].types, "g7.2xlarge");
+        compare(&b);
+        ASSERT_EQ(checks_count(&b.checks, CHECK_FAILED), 1);
+        const Check *c = find(&b, "version", "nv-fabricmanager");
+        while (c->verdict != CHECK_FAILED)
+                c++;
+        ASSERT_CONTAINS(c->text, "595.45.04");
+        ASSERT_STREQ(c->types[0], "g7.2xlarge");
+        ASSERT_TRUE(!c->types[1]);
 }
 
 TEST(driver_for_types) {

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Image → NVIDIA's drivers that it has: of the modules of its kernels, or one of each tree that a boot chooses
+ * from. Modules say their version and license themselves; where they are compressed, or are built at boot,
+ * names of files beside them do. */
+#include "doctor/look.h"
+#include "doctor/packages.h"
+
+#include "base/str.h"
+#include "base/version.h"
+
+void drivers_done(Image *i) {
+        for (size_t k = 0; k < i->n_drivers; k++) {
+                free(i->drivers[k].tree);
+                free(i->drivers[k].version);
+                free(i->drivers[k].where);
+                free(i->drivers[k].license);
+        }
+        free(i->drivers);
+        free(i->driver);
+        i->drivers = NULL;
+        i->n_drivers = 0;
+        i->driver = NULL;
+}
+
+/* Takes over what it is given. */
+static void add_driver(Image *i, Driver driver) {
+        i->drivers = xrealloc(i->drivers, i->n_drivers + 1, sizeof *i->drivers);
+        i->drivers[i->n_drivers++] = driver;
+}
+
+/* ---- modules ---- */
+
+static bool find_in_kernel(const Root *root, const char *kernel, size_t *rest, Driver *ret) {
+        _cleanup_(freep) char *list = modules_list(root, kernel, rest),
+                              *path = list ? module_path(kernel, list, "nvidia") : NULL,
+                              *version = path ? module_information(root, path, "version") : NULL;
+        if (!version)
+                return false;
+        char *license = module_information(root, path, "license");
+        *ret = (Driver){ xstrdup(""), TAKE_PTR(version), TAKE_PTR(path), license };
+        return true;
+}
+
+static bool find_in_kernels(const Image *i, Driver *ret) {
+        size_t rest = MODULES_MAX;
+        if (i->kernel && find_in_kernel(i->root, i->kernel, &rest, ret))
+                return true;
+        for (size_t k = strv_length(i->kernels); k > 0; k--) /* the newest first */
+                if (!(i->kernel && streq(i->kernels[k - 1], i->kernel)) &&
+                    find_in_kernel(i->root, i->kernels[k - 1], &rest, ret))
+                        return true;
+        return false;
+}
+
+char *tree_module(const Root *root, const char *tree, const char *kernel, const char *name) {
+        static const char *const flavors[] = { "open", "proprietary", "grid" };
+        for (size_t i = 0; i < ARRAY_SIZE(flavors); i++) {
+                _cleanup_(freep) char *folder =
+                        xasprintf("%s/flavors/%s/lib/modules/%s/extra", tree, flavors[i], kernel);
+                _cleanup_(strv_freep) char **files = NULL;
+                if (root_list(root, folder, &files) < 0)
+                        continue;
+                for (char **f = files; f && *f; f++) {
+                        const char *suffix = strstr(*f, ".ko");
+                        if (suffix && same_module(*f, (size_t)(suffix - *f), name))
+                                return xasprintf("%s/%s", folder, *f);
+                }
+        }
+        return NULL;
+}
+
+/* ---- names ---- */
+
+/* The version among the parts of a name: "580.126.09", "nvidia-open-580.126.09-kernel6.12.46-x86_64…", but not
+ * "nvidia-fs-2.24.3". The caller's. */
+static char *version_in_name(const char *name) {
+        for (const char *part = name;; part++) {
+                size_t n = strcspn(part, "-");
+                if (driver_is_version(part, n))
+                        return xstrndup(part, n);
+                part += n;
+                if (!*part)
+                        return NULL;
+        }
+}
+
+/* The newest of the entries that begin so. */
+static bool find_in_names(const Root *root, const char *folder, const char *prefix, Driver *ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(freep) char *newest = NULL, *where = NULL;
+        if (root_list(root, folder, &names) < 0)
+                return false;
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *version =
+                        startswith(*name, prefix) ? version_in_name(*name + strlen(prefix)) : NULL;
+                if (!version || (newest && version_compare(version, newest) <= 0))
+                        continue;
+                free(newest);
+                free(where);
+                newest = TAKE_PTR(version);
+                where = xasprintf("%s/%s", folder, *name);
+        }
+        if (!newest)
+                return false;
+        *ret = (Driver){ .tree = xstrdup(""), .version = TAKE_PTR(newest), .where = TAKE_PTR(where) };
+        return true;
+}
+
+/* Where sources, archives and libraries of the driver lie that have its version in their names. */
+static bool find_in_places(const Root *root, Driver *ret) {
+        static const char *const places[][2] = {
+                { "/usr/src", "nvidia-" },
+                { "/var/lib/dkms/nvidia", "" },
+                { "/var/lib/dkms/nvidia-open", "" },
+                { "/var/lib/dkms-archive/nvidia-open", "" },
+                { "/var/lib/dkms-archive/nvidia", "" },
+                { "/usr/lib64", "libnvidia-ml.so." },
+                { "/usr/lib/x86_64-linux-gnu", "libnvidia-ml.so." },
+                { "/usr/lib/aarch64-linux-gnu", "libnvidia-ml.so." },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                if (find_in_names(root, places[i][0], places[i][1], ret))
+                        return true;
+        return false;
+}
+
+/* ---- trees ---- */
+
+/* All flavors of a tree are of its version, which its build notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
+static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
+        _cleanup_(freep) char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
+        for (size_t k = strv_length(i->kernels); k > 0; k--) {
+                const char *kernel = i->kernel ?: i->kernels[k - 1];
+                _cleanup_(freep) char *path = tree_module(i->root, tree, kernel, "nvidia");
+                version = path ? module_information(i->root, path, "version") : NULL;
+                if (version) {
+                        *ret = (Driver){ .version = TAKE_PTR(version), .where = TAKE_PTR(path) };
+                        return true;
+                }
+                if (i->kernel)
+                        break;
+        }
+        if (image_read_line(i->root, noted, &version) >= 0 && driver_is_version(version, strlen(version))) {
+                *ret = (Driver){ .version = TAKE_PTR(version), .where = TAKE_PTR(noted) };
+                return true;
+        }
+        folder = xasprintf("%s/usr/lib64", tree);
+        return find_in_names(i->root, folder, "libnvidia-ml.so.", ret);
+}
+
+static void find_in_trees(Image *i) {
+        for (char **tree = i->trees; tree && *tree; tree++) {
+                Driver driver = {};
+                if (!find_in_tree(i, *tree, &driver))
+                        continue;
+                free(driver.tree);
+                driver.tree = xstrdup(*tree);
+                add_driver(i, driver);
+        }
+}
+
+/* ---- all ---- */
+
+static bool find_running(const Image *i, Driver *ret) {
+        static const char path[] = "/sys/module/nvidia/version";
+        char *version = NULL;
+        if (!i->running || root_read_line(i->root, path, &version) < 0)
+                return false;
+        *ret = (Driver){ .tree = xstrdup(""), .version = version, .where = xstrdup(path) };
+        return true;
+}
+
+/* The version that all of them have. */
+static void settle(Image *i) {
+        const char *version = i->n_drivers > 0 ? i->drivers[0].version : NULL;
+        for (size_t k = 1; k < i->n_drivers && version; k++)
+                if (!streq(i->drivers[k].version, version))
+                        version = NULL;
+        free(i->driver);
+        i->driver = version ? xstrdup(version) : NULL;
+}
+
+void drivers_find(Image *i) {
+        Driver driver = {};
+        if (find_in_kernels(i, &driver) || find_running(i, &driver))
+                add_driver(i, driver);
+        if (i->n_drivers == 0)
+                find_in_trees(i);
+        if (i->n_drivers == 0 && find_in_places(i->root, &driver))
+                add_driver(i, driver);
+        settle(i);
+}
+
+void image_set_driver(Image *i, const char *version) {
+        if (i->n_drivers == 0)
+                add_driver(i, (Driver){ .tree = xstrdup("") });
+        for (size_t k = 0; k < i->n_drivers; k++) {
+                Driver *d = &i->drivers[k];
+                if (d->version && streq(d->version, version))
+                        continue;
+                free(d->version);
+                free(TAKE_PTR(d->where));
+                free(TAKE_PTR(d->license));
+                d->version = xstrdup(version);
+        }
+        settle(i);
+}
+
+char *image_drivers_text(const Image *i) {
+        _cleanup_(strv_freep) char **versions = NULL;
+        for (size_t k = 0; k < i->n_drivers; k++)
+                if (!strv_contains(versions, i->drivers[k].version))
+                        strv_add(&versions, i->drivers[k].version);
+        return versions ? strv_join(versions, " or ") : NULL;
+}
