@@ -300,7 +300,7 @@ static void warn(const Comparison *c, const Need *need, const char *subject, con
 static void compare_kubelet(const Comparison *c) {
         const Image *i = c->image;
         const Need *imex = needs_find(c->needs, NEED_PROGRAM, "nvidia-imex"),
-                   *cdi = needs_find(c->needs, NEED_PROGRAM, "nvidia-ctk");
+                   *kubelet = needs_find(c->needs, NEED_PROGRAM, "kubelet");
         /* Amazon EKS user guide, "device-management-nvidia": DRA's gates are there from 1.33 on. */
         if (imex && i->kubelet && is_before(i->kubelet, 1, 33))
                 warn(c, imex, "kubelet", i->kubelet,
@@ -311,13 +311,11 @@ static void compare_kubelet(const Comparison *c) {
                      "the DRA driver's ComputeDomains want 570.158.01 or newer");
         /* kubernetes/kubernetes#139121: it asks containerd for the cgroup driver, which 1.x does not answer.
          */
-        if (i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) && is_before(i->containerd, 2, 0))
-                warn(c, needs_find(c->needs, NEED_PROGRAM, "kubelet"), "containerd", i->containerd,
-                     "kubelet 1.38 and newer want containerd 2: with 1.x they do not start");
-        /* kubernetes/kubernetes#125210 */
-        if (cdi && i->containerd && is_before(i->containerd, 1, 7))
-                warn(c, cdi, "containerd", i->containerd,
-                     "it knows no CDI, by which pods get GPUs: 1.7 or newer does");
+        if (kubelet && i->kubelet && i->containerd && !is_before(i->kubelet, 1, 38) &&
+            is_before(i->containerd, 2, 0))
+                check_tell(add_of(c, CHECK_FAILED, "version", "containerd", i->containerd), kubelet,
+                           "kubelet %s does not start with it: 1.38 and newer want containerd 2",
+                           i->kubelet);
 }
 
 /* docs.nvidia.com/datacenter/cloud-native/container-toolkit, "Support for Container Device Interface". */

@@ -735,7 +735,10 @@ TEST(versions_of_kubernetes) {
         b.image.kubelet = xstrdup("1.38.0");
         image_compare(&b.image, &b.needs, &b.checks);
         ASSERT_TRUE(!find(&b, "version", "kubelet"));
-        assert_check(&b, CHECK_WARNING, "version", "containerd", "want containerd 2");
+        ASSERT_TRUE(!find(&b, "version", "containerd"));        /* of no plan that starts kubelet */
+        box_need(&b, NEED_PROGRAM, "kubelet", false);
+        image_compare(&b.image, &b.needs, &b.checks);
+        assert_check(&b, CHECK_FAILED, "version", "containerd", "kubelet 1.38.0 does not start");
 }
 
 /* ---- leftovers ---- */
