@@ -12,6 +12,7 @@
 #define MAX_SECTIONS 4096u /* of NVIDIA's modules some hundred */
 #define MAX_DYNAMIC  4096u
 #define MAX_NEEDED   256u
+#define MAX_VERSIONS 1024u /* of libstdc++ some hundred */
 #define MAX_STRING   4096u
 
 void elf_done(Elf *e) {
@@ -19,6 +20,12 @@ void elf_done(Elf *e) {
         free(e->soname);
         strv_free(e->needed);
         strv_free(e->search);
+        strv_free(e->defines);
+        for (size_t i = 0; i < e->n_wants; i++) {
+                free(e->wants[i].name);
+                free(e->wants[i].library);
+        }
+        free(e->wants);
         *e = (Elf){};
 }
 
@@ -125,28 +132,33 @@ typedef struct Dynamic {
         size_t n;
 } Dynamic;
 
-static uint64_t dynamic_value(const Dynamic *d, int64_t tag, uint64_t otherwise) {
+static const Elf64_Dyn *dynamic_find(const Dynamic *d, int64_t tag) {
         for (size_t i = 0; i < d->n; i++)
                 if (d->items[i].d_tag == tag)
-                        return d->items[i].d_un.d_val;
-        return otherwise;
+                        return &d->items[i];
+        return NULL;
+}
+
+/* Where the strings of the dynamic section lie in the file. */
+typedef struct Strings {
+        uint64_t at, size;
+} Strings;
+
+static int read_name(int fd, const Strings *strings, uint64_t at, char **ret) {
+        return at < strings->size ? read_string(fd, strings->at + at, ret) : -EBADMSG;
 }
 
 /* The strings of the dynamic section that are names. */
-static int read_names(int fd, const Segments *s, const Dynamic *d, Elf *e) {
-        uint64_t strings = 0, size = dynamic_value(d, DT_STRSZ, 0);
-        bool runpath = dynamic_value(d, DT_RUNPATH, UINT64_MAX) != UINT64_MAX;
-        int r = file_offset(s, dynamic_value(d, DT_STRTAB, 0), &strings);
+static int read_names(int fd, const Strings *strings, const Dynamic *d, Elf *e) {
+        bool runpath = dynamic_find(d, DT_RUNPATH);
         size_t n = 0;
-        for (size_t i = 0; r == 0 && i < d->n; i++) {
+        for (size_t i = 0; i < d->n; i++) {
                 const Elf64_Dyn *item = &d->items[i];
                 int64_t tag = item->d_tag;
                 if (tag != DT_NEEDED && tag != DT_SONAME && tag != (runpath ? DT_RUNPATH : DT_RPATH))
                         continue;
                 _cleanup_(freep) char *text = NULL;
-                if (item->d_un.d_val >= size || n++ > MAX_NEEDED)
-                        return -EBADMSG;
-                r = read_string(fd, strings + item->d_un.d_val, &text);
+                int r = n++ > MAX_NEEDED ? -EBADMSG : read_name(fd, strings, item->d_un.d_val, &text);
                 if (r < 0)
                         return r;
                 if (tag == DT_NEEDED)
@@ -155,6 +167,102 @@ static int read_names(int fd, const Segments *s, const Dynamic *d, Elf *e) {
                         split_search(text, e);
                 else if (!e->soname)
                         e->soname = TAKE_PTR(text);
+        }
+        return 0;
+}
+
+/* ---- versions of symbols ---- */
+
+/* A list of entries, each of which says how far on the next one begins; 0 ends it. Numbers of entries stand
+ * beside such lists, and ld.so(8) does not look at them either. */
+typedef struct Chain {
+        uint64_t at;
+        size_t n;
+        bool end;
+} Chain;
+
+static void chain_go_on(Chain *c, uint32_t next) {
+        c->end = next == 0;
+        c->at += next;
+}
+
+/* 0: entry was read; it counts against the limit that the whole section has. */
+static int chain_read(int fd, Chain *c, size_t *total, void *entry, size_t size) {
+        return ++*total > MAX_VERSIONS ? -EBADMSG : read_at(fd, c->at, entry, size);
+}
+
+static int read_wanted(int fd, const Strings *strings, uint64_t at, const char *library, size_t *total,
+                       Elf *e) {
+        for (Chain c = { .at = at }; !c.end;) {
+                Elf64_Vernaux version;
+                int r = chain_read(fd, &c, total, &version, sizeof version);
+                if (r < 0)
+                        return r;
+                if (!(version.vna_flags & VER_FLG_WEAK)) {
+                        _cleanup_(freep) char *name = NULL;
+                        r = read_name(fd, strings, version.vna_name, &name);
+                        if (r < 0)
+                                return r;
+                        if ((e->n_wants & (e->n_wants + 1)) == 0)
+                                e->wants = xrealloc(e->wants, 2 * e->n_wants + 1, sizeof *e->wants);
+                        e->wants[e->n_wants++] = (ElfVersion){ TAKE_PTR(name), xstrdup(library) };
+                }
+                chain_go_on(&c, version.vna_next);
+        }
+        return 0;
+}
+
+static int read_wants(int fd, const Strings *strings, uint64_t at, Elf *e) {
+        size_t total = 0;
+        for (Chain c = { .at = at }; !c.end;) {
+                _cleanup_(freep) char *library = NULL;
+                Elf64_Verneed need;
+                int r = chain_read(fd, &c, &total, &need, sizeof need);
+                r = r < 0 ? r : read_name(fd, strings, need.vn_file, &library);
+                r = r < 0 ? r : read_wanted(fd, strings, c.at + need.vn_aux, library, &total, e);
+                if (r < 0)
+                        return r;
+                chain_go_on(&c, need.vn_next);
+        }
+        return 0;
+}
+
+/* Of each its own name, which comes first; the others are those that it inherits from. */
+static int read_defines(int fd, const Strings *strings, uint64_t at, Elf *e) {
+        size_t total = 0;
+        for (Chain c = { .at = at }; !c.end;) {
+                _cleanup_(freep) char *name = NULL;
+                Elf64_Verdef definition;
+                Elf64_Verdaux first = {};
+                int r = chain_read(fd, &c, &total, &definition, sizeof definition);
+                r = r < 0 ? r : read_at(fd, c.at + definition.vd_aux, &first, sizeof first);
+                r = r < 0 ? r : read_name(fd, strings, first.vda_name, &name);
+                if (r < 0)
+                        return r;
+                strv_push_at(&e->defines, total - 1, TAKE_PTR(name));
+                chain_go_on(&c, definition.vd_next);
+        }
+        return 0;
+}
+
+/* ---- the whole ---- */
+
+static int read_tables(int fd, const Segments *s, const Dynamic *d, Elf *e) {
+        const Elf64_Dyn *table = dynamic_find(d, DT_STRTAB), *size = dynamic_find(d, DT_STRSZ),
+                        *wants = dynamic_find(d, DT_VERNEED), *defines = dynamic_find(d, DT_VERDEF);
+        if (!table || !size)
+                return -EBADMSG;
+        Strings strings = { .size = size->d_un.d_val };
+        uint64_t at = 0;
+        int r = file_offset(s, table->d_un.d_ptr, &strings.at);
+        r = r < 0 ? r : read_names(fd, &strings, d, e);
+        if (r == 0 && wants) {
+                r = file_offset(s, wants->d_un.d_ptr, &at);
+                r = r < 0 ? r : read_wants(fd, &strings, at, e);
+        }
+        if (r == 0 && defines) {
+                r = file_offset(s, defines->d_un.d_ptr, &at);
+                r = r < 0 ? r : read_defines(fd, &strings, at, e);
         }
         return r;
 }
@@ -170,10 +278,7 @@ static int read_dynamic(int fd, const Segments *s, const Elf64_Phdr *p, Elf *e) 
         Dynamic d = { .items = items };
         while (d.n < n && items[d.n].d_tag != DT_NULL)
                 d.n++;
-        bool names = false;
-        for (size_t i = 0; i < d.n; i++)
-                names |= items[i].d_tag == DT_NEEDED || items[i].d_tag == DT_SONAME;
-        return names ? read_names(fd, s, &d, e) : 0;
+        return dynamic_find(&d, DT_NEEDED) || dynamic_find(&d, DT_SONAME) ? read_tables(fd, s, &d, e) : 0;
 }
 
 static int read_segments(int fd, const Elf64_Ehdr *h, Elf *e) {

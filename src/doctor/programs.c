@@ -210,44 +210,89 @@ static bool find_library(const Look *l, const char *name, const char *object, ch
 }
 
 typedef struct Object {
+        char *name;     /* by which another needs it; NULL: the first */
         char *path;
         Elf elf;
 } Object;
 
-/* The first library that is missing, of an object or of one that it needs; takes what is in first. NULL:
- * none. The caller's. */
-static char *missing_library(const Look *l, Object first) {
-        _cleanup_(strv_freep) char **seen = NULL;
-        Object *objects = xcalloc(MAX_LIBRARIES, sizeof *objects);
-        size_t n = 1, n_seen = 0;
-        char *missing = NULL;
-        objects[0] = first;
-        for (size_t i = 0; i < n; i++) {
-                const Object *o = &objects[i];
-                for (char **name = o->elf.needed; name && *name && !missing && n < MAX_LIBRARIES; name++) {
-                        if (strv_contains(seen, *name))
-                                continue;
-                        strv_push_at(&seen, n_seen++, xstrdup(*name));
-                        if (!find_library(l, *name, o->path, o->elf.search, first.elf.machine,
-                                          &objects[n].path, &objects[n].elf))
-                                missing = i == 0 ? xasprintf("%s, which it needs, is in none of the "
-                                                             "directories of "
-                                                             "libraries",
-                                                             *name)
-                                                 : xasprintf("%s, which %s needs, is in none of the "
-                                                             "directories of "
-                                                             "libraries",
-                                                             *name, o->path);
-                        else
-                                n++;
-                }
+/* All that are loaded with the first. */
+typedef struct Objects {
+        Object *items;
+        size_t n;
+} Objects;
+
+static void objects_done(Objects *o) {
+        for (size_t i = 0; i < o->n; i++) {
+                free(o->items[i].name);
+                free(o->items[i].path);
+                elf_done(&o->items[i].elf);
         }
-        for (size_t i = 0; i < n; i++) {
-                free(objects[i].path);
-                elf_done(&objects[i].elf);
+        free(o->items);
+}
+
+static const Object *objects_find(const Objects *o, const char *name) {
+        for (size_t i = 1; i < o->n; i++)
+                if (streq(o->items[i].name, name))
+                        return &o->items[i];
+        return NULL;
+}
+
+/* Adds what an object needs; the sentence where a library is missing. */
+static char *load_needed(const Look *l, Objects *all, size_t which) {
+        const Object *o = &all->items[which];
+        for (char **name = o->elf.needed; name && *name && all->n < MAX_LIBRARIES; name++) {
+                Object *next = &all->items[all->n];
+                if (objects_find(all, *name))
+                        continue;
+                if (!find_library(l, *name, o->path, o->elf.search, all->items[0].elf.machine, &next->path,
+                                  &next->elf))
+                        return xasprintf("%s, which %s needs, is in none of the directories of libraries",
+                                         *name, o->name ? o->path : "it");
+                next->name = xstrdup(*name);
+                all->n++;
         }
-        free(objects);
-        return missing;
+        return NULL;
+}
+
+/* Of those that differ from it in their numbers only: "GLIBC_2.36" for "GLIBC_2.38"; NULL: it has none. */
+static const char *newest_of_family(char *const *defines, const char *version) {
+        const char *end = strrchr(version, '_'), *newest = NULL;
+        size_t n = end ? (size_t)(end + 1 - version) : 0;
+        for (char *const *d = defines; n > 0 && *d; d++)
+                if (strncmp(*d, version, n) == 0 && (*d)[n] >= '0' && (*d)[n] <= '9' &&
+                    (!newest || version_compare(*d, newest) > 0))
+                        newest = *d;
+        return newest;
+}
+
+/* Who was built with newer libraries than the image has is not started: ld.so(8) ends with "version
+ * `GLIBC_2.38' not found". A library without any versions it takes as it is
+ * (sourceware.org/git/?p=glibc.git;f=elf/dl-version.c). */
+static char *version_fault(const Objects *all, const Object *o) {
+        for (size_t i = 0; i < o->elf.n_wants; i++) {
+                const ElfVersion *v = &o->elf.wants[i];
+                const Object *library = objects_find(all, v->library);
+                if (!library || !library->elf.defines || strv_contains(library->elf.defines, v->name))
+                        continue;
+                const char *newest = newest_of_family(library->elf.defines, v->name);
+                return xasprintf("%s wants %s, and %s has %s%s: install one that was built for this image",
+                                 o->name ? o->path : "it", v->name, library->path,
+                                 newest ? "no newer one than " : "no such version", newest ?: "");
+        }
+        return NULL;
+}
+
+/* Why an object cannot be loaded: a library that it, or one that it needs, does not find, or finds too old.
+ * Takes what is in first. NULL: it can; the caller's. */
+static char *loading_fault(const Look *l, Object first) {
+        _cleanup_(objects_done) Objects all = { xcalloc(MAX_LIBRARIES, sizeof(Object)), 1 };
+        char *fault = NULL;
+        all.items[0] = first;
+        for (size_t i = 0; i < all.n && !fault; i++)
+                fault = load_needed(l, &all, i);
+        for (size_t i = 0; i < all.n && !fault; i++)
+                fault = version_fault(&all, &all.items[i]);
+        return fault;
 }
 
 /* ---- can it run? ---- */
@@ -280,7 +325,7 @@ static char *elf_fault(const Look *l, const char *path, Elf *e, const char **ret
         *ret_code = "program-library";
         Object o = { .path = xstrdup(path), .elf = *e };
         *e = (Elf){};
-        return missing_library(l, o);
+        return loading_fault(l, o);
 }
 
 char *program_fault(const Look *l, const char *path, const char **ret_code) {
@@ -356,10 +401,10 @@ void look_library(Look *l, const Need *need) {
                 return;
         }
         _cleanup_(freep) char *path = xstrdup(o.path), *soname = o.elf.soname ? xstrdup(o.elf.soname) : NULL,
-                              *missing = missing_library(l, o);
-        if (missing)
+                              *fault = loading_fault(l, o);
+        if (fault)
                 check_tell(look_fault(l, need, "program-library", path), need, "it cannot be loaded: %s",
-                           missing);
+                           fault);
         else if (soname && !strchr(need->name, '/') && !streq(soname, need->name))
                 check_tell(checks_add(l->checks, CHECK_WARNING, "library", need->name, path), need,
                            "it calls itself %s: the file is another library's, or a link leads wrong",

@@ -14,6 +14,11 @@ static void check(const Elf *e) {
         for (size_t i = 0; i < n; i++)
                 if (strlen(e->needed[i]) >= 4096)
                         abort();
+        for (size_t i = 0; i < e->n_wants; i++)
+                if (strlen(e->wants[i].name) >= 4096 || strlen(e->wants[i].library) >= 4096)
+                        abort();
+        if (e->n_wants > 1024 || strv_length(e->defines) > 1024)
+                abort();
         if (n > 257 || strv_length(e->search) > 256 || (!e->wide && (e->interpreter || e->needed || e->soname)))
                 abort();
 }

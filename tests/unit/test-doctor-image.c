@@ -168,8 +168,36 @@ TEST(elf_names) {
         ASSERT_TRUE(!e.search[2]);
 }
 
+TEST(elf_versions) {
+        _cleanup_(elf_done) Elf e = {};
+        const ElfSpec spec = { .needed = { "liba.so" }, .wants = { "A_1", "?A_2", "A_3" }, .defines = { "libx.so.1", "X_1", "X_2" } };
+        size_t size;
+        _cleanup_(freep) char *data = elf_make(&spec, &size);
+        ASSERT_OK(elf_file(data, size, &e));
+        ASSERT_EQ(e.n_wants, 2);
+        ASSERT_STREQ(e.wants[1].name, "A_3");
+        ASSERT_STREQ(e.wants[1].library, "liba.so");
+        ASSERT_STREQ(e.defines[2], "X_2");
+        ASSERT_TRUE(!e.defines[3]);
+}
+
+/* Each entry says that the next begins four bytes on, in the midst of it; only the last has none. */
+TEST(elf_versions_without_end) {
+        _cleanup_(elf_done) Elf e = {};
+        const ElfSpec spec = { .soname = "libx.so.1", .defines = { "X_1" } };
+        size_t size, at = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr) + 12 * sizeof(Elf64_Dyn) + sizeof(Elf64_Verneed) +
+                          3 * sizeof(Elf64_Vernaux), more = 64 << 10;
+        _cleanup_(freep) char *data = elf_make(&spec, &size), *long_one = xcalloc(size + more, 1);
+        memcpy(long_one, data, size);
+        const uint32_t next = (uint32_t)(size - at), step = 4;
+        memcpy(long_one + at + offsetof(Elf64_Verdef, vd_next), &next, sizeof next);
+        for (size_t i = 0; i < more - 64; i += sizeof step)
+                memcpy(long_one + size + i, &step, sizeof step);
+        ASSERT_EQ(elf_file(long_one, size + more, &e), -EBADMSG);
+}
+
 TEST(elf_cut_anywhere) {
-        const ElfSpec spec = { .interpreter = LOADER, .needed = { "liba.so" } };
+        const ElfSpec spec = { .interpreter = LOADER, .needed = { "liba.so" }, .wants = { "A_1" }, .defines = { "X_1" } };
         size_t size, whole = 0;
         _cleanup_(freep) char *data = elf_make(&spec, &size);
         for (size_t n = 0; n <= size; n++) {
@@ -319,6 +347,28 @@ TEST(program_libraries) {
         put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "libc.so.1" }, .runpath = "$ORIGIN/../own" });
         put_elf(&b, "/usr/own/libc.so.1", (ElfSpec){});
         assert_look(&b, CHECK_OK, "program", NULL);
+}
+
+TEST(program_of_newer_libraries) {
+        BOX(b);
+        box_need(&b, NEED_PROGRAM, "tool", false);
+        put_elf(&b, "/usr/bin/tool", (ElfSpec){ .needed = { "liba.so.1", "libc.so.6" }, .wants = { "A_1.10", "?A_9" } });
+        put_elf(&b, "/usr/lib64/liba.so.1", (ElfSpec){ .needed = { "libc.so.6" }, .wants = { "C_2.38", "C_PRIVATE" } });
+        assert_look(&b, CHECK_OK, "program", NULL);             /* none of them says which it has */
+        put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6", .defines = { "C_2.4", "C_2.36", "C_2.5", "C_PRIVATE" } });
+        assert_look(&b, CHECK_FAILED, "program-library",
+                    "/usr/lib64/liba.so.1 wants C_2.38, and /usr/lib64/libc.so.6 has no newer one than C_2.36: install");
+        put_elf(&b, "/usr/lib64/libc.so.6", (ElfSpec){ .soname = "libc.so.6", .defines = { "C_2.38", "C_PRIVATE" } });
+        assert_look(&b, CHECK_OK, "program", NULL);
+        put_elf(&b, "/usr/lib64/liba.so.1", (ElfSpec){ .soname = "liba.so.1", .defines = { "A_1.9" } });
+        assert_look(&b, CHECK_FAILED, "program-library", "it wants A_1.10, and /usr/lib64/liba.so.1 has no newer one than A_1.9");
+        put_elf(&b, "/usr/lib64/liba.so.1", (ElfSpec){ .soname = "liba.so.1", .defines = { "B_1.10" } });
+        assert_look(&b, CHECK_FAILED, "program-library", "/usr/lib64/liba.so.1 has no such version: install");
+        b.needs.items[0].kind = NEED_LIBRARY;
+        free(b.needs.items[0].name);
+        b.needs.items[0].name = xstrdup("libb.so.1");
+        put_elf(&b, "/usr/lib64/libb.so.1", (ElfSpec){ .needed = { "liba.so.1" }, .wants = { "A_1.10" } });
+        assert_look(&b, CHECK_FAILED, "program-library", "it cannot be loaded: it wants A_1.10");
 }
 
 TEST(program_that_people_change) {
