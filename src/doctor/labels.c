@@ -67,11 +67,15 @@ static void append_file(const Root *root, const char *folder, const char *name, 
         }
 }
 
-static char *real_path_of(int fd) {
+char *real_path(int fd, const char *base) {
         char path[4096];
         _cleanup_(freep) char *link = xasprintf("/proc/self/fd/%d", fd);
         ssize_t n = readlink(link, path, sizeof path);
-        return n > 0 && (size_t)n < sizeof path ? xstrndup(path, (size_t)n) : NULL;
+        size_t below = streq(base, "/") ? 0 : strlen(base);
+        if (n <= 0 || (size_t)n >= sizeof path || (size_t)n <= below || strncmp(path, base, below) != 0 ||
+            path[below] != '/')
+                return NULL;
+        return xstrndup(path + below, (size_t)n - below);
 }
 
 Labels *labels_open(const Root *root) {
@@ -96,7 +100,7 @@ Labels *labels_open(const Root *root) {
         l->prefixes = text_take(&prefixes);
         l->customizable = text_take(&customizable);
         _cleanup_(close_fd) int fd = root_open(root, "/", O_PATH | O_DIRECTORY);
-        l->base = fd >= 0 ? real_path_of(fd) : NULL;
+        l->base = fd >= 0 ? real_path(fd, "/") : NULL;
         return *l->contexts && l->base ? TAKE_PTR(l) : NULL;
 }
 
@@ -217,11 +221,8 @@ void labels_look(Labels *l, const Root *root, const char *path) {
         _cleanup_(close_fd) int fd = l ? root_open(root, path, O_PATH) : -1;
         if (fd < 0 || fstat(fd, &st) < 0)
                 return;
-        _cleanup_(freep) char *real = real_path_of(fd), *link = xasprintf("/proc/self/fd/%d", fd);
-        size_t base = streq(l->base, "/") ? 0 : strlen(l->base);
-        if (!real || strncmp(real, l->base, base) != 0 || real[base] != '/')
-                return;
-        _cleanup_(freep) char *want = wanted_label(l, real + base, st.st_mode);
+        _cleanup_(freep) char *real = real_path(fd, l->base), *link = xasprintf("/proc/self/fd/%d", fd),
+                              *want = real ? wanted_label(l, real, st.st_mode) : NULL;
         if (!want)
                 return;
         ssize_t n = getxattr(link, "security.selinux", label, sizeof label - 1);
@@ -233,9 +234,9 @@ void labels_look(Labels *l, const Root *root, const char *path) {
         _cleanup_(freep) char *is = type_of(label), *type = type_of(want);
         l->seen++;
         if (n <= 0)
-                note_path(&l->without, ++l->missing, real + base, "not labelled", type);
+                note_path(&l->without, ++l->missing, real, "not labelled", type);
         else if (!streq(is, type) && !is_customizable(l, is))
-                note_path(&l->with, ++l->other, real + base, is, type);
+                note_path(&l->with, ++l->other, real, is, type);
 }
 
 static void report(const Labels *l, Checks *checks, size_t n, const Text *paths, bool missing) {

@@ -10,9 +10,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of
-                                         * their own write to /var/log (syslog) and /usr/local (staff) */
-
 Check *look_fault(Look *l, const Need *need, const char *code, const char *found) {
         return checks_add(l->checks, need->optional ? CHECK_WARNING : CHECK_FAILED, code, need->name, found);
 }
@@ -50,18 +47,7 @@ bool look_is_later(Look *l, const Need *need, const char *code) {
         return true;
 }
 
-bool mode_is_open(const Look *l, const struct stat *st) {
-        bool people = st->st_gid >= FIRST_GROUP && st->st_gid != l->group;
-        return (st->st_mode & S_IWOTH) || (st->st_mode & S_IWGRP && people);
-}
-
 /* ---- directories ---- */
-
-/* Who may rename what stands in a directory may put something else there, unless it is sticky. */
-static bool is_foreign(const Look *l, const struct stat *st) {
-        return (st->st_uid != 0 && st->st_uid != l->owner) ||
-               (mode_is_open(l, st) && !(st->st_mode & S_ISVTX));
-}
 
 static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {
         _cleanup_(freep) char *found =
@@ -139,6 +125,7 @@ static void look_file(Look *l, const Need *need) {
                            S_ISREG(st.st_mode) ? "it is empty" : "it is no regular file");
         else {
                 labels_look(l->labels, l->root, need->name);
+                owners_look(l, need->name);
                 look_well(l, need, "file", need->name);
         }
 }
@@ -161,6 +148,7 @@ void look_end(Look *l) {
         strv_free(l->directories);
         kernels_done(l);
         labels_free(l->labels);
+        owners_free(l->owners);
 }
 
 static void look_one(Look *l, const Need *need) {
@@ -201,8 +189,10 @@ static void look_one(Look *l, const Need *need) {
 void image_look(const Image *image, const Needs *needs, Checks *checks) {
         _cleanup_(look_end) Look l = look_begin(image, checks);
         l.labels = labels_open(image->root);
+        l.owners = owners_new(image->root);
         kernels_read(&l);
         for (size_t i = 0; i < needs->n; i++)
                 look_one(&l, &needs->items[i]);
         labels_report(l.labels, checks);
+        owners_report(l.owners, checks);
 }

@@ -43,6 +43,7 @@ _must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, c
 
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
+typedef struct Owners Owners;
 typedef struct KernelLook { const char *version; char *modules, *builtin, *features; } KernelLook;
 typedef struct Look {
         const Image *image;
@@ -52,6 +53,7 @@ typedef struct Look {
         char **directories;             /* where ld.so(8) looks for libraries */
         KernelLook *kernels; size_t n_kernels;
         Labels *labels;
+        Owners *owners;                 /* NULL: they are not looked at */
         bool features_unknown, no_kernels;      /* has been said */
 } Look;
 /* A look that has no kernels and labels read yet; everything of it ends with look_end(). */
@@ -59,8 +61,6 @@ _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
 _nonnull_ void look_end(Look *l);
 /* All is well, and what was found. */
 _nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
-/* May others than its owner and groups of the system write to it? What root trusts, nobody else may. */
-_nonnull_ bool mode_is_open(const Look *l, const struct stat *st);
 /* What is not there, or not as it must be: CHECK_FAILED, or CHECK_WARNING where the need is optional. */
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
 /* Whom the missing thing of NVIDIA or Neuron is brought by when the image boots. true: a check says so. */
@@ -99,6 +99,8 @@ _nonnull_ void look_library(Look *l, const Need *need);
 _must_check_ _nonnull_ char **library_directories(const Image *image);
 
 /* ---- labels.c: SELinux ---- */
+/* The path of what is open, below a directory whose own this is; NULL: it is not below. The caller's. */
+_must_check_ _nonnull_ char *real_path(int fd, const char *base);
 /* NULL: the image has none, or they are switched off. */
 _must_check_ _nonnull_ Labels *labels_open(const Root *root);
 /* The label of this file or directory, against what the image's policy says. NULL is nothing to do. */
@@ -106,3 +108,13 @@ _nonnull(2, 3) void labels_look(Labels *labels, const Root *root, const char *pa
 _nonnull(2) void labels_report(Labels *labels, Checks *checks);
 Labels *labels_free(Labels *labels);
 DEFINE_CLEANUP(Labels *, labels_free)
+
+/* ---- owners.c: who may change what root trusts ---- */
+/* Is it, or what is in it where it is a directory, somebody else's than root's to change? Groups of the system
+ * may. */
+_nonnull_ bool is_foreign(const Look *l, const struct stat *st);
+_malloc_ _nonnull_ Owners *owners_new(const Root *root);
+/* The file or directory at this path, each that the path leads through, and where links lead, each once. */
+_nonnull_ void owners_look(const Look *l, const char *path);
+_nonnull_ void owners_report(const Owners *owners, Checks *checks);
+Owners *owners_free(Owners *owners);

@@ -248,6 +248,7 @@ static char *load_needed(const Look *l, Objects *all, size_t which) {
                                   &next->elf))
                         return xasprintf("%s, which %s needs, is in none of the directories of libraries",
                                          *name, o->name ? o->path : "it");
+                owners_look(l, next->path);
                 next->name = xstrdup(*name);
                 all->n++;
         }
@@ -332,6 +333,7 @@ char *program_fault(const Look *l, const char *path, const char **ret_code) {
         char start[256];
         _cleanup_(elf_done) Elf e = {};
         _cleanup_(close_fd) int fd = image_file(l->root, path);
+        owners_look(l, path);
         if (fd < 0)
                 return NULL; /* only root may read it: who may not, cannot tell */
         ssize_t n = pread(fd, start, sizeof start - 1, 0);
@@ -366,13 +368,6 @@ static void tell_missing_program(Look *l, const Need *need, const char *odd) {
                    *need->name == '/' ? "" : ", in no directory of systemd's PATH", package_of(need->name));
 }
 
-/* Whoever may write to it runs what they like as root. */
-static bool program_is_open(const Look *l, const char *path) {
-        struct stat st;
-        _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
-        return fd >= 0 && fstat(fd, &st) == 0 && mode_is_open(l, &st);
-}
-
 void look_program(Look *l, const Need *need) {
         _cleanup_(freep) char *odd = NULL, *path = image_program(l->image, need->name, &odd), *fault = NULL;
         const char *code = "program";
@@ -384,9 +379,6 @@ void look_program(Look *l, const Need *need) {
         fault = program_fault(l, path, &code);
         if (fault)
                 check_tell(look_fault(l, need, code, path), need, "it cannot run: %s", fault);
-        else if (program_is_open(l, path))
-                check_tell(checks_add(l->checks, CHECK_WARNING, "program-mode", need->name, path), need,
-                           "others than root may write to it, and root runs it: chmod go-w %s", path);
         else
                 look_well(l, need, "program", path);
 }
@@ -400,6 +392,7 @@ void look_library(Look *l, const Need *need) {
                                    package_of(need->name));
                 return;
         }
+        owners_look(l, o.path);
         _cleanup_(freep) char *path = xstrdup(o.path), *soname = o.elf.soname ? xstrdup(o.elf.soname) : NULL,
                               *fault = loading_fault(l, o);
         if (fault)

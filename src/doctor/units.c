@@ -118,8 +118,10 @@ static void add_drop_ins(const Look *l, const char *name, Commands *c) {
                         _cleanup_(freep) char *path = xasprintf("%s/%s.d/%s", folders[i], name, *file),
                                               *text = NULL;
                         UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
-                        if (state == UNIT_READ)
+                        if (state == UNIT_READ) {
+                                owners_look(l, path);
                                 add_commands(c, text);
+                        }
                         if (state != UNIT_NONE)
                                 break;
                 }
@@ -260,6 +262,7 @@ static void look_read_unit(Look *l, const Need *need, const char *template, cons
                            const char *text) {
         _cleanup_(commands_done) Commands c = {};
         labels_look(l->labels, l->root, path);
+        owners_look(l, path);
         add_commands(&c, text);
         if (template)
                 add_drop_ins(l, template, &c);

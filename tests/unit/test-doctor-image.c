@@ -371,12 +371,62 @@ TEST(program_of_newer_libraries) {
         assert_look(&b, CHECK_FAILED, "program-library", "it cannot be loaded: it wants A_1.10");
 }
 
-TEST(program_that_people_change) {
+static void give(Box *b, const char *path, uid_t owner, mode_t mode) {
+        _cleanup_(freep) char *at = full(b, path);
+        ASSERT_EQ(lchown(at, owner, (gid_t)owner), 0);
+        if (mode)
+                ASSERT_EQ(chmod(at, mode), 0);
+}
+
+TEST(files_of_people) {
         BOX(b);
-        _cleanup_(freep) char *path = full(&b, "/usr/bin/tool");
+        if (geteuid() != 0)
+                SKIP("files are given away by root alone");
         box_need(&b, NEED_PROGRAM, "tool", false);
-        ASSERT_EQ(chmod(path, 0757), 0);
-        assert_look(&b, CHECK_WARNING, "program-mode", "chmod go-w /usr/bin/tool");
+        put_link(&b, "/usr/sbin/tool", "../bin/tool");
+        give(&b, "/usr/sbin/tool", 1000, 0);    /* a link is its directory's, whoever owns it */
+        assert_look(&b, CHECK_OK, "program", NULL);
+        give(&b, "/usr/bin/tool", 1000, 0);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/bin/tool is 0755, owner 1000, group 1000: ");
+        assert_check(&b, CHECK_OK, "program", "tool", NULL);
+        ASSERT_EQ(b.checks.n, 2);
+        give(&b, "/usr/bin/tool", 0, 0757);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/bin/tool is 0757, owner 0");
+        give(&b, "/usr/bin/tool", 0, 0755);
+        give(&b, "/usr/sbin", 0, 0777);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/sbin is 0777");
+        give(&b, "/usr/sbin", 0, 0755);
+        give(&b, "/usr/bin", 1000, 0755);       /* where the link leads */
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/bin is 0755, owner 1000");
+        give(&b, "/usr/bin", 0, 01777);
+        assert_look(&b, CHECK_OK, "program", NULL);
+        give(&b, "/usr/bin", 0, 0755);
+        give(&b, "/usr/lib64/libc.so.6", 0, 01666);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/libc.so.6 is 1666");
+        give(&b, "/usr/lib64/libc.so.6", 0, 0644);
+        assert_look(&b, CHECK_OK, "program", NULL);
+}
+
+TEST(units_of_people) {
+        BOX(b);
+        if (geteuid() != 0)
+                SKIP("files are given away by root alone");
+        box_need(&b, NEED_UNIT, "a.service", false);
+        put(&b, "/usr/lib/systemd/system/a.service", "[Service]\nExecStart=/usr/bin/tool\n", 0644);
+        put(&b, "/etc/systemd/system/a.service.d/x.conf", "[Service]\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        give(&b, "/usr/lib/systemd/system/a.service", 1000, 0666);
+        give(&b, "/etc/systemd/system/a.service.d", 1000, 0);
+        give(&b, "/usr/bin/tool", 1000, 0);
+        look(&b);
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/lib/systemd/system/a.service is 0666, owner 1000");
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/etc/systemd/system/a.service.d is 0755, owner 1000");
+        assert_check(&b, CHECK_WARNING, "owner", NULL, "/usr/bin/tool is 0755, owner 1000");
 }
 
 TEST(library) {

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files that root trusts → those that somebody else may change. What is copied into an image often keeps the
+ * owner that it had where it was built, and that is the first user of the machine. What lies in a directory is
+ * that directory's owner's as well, so all that a path leads through counts. */
+#include "doctor/look.h"
+
+#include "base/str.h"
+
+#include <fcntl.h>
+
+#define FIRST_GROUP 1000u               /* of people: login.defs(5), GID_MIN. Distributions let groups of
+                                         * their own write to /var/log (syslog) and /usr/local (staff) */
+#define MAX_SEEN    4096u
+#define SHOWN       3u                  /* paths that a sentence names */
+
+struct Owners {
+        char **seen;
+        size_t n_seen;
+        char **foreign;
+        char *base;                          /* the real path of the root */
+};
+
+Owners *owners_new(const Root *root) {
+        Owners *o = xcalloc(1, sizeof *o);
+        _cleanup_(close_fd) int fd = root_open(root, "/", O_PATH | O_DIRECTORY);
+        o->base = fd >= 0 ? real_path(fd, "/") : NULL;
+        return o;
+}
+
+Owners *owners_free(Owners *o) {
+        if (!o)
+                return NULL;
+        strv_free(o->seen);
+        strv_free(o->foreign);
+        free(o->base);
+        free(o);
+        return NULL;
+}
+
+bool is_foreign(const Look *l, const struct stat *st) {
+        bool people = st->st_gid >= FIRST_GROUP && st->st_gid != l->group,
+             open = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && people),
+             sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX; /* what lies there is its own owner's */
+        return (st->st_uid != 0 && st->st_uid != l->owner) || (open && !sticky);
+}
+
+/* A file, and the directories that it is in, from below to the first that is known. Owners of links do not
+ * matter: what they lead to is on a way of its own. */
+static void look_at(const Look *l, const char *path, bool real) {
+        Owners *o = l->owners;
+        for (size_t n = strlen(path);; n -= n > 0) {
+                struct stat st;
+                _cleanup_(freep) char *at = n > 0 ? xstrndup(path, n) : xstrdup("/");
+                _cleanup_(close_fd) int fd = strv_contains(o->seen, at) ? -1 : root_open(l->root, at, O_PATH);
+                if (fd < 0 || fstat(fd, &st) < 0 || o->n_seen >= MAX_SEEN)
+                        return;
+                _cleanup_(freep) char *below = real || !o->base ? NULL : real_path(fd, o->base);
+                strv_push_at(&o->seen, o->n_seen++, xstrdup(at));
+                if (below && !streq(below, at))
+                        look_at(l, below, true);
+                else if (is_foreign(l, &st))
+                        strv_push(&o->foreign, xasprintf("%s is %04o, owner %u, group %u", at,
+                                                         (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
+                                                         (unsigned)st.st_gid));
+                if (n == 0)
+                        return;
+                while (path[n - 1] != '/')
+                        n--;
+        }
+}
+
+void owners_look(const Look *l, const char *path) {
+        if (l->owners && *path == '/')
+                look_at(l, path, false);
+}
+
+void owners_report(const Owners *o, Checks *checks) {
+        _cleanup_(text_done) Text paths = {};
+        size_t n = strv_length(o->foreign);
+        for (size_t i = 0; i < MIN(n, (size_t)SHOWN); i++)
+                text_add(&paths, "%s%s", i > 0 ? "; " : "", o->foreign[i]);
+        _cleanup_(freep) char *found = xasprintf("%zu of %zu files and directories", n, o->n_seen);
+        if (n > 0)
+                check_tell(checks_add(checks, CHECK_WARNING, "owner", "files that others may change", found),
+                           NULL,
+                           "%s%s: who may change them has root run what they like. chown root:root and "
+                           "chmod go-w on them when the image is built",
+                           paths.data, n > SHOWN ? "; and more" : "");
+}
