@@ -199,22 +199,8 @@ static int plan_type(Doctor *d, const char *type) {
 
 /* ---- the look, and what is said ---- */
 
-/* Where nodeadm's units are there, they may be what calls this program; else nobody does but our own. */
-static void settle_units(Doctor *d) {
-        static const char *const others[] = { "nodeadm-config.service", "nodeadm-run.service", NULL };
-        if (image_has_unit(d->image.root, others))
-                return;
-        for (size_t i = 0; i < d->needs.n; i++) {
-                Need *n = &d->needs.items[i];
-                if (n->kind != NEED_UNIT || n->step)
-                        continue;
-                n->optional = false;
-                n->cause = CAUSE_INIT;
-        }
-}
-
 static void look(Doctor *d) {
-        settle_units(d);
+        image_settle(&d->image, &d->needs);
         image_look(&d->image, &d->needs, &d->checks);
         image_compare(&d->image, &d->needs, &d->checks);
         image_search(&d->image, &d->checks);

@@ -126,6 +126,9 @@ _nonnull_ void image_look(const Image *image, const Needs *needs, Checks *checks
 /* Do the versions go together: driver, fabric manager, NVLSM, IMEX, toolkit, containerd, kubelet and what the
  * plans ask of it? */
 _nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *checks);
+/* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else nobody
+ * but ours does, and the needs of them say so. */
+_nonnull_ void image_settle(const Image *image, Needs *needs);
 /* What an image should not have when it is saved: two bootstrappers enabled, a baked CDI specification,
  * mdadm.conf and mount units of another machine, machine-id, our own state, an enabled kubelet. */
 _nonnull_ void image_search(const Image *image, Checks *checks);

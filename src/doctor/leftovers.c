@@ -15,18 +15,6 @@
 
 /* ---- who starts what ---- */
 
-static void search_bootstrappers(const Image *image, Checks *checks) {
-        _cleanup_(strv_freep) char **others = detect_bootstrappers(image->root);
-        _cleanup_(freep) char *list = others ? strv_join(others, " ") : NULL;
-        if (list)
-                check_tell(checks_add(checks, CHECK_WARNING, "bootstrappers", "nodeadm and nodestrap", list),
-                           NULL,
-                           "both are enabled; our drop-ins let only one of them set up the node, and which "
-                           "one is left "
-                           "to chance and the next update: systemctl disable %s",
-                           list);
-}
-
 static bool has_drop_in(const Root *root, const char *unit) {
         static const char *const folders[] = { "/etc/systemd/system", "/usr/lib/systemd/system",
                                                "/usr/local/lib/systemd/system", "/lib/systemd/system" };
@@ -38,6 +26,81 @@ static bool has_drop_in(const Root *root, const char *unit) {
                         (root_read_link(root, path, &target) < 0 || !streq(target, "/dev/null"));
         }
         return there;
+}
+
+#define PROGRAM "/usr/bin/nodestrap"
+static const char *const theirs[] = { "nodeadm-config.service", "nodeadm-run.service" };
+static const char *const ours[] = { "nodestrap-config.service", "nodestrap-run.service" };
+
+static bool is_enabled(const Look *l, const char *unit) {
+        _cleanup_(freep) char *mask = NULL;
+        return unit_exists(l, unit) && unit_is_enabled(l, unit) && !unit_is_masked(l, unit, &mask);
+}
+
+/* All of nodeadm's, or of ours; one without the other makes no node. */
+static bool are_enabled(const Look *l, const char *const units[static 2]) {
+        return is_enabled(l, units[0]) && is_enabled(l, units[1]);
+}
+
+static bool they_call_us(const Look *l) {
+        return are_enabled(l, theirs) && unit_starts(l, theirs[0], PROGRAM) &&
+               unit_starts(l, theirs[1], PROGRAM);
+}
+
+void image_settle(const Image *image, Needs *needs) {
+        Checks none = {};
+        _cleanup_(look_end) Look l = look_begin(image, &none);
+        if (they_call_us(&l))
+                return;
+        for (size_t i = 0; i < needs->n; i++) {
+                Need *n = &needs->items[i];
+                if (n->kind != NEED_UNIT || n->step)
+                        continue;
+                n->optional = false;
+                n->cause = CAUSE_INIT;
+        }
+}
+
+/* What look_unit() says of ours does not say why nodeadm's are no help. */
+static void search_others(const Look *l) {
+        if (are_enabled(l, ours) || boots_first(l) || !unit_exists(l, theirs[1]) || they_call_us(l))
+                return;
+        bool enabled = are_enabled(l, theirs);
+        Check *c = checks_add(l->checks, CHECK_FAILED, "bootstrappers", "nodeadm and nodestrap",
+                              enabled ? theirs[1] : NULL);
+        if (enabled)
+                check_tell(c, NULL,
+                           "nodeadm's units are enabled and do not call %s, so nothing of these plans is done: "
+                           "systemctl disable %s %s, and systemctl enable %s nodestrap-devices.service %s",
+                           PROGRAM, theirs[0], theirs[1], ours[0], ours[1]);
+        else
+                check_tell(c, NULL,
+                           "neither nodeadm's units nor ours are enabled, so nobody sets up the node: systemctl "
+                           "enable %s nodestrap-devices.service %s",
+                           ours[0], ours[1]);
+        c->cause = CAUSE_INIT;
+}
+
+/* By nodeadm's units that call this program only one boot comes of it, too: the drop-ins are ours. */
+static void search_bootstrappers(const Look *l) {
+        _cleanup_(strv_freep) char **others = detect_bootstrappers(l->root);
+        _cleanup_(freep) char *list = others ? strv_join(others, " ") : NULL;
+        bool held = true;
+        for (char **unit = others; unit && *unit; unit++)
+                held &= has_drop_in(l->root, *unit);
+        if (!list) {
+                search_others(l);
+                return;
+        }
+        Check *c = checks_add(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
+                              "nodeadm and nodestrap", list);
+        check_tell(c, NULL, "both are enabled; %s: systemctl disable %s",
+                   held ? "our drop-ins let only one of them set up the node, and which one is left to chance "
+                          "and the next update"
+                        : "the drop-ins of our package that let only one of them set up the node are not "
+                          "there, so both do in one boot",
+                   list);
+        c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
 
 /* One that is enabled starts when systemd likes; only our drop-in has it wait for init. */
@@ -338,7 +401,7 @@ static void search_mount_units(const Look *l) {
 void image_search(const Image *image, Checks *checks) {
         _cleanup_(look_end) Look l = look_begin(image, checks);
         size_t before = checks->n;
-        search_bootstrappers(image, checks);
+        search_bootstrappers(&l);
         search_enabled(&l, "kubelet.service", "before anybody has told it where its cluster is");
         search_enabled(&l, "containerd.service", "before its directory is on the disks that it belongs on");
         search_cdi(image, checks);

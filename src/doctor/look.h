@@ -71,6 +71,11 @@ _nonnull_ bool unit_is_enabled(const Look *l, const char *unit);
 /* Is it masked, and where? *ret_path is the caller's, whatever is found. */
 _nonnull_ bool unit_is_masked(const Look *l, const char *name, char **ret_path);
 _nonnull_ bool unit_exists(const Look *l, const char *name);
+/* Are presets applied when it boots, so that more is enabled then? Where there is no machine-id, or one that says
+ * so. */
+_nonnull_ bool boots_first(const Look *l);
+/* Does it start this program ("/usr/bin/nodestrap"), by whatever link? */
+_nonnull_ bool unit_starts(const Look *l, const char *unit, const char *program);
 _nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */
 _nonnull_ void look_feature(Look *l, const Need *need);
 /* The option's text in the configuration of the kernel that boots, where there is a choice the newest: "y", "10";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files that root trusts → those that somebody else may change. What is copied into an image often keeps the
- * owner that it had where it was built, and that is the first user of the machine. What lies in a directory is
- * that directory's owner's as well, so all that a path leads through counts. */
+ * Files that root trusts → those that somebody else may change. What is copied into an image often keeps
+ * the owner that it had where it was built, and that is the first user of the machine. What lies in a
+ * directory is that directory's owner's as well, so all that a path leads through counts. */
 #include "doctor/look.h"
 
 #include "base/str.h"

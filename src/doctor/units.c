@@ -144,13 +144,14 @@ static char *command_program(const char *command) {
         return xstrndup(command, n);
 }
 
+static char *started_program(const Commands *c, size_t i) {
+        return c->items[i][0] == ' ' ? NULL : command_program(c->items[i] + 1);
+}
+
 /* false, and a check that says so: something that it starts cannot be run. */
 static bool look_commands(Look *l, const Need *need, const char *path, const Commands *commands) {
         for (size_t i = 0; i < commands->n; i++) {
-                _cleanup_(freep) char *name = commands->items[i][0] == ' '
-                                                      ? NULL
-                                                      : command_program(commands->items[i] + 1),
-                                      *odd = NULL, *fault = NULL;
+                _cleanup_(freep) char *name = started_program(commands, i), *odd = NULL, *fault = NULL;
                 const char *code = NULL;
                 if (!name)
                         continue;
@@ -195,9 +196,8 @@ bool unit_is_enabled(const Look *l, const char *unit) {
         return false;
 }
 
-/* Presets are applied where there is no machine-id, or one that says so: machine-id(5), "First Boot
- * Semantics". */
-static bool boots_first(const Look *l) {
+/* machine-id(5), "First Boot Semantics" */
+bool boots_first(const Look *l) {
         _cleanup_(freep) char *line = NULL;
         int r = root_read_line(l->root, "/etc/machine-id", &line);
         return r == -ENOENT || (r >= 0 && streq(line, "uninitialized"));
@@ -256,6 +256,29 @@ bool unit_is_masked(const Look *l, const char *name, char **ret_path) {
 bool unit_exists(const Look *l, const char *name) {
         _cleanup_(freep) char *text = NULL, *path = NULL;
         return find_unit(l, name, &path, &text) == UNIT_READ;
+}
+
+static bool same_file(const Root *root, const char *a, const char *b) {
+        struct stat one, other;
+        _cleanup_(close_fd) int fd = root_open(root, a, O_PATH), fd_b = root_open(root, b, O_PATH);
+        return fd >= 0 && fd_b >= 0 && fstat(fd, &one) == 0 && fstat(fd_b, &other) == 0 &&
+               one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+bool unit_starts(const Look *l, const char *unit, const char *program) {
+        _cleanup_(freep) char *text = NULL, *path = NULL;
+        _cleanup_(commands_done) Commands c = {};
+        bool does = false;
+        if (find_unit(l, unit, &path, &text) != UNIT_READ)
+                return false;
+        add_commands(&c, text);
+        add_drop_ins(l, unit, &c);
+        for (size_t i = 0; i < c.n && !does; i++) {
+                _cleanup_(freep) char *name = started_program(&c, i), *odd = NULL,
+                                      *its = name ? program_find(l->root, name, &odd) : NULL;
+                does = its && same_file(l->root, its, program);
+        }
+        return does;
 }
 
 static void look_read_unit(Look *l, const Need *need, const char *template, const char *path,

@@ -120,9 +120,23 @@ ok "an image where our units are not enabled" image "$root"
 find "$root/etc/systemd/system" -name 'nodestrap-*' -delete
 ok "makes no node" doctor 70 --instance-type g6.4xlarge --output json
 ok "which is said of each" check_is failed unit-disabled nodestrap-run.service "text=systemctl enable nodestrap-run.service"
-cp "$root/usr/lib/systemd/system/nodestrap-run.service" "$root/usr/lib/systemd/system/nodeadm-run.service"
-ok "but where nodeadm's are there, they may call it" doctor 0 --instance-type g6.4xlarge --output json
+for unit in nodeadm-config nodeadm-run; do printf '[Service]\nExecStart=/usr/bin/nodeadm init\n' >"$root/usr/lib/systemd/system/$unit.service"; done
+cp "$root/usr/bin/kubelet" "$root/usr/bin/nodeadm"
+ok "nodeadm's that are not enabled either make none" doctor 70 --instance-type g6.4xlarge --output json
+ok "which is said" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT text=neither
+enable() { ln -s "/usr/lib/systemd/system/$1" "$root/etc/systemd/system/multi-user.target.wants/$1"; }
+enable nodeadm-config.service; enable nodeadm-run.service
+ok "those that call a program of their own do nothing of the plan" doctor 70 --instance-type g6.4xlarge --output json
+ok "which is said, too" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=do not call /usr/bin/nodestrap"
+mkdir "$root/etc/alternatives"; ln -s /usr/bin/nodestrap "$root/etc/alternatives/nodeadm"; ln -sf /etc/alternatives/nodeadm "$root/usr/bin/nodeadm"
+ok "but where they call this one, nothing fails" doctor 0 --instance-type g6.4xlarge --output json
 ok "and ours are only told of" check_is warning unit-disabled nodestrap-run.service
+enable nodestrap-config.service; enable nodestrap-run.service
+ok "where both are enabled, our drop-ins let one of them" doctor 0 --instance-type g6.4xlarge --output json
+ok "which is a warning" check_is warning bootstrappers "nodeadm and nodestrap" "text=only one of them"
+rm -r "$root"/usr/lib/systemd/system/nodeadm-*.service.d
+ok "without them both do" doctor 70 --instance-type g6.4xlarge --output json
+ok "which is none" check_is failed bootstrappers "nodeadm and nodestrap" cause=EINIT "text=both do in one boot"
 
 # ---- the other architecture ----
 root=$tmp/arm

@@ -897,7 +897,10 @@ TEST(much_left) {
         assert_check(&b, CHECK_WARNING, "leftover-kubelet", NULL, "remove them");
         assert_check(&b, CHECK_WARNING, "leftover-driver", NULL, "not made again");
         assert_check(&b, CHECK_FAILED, "enabled", "kubelet.service", "systemctl disable kubelet.service");
-        assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "systemctl disable nodeadm-run.service");
+        assert_check(&b, CHECK_FAILED, "bootstrappers", NULL, "systemctl disable nodeadm-run.service");
+        put(&b, "/etc/systemd/system/nodeadm-run.service.d/10-nodestrap.conf", "[Service]\n", 0644);
+        search(&b);
+        assert_check(&b, CHECK_WARNING, "bootstrappers", NULL, "only one of them");
         put(&b, "/usr/lib/systemd/system/kubelet.service.d/10-nodestrap.conf", "[Service]\n", 0644);
         search(&b);
         assert_check(&b, CHECK_WARNING, "enabled", "kubelet.service", "waiting");
