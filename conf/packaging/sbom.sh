@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: CC=COMPILER SOURCE_DATE_EPOCH=SECONDS sbom.sh ROOT VERSION ARCHITECTURE
+# usage: CC=COMPILER SOURCE_DATE_EPOCH=SECONDS sbom.sh ROOT VERSION ARCHITECTURE deb|rpm
 # Writes what the package of the files below ROOT is made of to ROOT/usr/share/doc/nodestrap/nodestrap.spdx.json, as SPDX 2.3
 # (https://spdx.github.io/spdx-spec/v2.3/): the files with their checksums, and the libraries that the program is linked with or loads
-# by name, as the build had them. The last thing to be done to ROOT, once programs are stripped and pages compressed. In the folder of
+# by name, as packages that the build had of them; where that is not of the package's own kind, as with Debian's rpm, which knows none,
+# the libraries' names alone: others are installed where it goes. The last thing to be done to ROOT, once programs are stripped and pages compressed. In the folder of
 # documentation, for there is no place of its own for it, and scanners find *.spdx.json everywhere.
-# The same bytes for the same files, libraries and SOURCE_DATE_EPOCH. Needs readelf and dpkg or rpm; nothing is run of ROOT.
+# The same bytes for the same files, libraries and SOURCE_DATE_EPOCH. Needs readelf, and dpkg or rpm; nothing is run of ROOT.
 set -eu
-[ $# = 3 ] && [ -n "${SOURCE_DATE_EPOCH-}" ] || { sed -n '3s/^# //p' "$0" >&2; exit 2; }
+[ $# = 4 ] && [ -n "${SOURCE_DATE_EPOCH-}" ] || { sed -n '3s/^# //p' "$0" >&2; exit 2; }
 export LC_ALL=C
-root=$1 version=$2 arch=$3 top=$(cd "$(dirname "$0")/../.." && pwd)
+root=$1 version=$2 arch=$3 format=$4 top=$(cd "$(dirname "$0")/../.." && pwd)
 sbom=usr/share/doc/nodestrap/nodestrap.spdx.json program=usr/bin/nodestrap
 die() { echo "sbom.sh: $*" >&2; exit 1; }
 [ -f "$root/$program" ] || die "no $program below $root: a software bill of materials is made of an installed tree"
@@ -31,17 +32,23 @@ verification=$(cut -d ' ' -f 1 "$W/files" | sort | tr -d '\n' | sha1sum | cut -c
 readelf -dW "$root/$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | sort -u >"$W/needed"
 [ -s "$W/needed" ] || die "readelf finds no libraries in $root/$program: is it a program?"
 tr '\0' '\n' <"$root/$program" | grep -aE '^lib[a-z0-9_+-]+\.so\.[0-9]+$' | sort -u | grep -vxFf "$W/needed" >"$W/loaded" || :
-owner() {       # FILE: package, version, architecture
-        for path in "$1" "${1#/usr}"; do
-                package=$(dpkg-query -S "$path" 2>/dev/null | sed -n 's/: .*//p' | head -n 1) || :
-                [ -z "$package" ] || { dpkg-query -W -f '${Package} ${Version} ${Architecture} deb\n' "$package"; return; }
-        done
-        rpm -qf --qf '%{NAME} %{VERSION}-%{RELEASE} %{ARCH} rpm\n' "$1" 2>/dev/null
-}
-libraries=/usr/lib/$(${CC:-cc} -print-multiarch)
+case $format in
+deb)    owner() {       # FILE: package, version, architecture
+                for path in "$1" "${1#/usr}"; do
+                        package=$(dpkg-query -S "$path" 2>/dev/null | sed -n 's/: .*//p' | head -n 1) || :
+                        [ -z "$package" ] || { dpkg-query -W -f '${Package} ${Version} ${Architecture} deb\n' "$package"; return; }
+                done
+                return 1
+        };;
+rpm)    owner() { rpm -qf --qf '%{NAME} %{VERSION}-%{RELEASE} %{ARCH} rpm\n' "$1" 2>/dev/null; }
+        rpm -q rpm >/dev/null 2>&1 || format=unknown;;
+*)      die "a package for $format?";;
+esac
+[ "$format" = unknown ] || libraries=/usr/lib/$(${CC:-cc} -print-multiarch)
 libraries() {   # HOW
         while read -r soname; do
                 case $soname in libnvidia-*) echo "$soname optional"; continue;; esac   # the driver's, whatever this machine has
+                [ "$format" != unknown ] || { echo "$soname $1"; continue; }
                 # Where a cross compiler has a library of its own besides, it is the other architecture's package that nodes have.
                 path=$(ls "$libraries/$soname" 2>/dev/null) || path=$(${CC:-cc} -print-file-name="$soname")
                 case $path in /*) ;; *) [ "$1" = loaded ] || die "the build has no $soname, which the program is linked with"; echo "$soname optional"; continue;; esac

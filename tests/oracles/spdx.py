@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""spdx.py ROOT SOURCES: is the software bill of materials of the package that is unpacked at ROOT well formed, and true?
+"""spdx.py ROOT SOURCES [unknown]: is the software bill of materials of the package that is unpacked at ROOT well formed, and true?
 
 Well formed: what SPDX 2.3 demands (https://spdx.github.io/spdx-spec/v2.3/), every identifier once, every relationship between things
 that are there. True: it has every file of the package but itself with its checksums and no other; every library that the program is
-linked with by its ELF header, or loads by the sources, and no other; with the version that is installed here. Prints what is not.
+linked with by its ELF header, or loads by the sources, and no other; with the version that is installed here, or ("unknown", a package
+that is installed elsewhere) by its name alone, of no version and nobody's. Prints what is not.
 """
 import hashlib, json, os, re, struct, subprocess, sys
 
 import jsonschema
 
-ROOT, SOURCES = sys.argv[1], sys.argv[2]
+ROOT, SOURCES, UNKNOWN = sys.argv[1], sys.argv[2], sys.argv[3:] == ["unknown"]
 SELF, PROGRAM = "./usr/share/doc/nodestrap/nodestrap.spdx.json", "./usr/bin/nodestrap"
 ID = {"type": "string", "pattern": "^SPDXRef-[A-Za-z0-9.-]+$"}
 TEXT = {"type": "string", "minLength": 1}
@@ -116,8 +117,8 @@ same("libraries that only some machines have", {x.partition("-")[0] for x in opt
 same("packages", sorted(packages), sorted({ours[0], *linked.values(), *loaded.values()}))
 for soname, identifier in sorted({**linked, **loaded}.items()):
     p = packages[identifier]
-    if soname in optional:
-        same(soname, p.get("versionInfo"), None)
+    if soname in optional or UNKNOWN:
+        same(soname, (p["name"], p["supplier"], p.get("versionInfo"), p.get("externalRefs")), (soname, "NOASSERTION", None, None))
         continue
     arch = p["externalRefs"][0]["referenceLocator"].rpartition("=")[2]
     version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "%s:%s" % (p["name"], arch)], stdout=subprocess.PIPE, text=True).stdout
