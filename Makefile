@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
-# make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs)
+# make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package | make check-all (everything that CI runs)
 # make check-exhaustive | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
@@ -80,7 +80,7 @@ endif
 
 all: $(O)/nodestrap
 .PHONY: all demo check check-unit check-boot check-vm check-cluster check-arm64 check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
-        images package rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
+        images package deb rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
 $(O)/nodestrap: $(O)/src/main.o $(LIB)
@@ -164,11 +164,20 @@ install: $(BINARY)
 	$(INSTALL) -D -m 0644 -t $(DESTDIR)$(docdir)/examples conf/examples/*
 	$(INSTALL) -d $(DESTDIR)/etc/eks/nodeadm.d
 
+# For whom deps, deb and rpm are, where not for this machine. Not what the environment has of that name, which is meant for kernels.
+ifneq ($(filter environment,$(origin ARCH)),)
+ARCH         :=
+endif
+override ARCH := $(patsubst aarch64,arm64,$(ARCH))
+ifneq ($(filter-out arm64,$(ARCH)),)
+$(error ARCH=$(ARCH): the other machine is arm64)
+endif
+OTHER         = $(filter-out $(shell dpkg --print-architecture),$(ARCH))
 APT          := DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends
 NEEDED       := pkg-config libjansson-dev libyaml-dev libexpat1-dev zlib1g-dev libsystemd-dev libssl-dev libcurl4-openssl-dev libblkid-dev libmount-dev
 deps:                                    # what `make` needs; ARCH=arm64: and what a build for that needs here
-	$(if $(ARCH),dpkg --add-architecture $(ARCH) && apt-get -q update)
-	$(APT) gcc libc6-dev $(NEEDED) $(if $(ARCH),crossbuild-essential-$(ARCH) $(NEEDED:=:$(ARCH)))
+	$(if $(OTHER),dpkg --add-architecture $(OTHER) && apt-get -q update)
+	$(APT) gcc libc6-dev $(NEEDED) $(if $(OTHER),crossbuild-essential-$(OTHER) $(NEEDED:=:$(OTHER)))
 # Of Kubernetes what check-all needs, or check-exhaustive, from its Go modules, once: ten minutes. `make images` brings the other versions.
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
@@ -179,10 +188,12 @@ deps-test: deps                          # what the tests, the package, the boot
 
 lint:                                    # clang-tidy, cppcheck, shellcheck
 	$(Q)CLANG_TIDY=$(CLANG_TIDY) CPPCHECK=$(CPPCHECK) tests/run/tap.sh tests/run/lint.sh
-package:                                 # build/package/nodestrap[_-]*.{deb,rpm}, installed and removed once in a root of their own
+package:                                 # both packages for this machine, built twice, installed and removed in roots of their own
 	$(Q)tests/run/tap.sh tests/run/package.sh tests/run/rpm.sh
-rpm:                                     # build/package/nodestrap-*.rpm for this machine, or for ARCH=aarch64
-	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check
+deb:                                     # build/package/nodestrap_*.deb for this machine, or for ARCH=arm64
+	$(Q)conf/packaging/deb.sh $(addprefix -a ,$(ARCH))
+rpm:                                     # build/package/nodestrap-*.rpm, likewise; an image gets RELEASE=2 in the place of 1 by dnf upgrade
+	$(Q)conf/packaging/rpm.sh $(addprefix -a ,$(ARCH)) -- --without check $(if $(filter command,$(origin RELEASE)),--define 'release $(RELEASE)')
 images:                                  # what guests boot, and what they get of other suites, once
 	$(Q)tests/run/images.sh
 check-boot: guest-programs               # containers, two at a time

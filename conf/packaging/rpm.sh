@@ -8,14 +8,10 @@ while getopts o:a: o; do case $o in o) out=$OPTARG;; a) arch=${OPTARG/#arm64/aar
 die() { echo "rpm.sh: $*" >&2; exit 1; }
 command -v rpmbuild >/dev/null || die "there is no rpmbuild here: apt-get install rpm, or dnf install rpm-build"
 W=$(mktemp -d); trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-# The files that git would keep, as they are; in an unpacked release all that is there. In the same bytes for the same files.
 name=nodestrap-$(awk '/^Version:/ { print $2 }' "$spec"); mkdir -p "$out" "$W/SOURCES"
 changed=$(date -ud "$(sed -n '/^%changelog/ { n; s/^\* \(.*20[0-9][0-9]\) .*/\1/p }' "$spec") 00:00Z" +%s)
-(cd "$top"; if git rev-parse -q --git-dir >/dev/null 2>&1; then git ls-files -co --exclude-standard -z; else find . -path './build*' -prune -o -type f -printf '%P\0'; fi |
-        LC_ALL=C sort -z | while IFS= read -rd '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
-        tar -cf - --no-recursion --format=gnu --mode=go=rX,u+rw,a-s --owner=0 --group=0 --numeric-owner --mtime="@$changed" \
-                --transform="s|^|$name/|" --null -T -) | gzip -9n >"$W/SOURCES/$name.tar.gz"
-umask 022
+"$top/conf/packaging/sources.sh" --mtime="@$changed" --transform="s|^|$name/|" | gzip -9n >"$W/SOURCES/$name.tar.gz"      # the same bytes for the same files
+umask 022; unset MAKEFLAGS MFLAGS MAKELEVEL SAN O CC CFLAGS CPPFLAGS LDFLAGS        # of the make that calls
 rpm -q rpm >/dev/null 2>&1 || set -- --nodeps "$@"       # Debian's packages are none that rpm knows
 rpmbuild -bb --quiet --target "$arch" --define "_topdir $W" "$@" "$spec" >"$W/log" 2>&1 || {
         cat "$W/log" >&2

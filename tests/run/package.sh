@@ -2,40 +2,54 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package from a copy of this tree, then installs, removes and purges it in a root of Debian 12 that has all it
 # depends on, once bare and once with the units and the nodeadm of EKS's image. The package is left in build/package. It is built a
-# second time, by somebody else, elsewhere, out of files of another day: the bytes are the same.
+# second time, by somebody else, elsewhere, out of files of another day, by dpkg-buildpackage itself: the bytes are the same.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
 finish() { echo "1..$count"; exit $bad; }
 W=$(mktemp -d); chmod 711 "$W"; trap 'wait; umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
-for c in dpkg-buildpackage dh lintian; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
+is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
+for c in git dpkg-buildpackage dh lintian; do command -v $c >/dev/null || { [ "${NODESTRAP_TEST_REQUIRE:-0}" = 1 ] && exit 99; echo "1..0 # SKIP no $c here"; exit; }; done
 
-build() { cd "$W/src" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b; }
 build_again() {
         find . -exec touch -h -d 2001-02-03 {} + && chown -R 65534:65534 .. && umask 077 && unshare -u sh -c 'hostname elsewhere && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' sh \
                 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent TZ=Asia/Tokyo LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="nocheck parallel=1" dpkg-buildpackage -us -uc -b
 }
-mkdir -p "$W/src" "$W/again/deeper/tree"; (cd "$top" && if git rev-parse -q --git-dir >/dev/null 2>&1; then git ls-files -co --exclude-standard; else find . -path ./build -prune -o -type f -print; fi |
-        tar -cf - --ignore-failed-read -T -) 2>/dev/null | tar -C "$W/src" -xf -
-cp -r "$W/src/." "$W/again/deeper/tree"; (cd "$W/again/deeper/tree" && build_again >"$W/again/log" 2>&1; echo $? >"$W/again/rc") & again=$!
-try "dpkg-buildpackage -us -uc -b" build || finish
-try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/nodestrap_*.changes
+again=$W/again/deeper/tree; mkdir -p "$W/src" "$again"/build{,-arm64}; "$top/conf/packaging/sources.sh" | tar -C "$W/src" -xf - || exit
+cp -r "$W/src/." "$again"; touch "$again"/build{,-arm64}/nodestrap; (cd "$again" && build_again >"$W/again/log" 2>&1; echo $? >"$W/again/rc") & building=$!
+
+# What is packed: of a clone that is somebody else's, of an unpacked release, and of a clone that git cannot read.
+files() { find . \( -name .git -o -path './build*' \) -prune -o -type f -printf '%P\n' | LC_ALL=C sort; }
+packed() { rm -rf "$W/packed" && mkdir "$W/packed" && "$1/conf/packaging/sources.sh" | tar -C "$W/packed" -xf - && diff -r "$W/src" "$W/packed"; }
+cp -r "$W/src" "$W/clone"; mkdir "$W/clone/build"; echo secret | tee "$W/clone/notes.tmp" >"$W/clone/build/core"
+git -C "$W/clone" init -q && git -C "$W/clone" add -A && chown -R 65534:65534 "$W/clone"
+try "the sources of a clone of somebody else's are what git knows" packed "$W/clone"
+try "git would not read it" sh -c '! HOME=/nonexistent git -C "$1" status' sh "$W/clone"
+rm -r "$W/clone/.git" "$W/clone/notes.tmp"; echo gitdir: /nonexistent >"$W/clone/.git"
+try "those of an unpacked release are all but what was built" packed "$W/clone"
+rm "$W/clone/.git"; mkdir "$W/clone/.git"; echo token >"$W/clone/.git/config"
+try "a clone that git cannot read has none" bash -c '! said=$("$1/conf/packaging/sources.sh" 2>&1 >/dev/null) && grep "^fatal: " <<<"$said"' sh "$W/clone"
+
+try "deb.sh" "$top/conf/packaging/deb.sh" -o "$W" || finish
+try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/*.deb
 dpkg-deb -x "$W"/nodestrap_*.deb "$W/unpacked"; doc=$W/unpacked/usr/share/doc/nodestrap
 try "README, schema and examples can be read where they are" sh -c 'cd "$1" && cmp README.md "$2/README.md" && cmp nodeconfig.schema.json "$2/conf/nodeconfig.schema.json" && diff -r examples "$2/conf/examples"' sh "$doc" "$top"
 if python3 -c 'import jsonschema' 2>/dev/null; then try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/unpacked" "$top"
 else count=$((count + 1)); echo "ok $count - the bill of materials # SKIP no python3-jsonschema here"; fi
-mkdir -p "$top/build/package" && cp "$W"/nodestrap_*.deb "$top/build/package/"
+mkdir -p "$top/build/package" && cp "$W"/*.deb "$top/build/package/"
 
 # The build directory, its name, user, host, umask, zone, jobs and the times of the files are others.
-same_packages() { local f; for f in "$W"/*.deb; do cmp "$f" "$W/again/deeper/${f##*/}" || { diff <(dpkg-deb -c "$f") <(dpkg-deb -c "$W/again/deeper/${f##*/}"); return 1; }; done; }
+same_packages() { local f; for f in "$W"/*.deb; do cmp "$f" "$again/../${f##*/}" || { diff <(dpkg-deb -c "$f") <(dpkg-deb -c "$again/../${f##*/}"); return 1; }; done; }
 same_objects() {
         local o; for o in src/main.o conf/gpus.o tests/unit/test-toml.o; do
-                make -s -C "$W/src" O=plain "plain/$o" && (cd "$W/again/deeper/tree" && umask 077 && make -s O="$W/again/objects" "$W/again/objects/$o") && cmp "$W/src/plain/$o" "$W/again/objects/$o" || return
+                make -s -C "$W/src" O=plain "plain/$o" && (cd "$again" && umask 077 && make -s O="$W/again/objects" "$W/again/objects/$o") && cmp "$W/src/plain/$o" "$W/again/objects/$o" || return
         done
 }
 repeated() {
-        wait $again; try "the package built by another user, elsewhere" sh -c 'cat "$1/log"; exit "$(cat "$1/rc")"' sh "$W/again"
+        wait $building; try "the package built by another user, elsewhere" sh -c 'cat "$1/log"; exit "$(cat "$1/rc")"' sh "$W/again"
         try "has the same bytes" same_packages
+        try "what was built before is still there" ls "$again"/build{,-arm64}/nodestrap
+        try "git would keep nothing of it" is "$(cd "$again" && git init -q 2>/dev/null; git -c safe.directory="$again" ls-files -o --exclude-standard | diff - <(cd "$W/src" && files) | head)" ''
         try "as have what plain make compiles" same_objects
 }
 root=$("$top/tests/tools/vmboot.sh" --build -S bookworm 2>"$W/log") || {
@@ -45,7 +59,6 @@ everything() { (cd "$m" && find . -xdev -path ./var/lib/dpkg -prune -o -path ./v
 in_root() { chroot "$m" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 in_package() { dpkg-deb -c "$W"/nodestrap_*.deb | sed -n "s|.* \./usr/lib/$1/\(.*[^/]\)\$|./\1|p" | sort; }
 in_tree() { (cd "$top/units/$1" && shift && find . "$@" | sort); }
-is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 says() { local output; output=$(in_root dpkg -i /tmp/p.deb 2>&1) || { echo "$output"; return 1; }; is "$(sed -n 's/^nodestrap: //p' <<<"$output")" "$1"; }  # WORDS: dpkg -i succeeds, and the package says these
 
 try "a root of Debian 12" prepare bare; m=$W/bare/m; everything >"$W/before"
@@ -112,6 +125,13 @@ try "removed with our units enabled, it tells who boots the node now" sh -c 'chr
 try "which is heeded" in_root systemctl enable $theirs
 try "a purge behind it" in_root dpkg --purge nodestrap
 everything >"$W/after"; try "and all is as it was" diff "$W/before" "$W/after"
+
+# A nodeadm that is a link, as an image may have it: alternatives would take it for one of its own.
+try "a root with links" prepare links; m=$W/links/m; mkdir -p "$m/opt/eks"; for n in nodeadm nodeadm-internal; do ln -s /opt/eks/$n "$m/usr/bin/$n"; done; everything >"$W/before"
+try "dpkg -i beside them" in_root dpkg -i /tmp/p.deb
+try "they stay" is "$(in_root readlink /usr/bin/nodeadm /usr/bin/nodeadm-internal | xargs)" "/opt/eks/nodeadm /opt/eks/nodeadm-internal"
+try "a purge" in_root dpkg --purge nodestrap
+everything >"$W/after"; try "leaves them, too" diff "$W/before" "$W/after"; m=$W/own/m
 
 try "dpkg -i for a swap" in_root dpkg -i /tmp/p.deb
 try "asked to, it takes nodeadm's place" in_root sh -c "for n in nodeadm nodeadm-internal; do mv /usr/bin/\$n /usr/bin/\$n.aws && update-alternatives --install /usr/bin/\$n \$n /usr/bin/\$n.aws 10 || exit; done"
