@@ -26,7 +26,7 @@ PKG_CONFIG   ?= pkg-config
 INSTALL      ?= install
 CLANG_TIDY   ?= clang-tidy
 CPPCHECK     ?= cppcheck
-VERSION      ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo 0)
+VERSION      ?= $(eval VERSION := $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo 0))$(VERSION)
 O            ?= build$(addprefix -,$(patsubst aarch64-linux-gnu,arm64,$(TRIPLET)))$(if $(SAN),-san)
 # Small code: the program runs for milliseconds, and what counts at boot is how much of it a cold disk has to bring.
 # gcc 11, which is Amazon Linux's, has only -Os.
