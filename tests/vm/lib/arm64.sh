@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by tests/vm/arm64-*.sh: a machine with an arm64 kernel from power-on, with two instance stores, two NUMA nodes with a CPU each and
-# one without, as the memory of a GB200's GPUs is one. What is said of huge pages is the kernel's word, and no size that of x86 by chance.
+# Sourced by tests/vm/arm64-*.sh and tests/exhaustive/arm64-reboot.sh: a machine with an arm64 kernel from power-on, with two instance
+# stores, two NUMA nodes with a CPU each and one without, as the memory of a GB200's GPUs is one. What is said of huge pages is the kernel's
+# word, and no size that of x86 by chance.
 . /vmtest/guest.sh
 NODES=/sys/devices/system/node/node STORES=/mnt/k8s-disks/0
 
