@@ -169,8 +169,9 @@ typedef struct Action {
                         char *level;            /* create-raid: "raid0", "raid10" */
                         char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what
                                                  * is there may differ from what is asked for) */
-                        char *uuid;             /* make-filesystem: the new one's; mount: of what is
-                                                 * expected; NULL: not known, as in STEP_UNKNOWN */
+                        char *uuid;             /* make-filesystem: the new one's, or STEP_KEEP: the one's
+                                                 * that is there; mount: of what is expected; NULL: not
+                                                 * known, as in STEP_UNKNOWN */
                         char *source;           /* bind: directory on the disks;
                                                  * grow-filesystem: where it is mounted */
                         bool volume;            /* disks is an EBS volume; move-files: only where the volume

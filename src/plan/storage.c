@@ -155,10 +155,12 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
 static void add_filesystem(Plan *plan, const Stores *s, const Device *d) {
         _cleanup_(freep) char *why = why_filled(s, d);
         Action *a = add_step(plan, ACTION_MAKE_FILESYSTEM, d, device_target(d), why);
+        /* nothing is made of the chosen one where a file system is kept, and it changes from boot to boot */
+        const char *uuid = d->content && d->filled == STEP_KEEP ? d->content->uuid : d->uuid;
         a->with = xstrdup(wanted_filesystem(s, d));
         a->storage.state = d->filled;
         a->storage.filesystem = xstrdup(d->filesystem);
-        a->storage.uuid = *d->uuid ? xstrdup(d->uuid) : NULL;
+        a->storage.uuid = uuid && *uuid ? xstrdup(uuid) : NULL;
         if (d->array)
                 action_after(a, "create-raid:" RAID_DEVICE);
 }

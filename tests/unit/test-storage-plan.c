@@ -463,6 +463,7 @@ TEST(what_is_found_is_handed_on) {
         ASSERT_STREQ(fs->with, "xfs");                  /* what is asked for stays the plan's name */
         ASSERT_STREQ(mount->storage.filesystem, "ext4");
         ASSERT_STREQ(mount->storage.uuid, "0f0e0d0c-1111-4222-8333-444455556666");
+        ASSERT_STREQ(fs->storage.uuid, mount->storage.uuid);    /* not one that nobody makes */
         ASSERT_TRUE(sample_warned(&m->s, "filesystem-kept"));
         m->s.config.instance.storage.filesystem = FILESYSTEM_EXT4;
         ASSERT_PLANNED(m);
