@@ -55,6 +55,9 @@
 #define NVIDIA_RUNTIME      "/usr/bin/nvidia-container-runtime"
 #define NVIDIA_OPTIONS      "/etc/modprobe.d/zz-nodestrap-nvidia.conf"  /* the last file wins, and AMIs
                                                                          * have theirs */
+#define NVLSM_PROGRAM       "/opt/nvidia/nvlsm/sbin/nvlsm"
+#define NVLSM_CONFIG        "/usr/share/nvidia/nvlsm/nvlsm.conf"        /* of fabric manager's unit */
+#define FABRIC_CONFIG       "/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 #define MIG_DEFAULTS        "/etc/default/mig"
 #define IMEX_CONFIG         "/etc/nvidia-imex/config.cfg"       /* says also where the daemon
                                                                  * listens for nvidia-imex-ctl */

@@ -123,8 +123,8 @@ const char *machine_name(unsigned machine);
 _nonnull_ bool type_has_stores(const char *type);
 /* Every need → one check or more. */
 _nonnull_ void image_look(const Image *image, const Needs *needs, Checks *checks);
-/* Do the versions go together: driver, fabric manager, NVLSM, IMEX, toolkit, containerd, kubelet and what the
- * plans ask of it? */
+/* Do the versions go together: driver, its modules and firmware, fabric manager, IMEX, toolkit, containerd,
+ * kubelet and what the plans ask of it? */
 _nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *checks);
 /* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else nobody
  * but ours does, and the needs of them say so. */

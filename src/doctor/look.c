@@ -31,7 +31,8 @@ static bool begins_with(const char *name, const char *const *prefixes) {
 /* The container toolkit has versions of its own, so the image itself brings it. */
 static bool is_of_driver(const char *name) {
         static const char *const driver[] = { "nvidia", "nv-",          "libnvidia", "libcuda", "nvlsm",
-                                              "neuron", "set-nvidia-", "gdrdrv",    NULL };
+                                              "neuron", "set-nvidia-", "gdrdrv",    "fabricmanager.cfg",
+                                              NULL };
         static const char *const toolkit[] = { "nvidia-ctk", "nvidia-container-", "nvidia-cdi-",
                                                "libnvidia-container", NULL };
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
@@ -113,20 +114,33 @@ static void look_directory(Look *l, const Need *need) {
         }
 }
 
+/* Where it is, or a tree will bring it from. */
+static char *find_file(const Look *l, const char *name) {
+        char *path = xstrdup(name);
+        for (char **tree = l->image->trees; tree && *tree && root_exists(l->root, path) == 0; tree++) {
+                free(path);
+                path = xasprintf("%s%s", *tree, name);
+        }
+        return path;
+}
+
 static void look_file(Look *l, const Need *need) {
         struct stat st;
-        _cleanup_(close_fd) int fd = root_open(l->root, need->name, O_PATH);
+        _cleanup_(freep) char *path = find_file(l, need->name);
+        _cleanup_(close_fd) int fd = root_open(l->root, path, O_PATH);
+        bool dangling = fd < 0 && is_dangling(l, need->name);
+        if (fd < 0 && !dangling && look_is_later(l, need, "file"))
+                return;
         if (fd < 0 || fstat(fd, &st) < 0)
                 check_tell(look_fault(l, need, "file", NULL), need,
-                           fd < 0 && is_dangling(l, need->name) ? "it is a link that leads nowhere"
-                                                                : "it is not there");
+                           dangling ? "it is a link that leads nowhere" : "it is not there");
         else if (!S_ISREG(st.st_mode) || st.st_size == 0)
-                check_tell(look_fault(l, need, "file", need->name), need,
+                check_tell(look_fault(l, need, "file", path), need,
                            S_ISREG(st.st_mode) ? "it is empty" : "it is no regular file");
         else {
-                labels_look(l->labels, l->root, need->name);
-                owners_look(l, need->name);
-                look_well(l, need, "file", need->name);
+                labels_look(l->labels, l->root, path);
+                owners_look(l, path);
+                look_well(l, need, "file", path);
         }
 }
 

@@ -5,6 +5,7 @@
 #include "doctor/doctor.h"
 
 #include "apply/module.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/sysctl.h"
 
@@ -127,7 +128,8 @@ static void want_module(const Asking *q) {
 static void want_programs(const Asking *q) {
         for (char **program = q->action->programs; program && *program; program++) {
                 if (streq(*program, "nvlsm")) {
-                        want(q, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm", CAUSE_FABRIC_MANAGER, false);
+                        want(q, NEED_PROGRAM, NVLSM_PROGRAM, CAUSE_FABRIC_MANAGER, false);
+                        want(q, NEED_FILE, NVLSM_CONFIG, CAUSE_FABRIC_MANAGER, false);
                         want(q, NEED_PROGRAM, "ibstat", CAUSE_FABRIC_MANAGER, false);
                 } else
                         want(q, NEED_PROGRAM, *program,
@@ -231,6 +233,7 @@ static const Daemon daemons[] = {
         /* where FastImagePull has it unpack gzip */
         { "start-unit:soci-snapshotter.service", "unpigz", NEED_PROGRAM, CAUSE_NONE },
         { "start-unit:nvidia-fabricmanager.service", "nv-fabricmanager", NEED_PROGRAM, CAUSE_FABRIC_MANAGER },
+        { "start-unit:nvidia-fabricmanager.service", FABRIC_CONFIG, NEED_FILE, CAUSE_FABRIC_MANAGER },
         { "start-unit:nvidia-imex.service", "nvidia-imex", NEED_PROGRAM, CAUSE_IMEX },
 };
 

@@ -6,6 +6,7 @@
 #include "doctor/look.h"
 #include "doctor/packages.h"
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/version.h"
 #include "host/host.h"
@@ -71,6 +72,11 @@ static const Driver *driver_for(const Image *image, unsigned device) {
 
 static bool drivers_are_old(const Comparison *c, unsigned device) {
         return c->image->n_drivers > 0 && !driver_for(c->image, device);
+}
+
+/* Of the proprietary modules? */
+static bool is_closed(const char *license) {
+        return streq(license, "NVIDIA");
 }
 
 /* ---- parts of the driver's own version ---- */
@@ -186,6 +192,73 @@ static void compare_nvml(const Comparison *c) {
                           "answers with an error to every question about another");
 }
 
+/* ---- modules and firmware ---- */
+
+/* "/lib/modules/6.12.46/extra/nvidia.ko" → "6.12.46", NULL: the driver's version is not a module's. The
+ * caller's. */
+static char *kernel_of(const Driver *d) {
+        static const char folder[] = "/lib/modules/";
+        const char *at = d->where ? strstr(d->where, folder) : NULL;
+        return at ? xstrndup(at + strlen(folder), strcspn(at + strlen(folder), "/")) : NULL;
+}
+
+/* The other modules of the driver, for the kernel that its version is of: they take no other's symbols. */
+static void compare_modules(const Comparison *c) {
+        static const char *const modules[] = { "nvidia_uvm", "nvidia_modeset", "nvidia_drm" };
+        const Root *root = c->image->root;
+        const Driver *d = c->driver;
+        size_t rest = MODULES_MAX;
+        _cleanup_(freep) char *kernel = kernel_of(d);
+        _cleanup_(freep) char *list = kernel && !*d->tree ? modules_list(root, kernel, &rest) : NULL;
+        for (size_t i = 0; kernel && i < ARRAY_SIZE(modules); i++) {
+                _cleanup_(freep) char *path = *d->tree ? tree_module(root, d->tree, kernel, modules[i])
+                                              : list   ? module_path(kernel, list, modules[i])
+                                                       : NULL;
+                _cleanup_(freep) char *version = path ? module_information(root, path, "version") : NULL;
+                const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
+                if (version || (path && need && root_exists(root, path) > 0))
+                        tell_part(c, need, modules[i], path, version, need ? need->cause : CAUSE_NONE,
+                                  "is loaded with no other than its own");
+        }
+}
+
+static bool has_firmware(const Root *root, const char *folder) {
+        _cleanup_(strv_freep) char **names = NULL;
+        bool has = false;
+        if (root_list(root, folder, &names) < 0)
+                return false;
+        for (char **name = names; name && *name && !has; name++)
+                has = startswith(*name, "gsp_");
+        return has;
+}
+
+/* The open modules start no GPU without the firmware of their own version, which they load by that name
+ * (NVIDIA/open-gpu-kernel-modules: README.md, "Firmware"); a boot stops where a tree has none to copy. */
+static void compare_firmware(const Comparison *c, const Need *nvidia) {
+        static const char *const folders[] = { "/usr/lib/firmware", "/lib/firmware" };
+        const Driver *d = c->driver;
+        _cleanup_(strv_freep) char **types = types_of_driver(c, nvidia);
+        if ((nvidia->types && !types) || (!*d->tree && (!d->license || is_closed(d->license))))
+                return;
+        _cleanup_(freep) char *first = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+                _cleanup_(freep) char *path = xasprintf("%s%s/nvidia/%s", d->tree, folders[i], d->version);
+                if (has_firmware(c->image->root, path)) {
+                        add_of(c, CHECK_OK, "firmware", "NVIDIA's firmware", path);
+                        return;
+                }
+                first = first ?: TAKE_PTR(path);
+        }
+        Check *check = add_of(c, CHECK_FAILED, "firmware", "NVIDIA's firmware", NULL);
+        check_tell(check, nvidia,
+                   "NVIDIA's driver is %s (%s), and starts no GPU without the firmware of its own version: "
+                   "%s/gsp_*.bin are not there; install all of NVIDIA's packages in one version",
+                   d->version, d->where ?: "as given", first);
+        check->cause = CAUSE_DRIVER;
+        strv_free(check->types);
+        check->types = TAKE_PTR(types);
+}
+
 static void tell_driver(const Comparison *c) {
         const Driver *d = c->driver;
         const Need *need = needs_find(c->needs, NEED_MODULE, "nvidia");
@@ -221,10 +294,6 @@ static bool is_generation(unsigned device, const char *generation) {
 /* Of the modules for the kernels of the image; NULL: not known, or chosen at boot. */
 static const char *license_of(const Image *image) {
         return image->n_drivers == 1 ? image->drivers[0].license : NULL;
-}
-
-static bool is_closed(const char *license) {
-        return streq(license, "NVIDIA");
 }
 
 /* The open modules are the only ones for Blackwell, and know no Volta (NVIDIA/open-gpu-kernel-modules:
@@ -297,6 +366,15 @@ static void warn(const Comparison *c, const Need *need, const char *subject, con
         check_tell(add_of(c, CHECK_WARNING, "version", subject, found), need, "%s", text);
 }
 
+/* It has versions of its own, and nobody says which of them go with which driver. */
+static void tell_nvlsm(const Comparison *c) {
+        static const char *const names[] = { "nvlsm", NULL };
+        const Need *need = needs_find(c->needs, NEED_PROGRAM, NVLSM_PROGRAM);
+        _cleanup_(freep) char *version = need ? package_version(c->image->root, names) : NULL;
+        if (version)
+                add_of(c, CHECK_OK, "version", "nvlsm", version);
+}
+
 static void compare_kubelet(const Comparison *c) {
         const Image *i = c->image;
         const Need *imex = needs_find(c->needs, NEED_PROGRAM, "nvidia-imex"),
@@ -341,8 +419,12 @@ bool image_drives(const Image *image, const char *type) {
         return device == 0 || !(drivers_are_old(&c, device) || wants_other_modules(&c, device));
 }
 
-static void compare_driver(const Comparison *c) {
+static void compare_driver(const Comparison *c, const Need *nvidia) {
         tell_driver(c);
+        if (c->driver)
+                compare_modules(c);
+        if (c->driver && nvidia)
+                compare_firmware(c, nvidia);
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
                 compare_part(c, &parts[i]);
         compare_nvml(c);
@@ -352,10 +434,10 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         Comparison c = { .image = image, .needs = needs, .checks = checks };
         const Need *nvidia = needs_find(needs, NEED_MODULE, "nvidia");
         if (image->n_drivers == 0)
-                compare_driver(&c);
+                compare_driver(&c, nvidia);
         for (size_t i = 0; i < image->n_drivers; i++) {
                 c.driver = &image->drivers[i];
-                compare_driver(&c);
+                compare_driver(&c, nvidia);
         }
         if (nvidia) {
                 compare_minima(&c, nvidia);
@@ -364,4 +446,5 @@ void image_compare(const Image *image, const Needs *needs, Checks *checks) {
         }
         compare_kubelet(&c);
         compare_toolkit(&c);
+        tell_nvlsm(&c);
 }

@@ -773,6 +773,38 @@ TEST(version_of_nvml) {
         put_link(&b, "/usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.126.09");
         compare(&b);
         assert_check(&b, CHECK_OK, "version", "libnvidia-ml.so.1", NULL);
+        take_away(&b, "/usr/lib64/libnvidia-ml.so.1");
+        put_elf(&b, "/usr/lib64/libnvidia-ml.so.1", (ElfSpec){ STRINGS("575.57.08") });
+        compare(&b);
+        ASSERT_EQ(find(&b, "version", "libnvidia-ml.so.1")->verdict, CHECK_FAILED);
+        put_elf(&b, "/usr/lib64/libnvidia-ml.so.1", (ElfSpec){});
+        compare(&b);
+        assert_check(&b, CHECK_UNKNOWN, "version", "libnvidia-ml.so.1", "cannot be told");
+}
+
+#define OPEN(version) "license=Dual MIT/GPL\0version=" version
+TEST(version_of_modules) {
+        BOX(b);
+        put(&b, "/lib/modules/" KERNEL "/modules.dep", "extra/nvidia.ko:\nextra/nvidia-uvm.ko:\n", 0644);
+        put_elf(&b, "/lib/modules/" KERNEL "/extra/nvidia.ko",
+                (ElfSpec){ .info = OPEN("580.126.09"), .info_size = sizeof OPEN("580.126.09") });
+        put_elf(&b, "/lib/modules/" KERNEL "/extra/nvidia-uvm.ko",
+                (ElfSpec){ .info = OPEN("575.57.08"), .info_size = sizeof OPEN("575.57.08") });
+        put(&b, "/usr/lib/firmware/nvidia/575.57.08/gsp_ga10x.bin", "GSP", 0644);
+        box_need(&b, NEED_MODULE, "nvidia", false);
+        box_need(&b, NEED_MODULE, "nvidia_uvm", false);
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "version", "nvidia_uvm", "580.126.09");
+        assert_check(&b, CHECK_FAILED, "firmware", "NVIDIA's firmware", "nvidia/580.126.09/gsp_*.bin are not there");
+        ASSERT_EQ(find(&b, "firmware", NULL)->cause, CAUSE_DRIVER);
+        put(&b, "/usr/lib/firmware/nvidia/580.126.09/gsp_ga10x.bin.xz", "GSP", 0644);
+        put_elf(&b, "/lib/modules/" KERNEL "/extra/nvidia-uvm.ko",
+                (ElfSpec){ .info = OPEN("580.126.09"), .info_size = sizeof OPEN("580.126.09") });
+        compare(&b);
+        ASSERT_EQ(checks_count(&b.checks, CHECK_OK), b.checks.n);
+        put_driver(&b, INFO("570.158.01"), sizeof INFO("570.158.01"));  /* the proprietary one */
+        compare(&b);
+        ASSERT_TRUE(!find(&b, "firmware", NULL));
 }
 
 #define LTS "/opt/nvidia/lts/usr/"

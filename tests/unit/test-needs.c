@@ -119,6 +119,8 @@ TEST(each_class_of_machine_has_its_own) {
         add_type(&b, "p6-b200.48xlarge", 0);
         ASSERT_EQ(find(&b, NEED_PROGRAM, "/opt/nvidia/nvlsm/sbin/nvlsm")->cause, CAUSE_FABRIC_MANAGER);
         find(&b, NEED_PROGRAM, "ibstat");
+        ASSERT_EQ(find(&b, NEED_FILE, "/usr/share/nvidia/nvlsm/nvlsm.conf")->cause, CAUSE_FABRIC_MANAGER);
+        ASSERT_EQ(find(&b, NEED_FILE, "/usr/share/nvidia/nvswitch/fabricmanager.cfg")->cause, CAUSE_FABRIC_MANAGER);
         find(&b, NEED_MODULE, "ib_umad");
         LACKS(b, NEED_PROGRAM, "nvidia-imex");
         add_type(&b, "p6e-gb200.36xlarge", 0);
