@@ -5,6 +5,7 @@
 #include "doctor/look.h"
 
 #include "base/str.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
