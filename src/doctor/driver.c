@@ -31,9 +31,11 @@ static void add_driver(Image *i, Driver driver) {
 /* ---- modules ---- */
 
 static bool find_in_kernel(const Root *root, const char *kernel, size_t *rest, Driver *ret) {
-        _cleanup_(freep) char *list = modules_list(root, kernel, rest),
-                              *path = list ? module_path(kernel, list, "nvidia") : NULL,
-                              *version = path ? module_information(root, path, "version") : NULL;
+        _cleanup_(freep) char *list = NULL, *path = NULL, *version = NULL;
+        if (modules_list(root, kernel, rest, &list) >= 0)
+                path = module_path(kernel, list, "nvidia");
+        if (path)
+                version = module_information(root, path, "version");
         if (!version)
                 return false;
         char *license = module_information(root, path, "license");

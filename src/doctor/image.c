@@ -197,14 +197,12 @@ static char *boot_kernel(const Image *image) {
 
 /* ---- modules ---- */
 
-char *modules_list(const Root *root, const char *kernel, size_t *rest) {
+int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret) {
         _cleanup_(freep) char *path = xasprintf(MODULES "/%s/modules.dep", kernel);
-        char *list = NULL;
         size_t size = 0;
-        if (image_read(root, path, MIN(*rest, (size_t)DEP_MAX), &list, &size) < 0)
-                return NULL;
+        int r = image_read(root, path, MIN(*rest, (size_t)DEP_MAX), ret, &size);
         *rest -= size;
-        return list;
+        return r;
 }
 
 bool same_module(const char *s, size_t size, const char *name) {

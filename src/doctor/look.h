@@ -13,9 +13,8 @@
 /* ---- image.c ---- */
 /* What brings NVIDIA's, or Neuron's, driver at boot: "nvidia-kmod-load.service"; NULL: it is in the image. */
 _nonnull_ const char *image_loader(const Image *image, const char *name);
-/* modules.dep(5) of a kernel, whose size is taken from what may still be read; NULL: there is none, or no room
- * for it. The caller's. */
-_must_check_ _nonnull_ char *modules_list(const Root *root, const char *kernel, size_t *rest);
+/* modules.dep(5) of a kernel, whose size is taken from the rest that may still be read: beyond it -EFBIG. */
+_must_check_ _nonnull_ int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret);
 /* Is the word at s, size bytes long, this module's name? "-" and "_" are the same. */
 _nonnull_ bool same_module(const char *s, size_t size, const char *name);
 /* The file of a module ("/lib/modules/6.1.0/extra/nvidia.ko.xz") of a kernel whose modules.dep this is.
@@ -45,6 +44,7 @@ _must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, c
 typedef struct Labels Labels;
 typedef struct Owners Owners;
 typedef struct KernelLook { const char *version; char *modules, *builtin, *features; } KernelLook;
+typedef struct RuleFile { char *path, *text; } RuleFile;
 typedef struct Look {
         const Image *image;
         const Root *root;
@@ -52,6 +52,7 @@ typedef struct Look {
         uid_t owner; gid_t group;       /* whom the image's files belong to: root, where it is a system */
         char **directories;             /* where ld.so(8) looks for libraries */
         KernelLook *kernels; size_t n_kernels;
+        RuleFile *rules; size_t n_rules;        /* modprobe.d(5) */
         Labels *labels;
         Owners *owners;                 /* NULL: they are not looked at */
         bool features_unknown, no_kernels;      /* has been said */

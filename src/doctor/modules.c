@@ -10,37 +10,12 @@
 
 #define BUILTIN_MAX (2U << 20)
 #define MAX_FILES   256u
+#define RULES_MAX   (8U << 20) /* of all of them together */
 
 static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
         _cleanup_(freep) char *path = xasprintf("%s%s", prefix, kernel);
         char *text = NULL;
         return root_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
-}
-
-void kernels_read(Look *l) {
-        size_t rest = MODULES_MAX;
-        l->n_kernels = strv_length(l->image->kernels);
-        l->kernels = xcalloc(l->n_kernels + 1, sizeof *l->kernels);
-        for (size_t i = 0; i < l->n_kernels; i++) {
-                KernelLook *k = &l->kernels[i];
-                k->version = l->image->kernels[i];
-                _cleanup_(freep) char *builtin = xasprintf("%s/modules.builtin", k->version),
-                                      *config = xasprintf("%s/config", k->version);
-                k->modules = modules_list(l->root, k->version, &rest);
-                k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
-                k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
-                if (!k->features)
-                        k->features = read_of(l->root, "/lib/modules/", config, IMAGE_TEXT_MAX);
-        }
-}
-
-void kernels_done(Look *l) {
-        for (size_t i = 0; i < l->n_kernels; i++) {
-                free(l->kernels[i].modules);
-                free(l->kernels[i].builtin);
-                free(l->kernels[i].features);
-        }
-        free(l->kernels);
 }
 
 /* The kernel's own boot is what counts; where it is not known, what all of them lack. */
@@ -82,23 +57,71 @@ static void read_rules(const char *text, const char *path, const char *module, R
         }
 }
 
-static void find_rule(const Look *l, const char *module, Rule *r) {
+/* Of files of the same name the one of the first directory. */
+static void rules_read(Look *l) {
         static const char *const folders[] = { "/etc/modprobe.d", "/usr/local/lib/modprobe.d",
                                                "/usr/lib/modprobe.d", "/lib/modprobe.d" };
         _cleanup_(strv_freep) char **seen = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(folders) && !r->never; i++) {
+        size_t rest = RULES_MAX, size;
+        l->rules = xcalloc(MAX_FILES, sizeof *l->rules);
+        for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _cleanup_(strv_freep) char **files = NULL;
                 if (root_list(l->root, folders[i], &files) < 0)
                         continue;
-                for (char **f = files; f && *f && !r->never && strv_length(seen) < MAX_FILES; f++) {
-                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *f), *text = NULL;
+                for (char **f = files; f && *f && strv_length(seen) < MAX_FILES; f++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], *f);
+                        RuleFile *file = &l->rules[l->n_rules];
                         if (!endswith(*f, ".conf") || strv_contains(seen, *f))
                                 continue;
                         strv_add(&seen, *f);
-                        if (root_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) >= 0)
-                                read_rules(text, path, module, r);
+                        if (image_read(l->root, path, MIN(rest, (size_t)IMAGE_TEXT_MAX), &file->text, &size) <
+                            0)
+                                continue;
+                        rest -= size;
+                        file->path = TAKE_PTR(path);
+                        l->n_rules++;
                 }
         }
+}
+
+static void find_rule(const Look *l, const char *module, Rule *r) {
+        for (size_t i = 0; i < l->n_rules && !r->never; i++)
+                read_rules(l->rules[i].text, l->rules[i].path, module, r);
+}
+
+/* ---- what is read once ---- */
+
+void kernels_read(Look *l) {
+        size_t rest = MODULES_MAX;
+        l->n_kernels = strv_length(l->image->kernels);
+        rules_read(l);
+        l->kernels = xcalloc(l->n_kernels + 1, sizeof *l->kernels);
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                KernelLook *k = &l->kernels[i];
+                k->version = l->image->kernels[i];
+                _cleanup_(freep) char *builtin = xasprintf("%s/modules.builtin", k->version),
+                                      *config = xasprintf("%s/config", k->version);
+                if (modules_list(l->root, k->version, &rest, &k->modules) < 0)
+                        k->modules = NULL;
+                k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
+                k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
+                if (!k->features)
+                        k->features = read_of(l->root, "/lib/modules/", config, IMAGE_TEXT_MAX);
+        }
+}
+
+void kernels_done(Look *l) {
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                free(l->kernels[i].modules);
+                free(l->kernels[i].builtin);
+                free(l->kernels[i].features);
+        }
+        free(l->kernels);
+        for (size_t i = 0; i < l->n_rules; i++) {
+                free(l->rules[i].path);
+                free(l->rules[i].text);
+        }
+        free(l->rules);
 }
 
 /* ---- one module ---- */

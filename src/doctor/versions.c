@@ -208,12 +208,12 @@ static void compare_modules(const Comparison *c) {
         const Root *root = c->image->root;
         const Driver *d = c->driver;
         size_t rest = MODULES_MAX;
-        _cleanup_(freep) char *kernel = kernel_of(d);
-        _cleanup_(freep) char *list = kernel && !*d->tree ? modules_list(root, kernel, &rest) : NULL;
-        for (size_t i = 0; kernel && i < ARRAY_SIZE(modules); i++) {
+        _cleanup_(freep) char *kernel = kernel_of(d), *list = NULL;
+        if (!kernel || (!*d->tree && modules_list(root, kernel, &rest, &list) < 0))
+                return;
+        for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 _cleanup_(freep) char *path = *d->tree ? tree_module(root, d->tree, kernel, modules[i])
-                                              : list   ? module_path(kernel, list, modules[i])
-                                                       : NULL;
+                                              : module_path(kernel, list, modules[i]);
                 _cleanup_(freep) char *version = path ? module_information(root, path, "version") : NULL;
                 const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
                 if (version || (path && need && root_exists(root, path) > 0))
