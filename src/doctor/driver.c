@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Image → NVIDIA's drivers that it has: of the modules of its kernels, or one of each tree that a boot chooses
- * from. Modules say their version and license themselves; where they are compressed, or are built at boot,
- * names of files beside them do. */
+ * Image → NVIDIA's drivers that it has: of the modules of its kernels, or one of each tree that a boot
+ * chooses from. Modules say their version and license themselves; where they are compressed, or are built at
+ * boot, names of files beside them do. */
 #include "doctor/look.h"
 #include "doctor/packages.h"
 
@@ -73,8 +73,8 @@ char *tree_module(const Root *root, const char *tree, const char *kernel, const 
 
 /* ---- names ---- */
 
-/* The version among the parts of a name: "580.126.09", "nvidia-open-580.126.09-kernel6.12.46-x86_64…", but not
- * "nvidia-fs-2.24.3". The caller's. */
+/* The version among the parts of a name: "580.126.09", "nvidia-open-580.126.09-kernel6.12.46-x86_64…", but
+ * not "nvidia-fs-2.24.3". The caller's. */
 static char *version_in_name(const char *name) {
         for (const char *part = name;; part++) {
                 size_t n = strcspn(part, "-");
@@ -128,7 +128,7 @@ static bool find_in_places(const Root *root, Driver *ret) {
 
 /* ---- trees ---- */
 
-/* All flavors of a tree are of its version, which its build notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
+/* All flavors are of one version, which the build of a tree notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
 static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
         _cleanup_(freep) char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
         for (size_t k = strv_length(i->kernels); k > 0; k--) {

@@ -241,7 +241,7 @@ char *module_information(const Root *root, const char *path, const char *key) {
 
 /* ---- what comes at boot ---- */
 
-/* Where a boot has chosen one, it takes the others away (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
+/* Where a boot has chosen one it removes the others (awslabs/amazon-eks-ami: resolve-nvidia-driver.sh). */
 static char **find_trees(const Root *root) {
         static const char *const trees[] = { "/opt/nvidia/current", "/opt/nvidia/lts", "/opt/nvidia/pb" };
         char **found = NULL;

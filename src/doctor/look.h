@@ -28,8 +28,8 @@ _must_check_ _nonnull_ char *module_information(const Root *root, const char *pa
 /* Fills in drivers and driver of an image whose kernels and trees are known. */
 _nonnull_ void drivers_find(Image *image);
 _nonnull_ void drivers_done(Image *image);
-/* The file of a module in a tree, of the flavor that is tried first; which one counts is chosen at boot. NULL:
- * it has none for this kernel; the caller's. */
+/* The file of a module in a tree, of the flavor that is tried first; which one counts is chosen at boot.
+ * NULL: it has none for this kernel; the caller's. */
 _must_check_ _nonnull_ char *tree_module(const Root *root, const char *tree, const char *kernel,
                                          const char *name);
 

@@ -86,8 +86,9 @@ char *program_find(const Root *root, const char *name, char **ret_odd) {
 
 char *tree_program(const Root *root, const char *tree, const char *name) {
         for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                _cleanup_(freep) char *path = *name == '/' ? xasprintf("%s%s", tree, name)
-                                                           : xasprintf("%s%s/%s", tree, path_folders[i], name);
+                _cleanup_(freep) char *path =
+                        *name == '/' ? xasprintf("%s%s", tree, name)
+                                     : xasprintf("%s%s/%s", tree, path_folders[i], name);
                 if (root_executable(root, path) > 0)
                         return TAKE_PTR(path);
                 if (*name == '/')

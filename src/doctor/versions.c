@@ -213,7 +213,8 @@ static void compare_modules(const Comparison *c) {
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(modules); i++) {
                 _cleanup_(freep) char *path = *d->tree ? tree_module(root, d->tree, kernel, modules[i])
-                                              : module_path(kernel, list, modules[i]);
+                                              : list   ? module_path(kernel, list, modules[i])
+                                                       : NULL;
                 _cleanup_(freep) char *version = path ? module_information(root, path, "version") : NULL;
                 const Need *need = needs_find(c->needs, NEED_MODULE, modules[i]);
                 if (version || (path && need && root_exists(root, path) > 0))

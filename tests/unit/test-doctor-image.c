@@ -6,6 +6,7 @@
 
 #include "doctor/doctor.h"
 #include "doctor/elf.h"
+#include "doctor/look.h"
 #include "base/str.h"
 
 #include <sys/xattr.h>
@@ -222,6 +223,16 @@ TEST(no_image) {
         ASSERT_ERROR(image_open(root, &image, &diag), ENOENT);
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_USAGE);
         ASSERT_EQ(tree_remove(path), 0);
+}
+
+TEST(lists_of_modules_have_one_limit) {
+        BOX(b);
+        _cleanup_(freep) char *first = NULL, *second = NULL;
+        size_t rest = 30;
+        put(&b, "/lib/modules/" KERNEL "/modules.dep", "kernel/fs/xfs/xfs.ko:\n", 0644);
+        ASSERT_OK(modules_list(b.root, KERNEL, &rest, &first));
+        ASSERT_EQ(rest, 30 - strlen(first));
+        ASSERT_EQ(modules_list(b.root, KERNEL, &rest, &second), -EFBIG);
 }
 
 TEST(kernels_in_order) {
@@ -850,6 +861,10 @@ TEST(driver_for_types) {
         ASSERT_STREQ(find(&b, "version", "NVIDIA's driver")->types[0], "p6-b200.48xlarge");
         ASSERT_TRUE(!find(&b, "version", "NVIDIA's driver")->types[1]);
         ASSERT_TRUE(image_drives(&b.image, "p5.48xlarge") && image_drives(&b.image, "m5.large"));
+        ASSERT_TRUE(!image_drives(&b.image, "p6-b200.48xlarge"));
+        put_driver(&b, INFO("580.126.09"), sizeof INFO("580.126.09"));
+        box_open(&b);
+        take_away(&b, "/lib/modules/" KERNEL "/extra/nvidia.ko");       /* looked at once, not for each type */
         ASSERT_TRUE(!image_drives(&b.image, "p6-b200.48xlarge"));
 }
 
