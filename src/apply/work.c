@@ -9,6 +9,7 @@
 #include "apply/work.h"
 
 #include "base/log.h"
+#include "base/package.h"
 #include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -379,29 +380,10 @@ char **command(const char *word, ...) {
         return argv;
 }
 
-static const char *package_of(const char *program) {
-        static const struct { const char *program, *package; } packages[] = {
-                { "mdadm", "mdadm" },
-                { "mkfs.xfs", "xfsprogs" },
-                { "mkfs.ext4", "e2fsprogs" },
-                { "cp", "coreutils" },
-                { "modprobe", "kmod" },
-                { "rmmod", "kmod" },
-                { "ctr", "containerd" },
-                { "nvidia-smi", "of NVIDIA's driver that has its programs" },
-                { "nvidia-ctk", "nvidia-container-toolkit" },
-                { "nvidia-imex-ctl", "nvidia-imex" },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-                if (streq(packages[i].program, program))
-                        return packages[i].package;
-        return program;
-}
-
 static int fail_to_start(Work *w, int r, Cause cause, const char *what, const char *program) {
         if (r == -ENOENT || r == -EACCES)
                 return work_fail(w, r, cause_exit_code(cause) == EXIT_STORAGE ? CAUSE_STORAGE_TOOL : cause,
-                                 "%s: %s %s; the image needs the package %s", what, program,
+                                 "%s: %s %s; the image needs %s", what, program,
                                  r == -ENOENT ? "is not there" : "may not be executed", package_of(program));
         return work_fail(w, r, cause, "%s: %s cannot be started: %s", what, program, strerror(-r));
 }

@@ -2,6 +2,7 @@
 #pragma once
 /* libcurl, loaded when it is really needed: it brings some thirty libraries into the process. */
 #include "base/library.h"
+#include "base/package.h"
 #include <curl/curl.h>
 
 #define CURL_FUNCTIONS(X)                \
@@ -14,8 +15,6 @@
         X(getdate, curl_getdate)         \
         X(append, curl_slist_append)     \
         X(free_all, curl_slist_free_all)
-/* The first with CURLOPT_CAINFO_BLOB; what libcurl-minimal leaves out is not asked for. */
-#define CURL_PACKAGE "libcurl-minimal (Amazon Linux) or libcurl4 (Debian), version 7.77 or later"
 typedef struct Curl { CURL_FUNCTIONS(LIBRARY_POINTER) } Curl;
 
 /* Fills the table, and changes the environment for a moment; returns and *ret_why are those of

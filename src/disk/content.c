@@ -5,6 +5,7 @@
 #include "disk/disk.h"
 
 #include "base/library.h"
+#include "base/package.h"
 #include "base/str.h"
 
 #include <blkid.h>
@@ -25,7 +26,6 @@
         X(do_probe, blkid_do_probe)                                 \
         X(reset_probe, blkid_reset_probe)                           \
         X(lookup_value, blkid_probe_lookup_value)
-#define BLKID_PACKAGE "libblkid (Amazon Linux) or libblkid1 (Debian), version 2.17 or later"
 typedef struct Blkid { BLKID_FUNCTIONS(LIBRARY_POINTER) } Blkid;
 
 static Blkid blkid;

@@ -2,6 +2,7 @@
 #pragma once
 /* libmount, loaded where there are local disks: it reads mountinfo, and knows why a mount failed. */
 #include "base/library.h"
+#include "base/package.h"
 
 #include <libmount.h>
 
@@ -36,7 +37,6 @@
         X(get_fstype, mnt_fs_get_fstype)                  \
         X(get_source, mnt_fs_get_source)                  \
         X(get_option, mnt_fs_get_option)
-#define LIBMOUNT_PACKAGE "libmount (Amazon Linux) or libmount1 (Debian), version 2.30 or later"
 typedef struct Libmount { LIBMOUNT_FUNCTIONS(LIBRARY_POINTER) } Libmount;
 /* Its functions, once libmount_load() has loaded it. */
 extern Libmount libmount;

@@ -98,8 +98,6 @@ _must_check_ _nonnull_ char *image_program(const Image *image, const char *name,
 /* Why it cannot be run on the image: of another architecture, without its interpreter or a library. NULL: it
  * can. The caller's. *ret_code is static. */
 _must_check_ _nonnull_ char *program_fault(const Look *l, const char *path, const char **ret_code);
-/* What people install to have this program, library or unit: a package; its own name where none is known. */
-_nonnull_ const char *package_of(const char *name);
 _nonnull_ void look_program(Look *l, const Need *need);
 _nonnull_ void look_library(Look *l, const Need *need);
 _must_check_ _nonnull_ char **library_directories(const Image *image);

@@ -4,6 +4,7 @@
  * from the same directories). */
 #include "doctor/look.h"
 
+#include "base/package.h"
 #include "base/str.h"
 #include "base/version.h"
 
@@ -18,46 +19,6 @@
 
 static const char *const path_folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                             "/usr/bin",        "/sbin",          "/bin" };
-
-/* What people install to have it, where that is not its own name. */
-static const char *const packages[][2] = {
-        { "mkfs.xfs", "xfsprogs" },
-        { "xfs_growfs", "xfsprogs" },
-        { "mkfs.ext4", "e2fsprogs" },
-        { "resize2fs", "e2fsprogs" },
-        { "modprobe", "kmod" },
-        { "cp", "coreutils" },
-        { "mount", "util-linux" },
-        { "umount", "util-linux" },
-        { "systemctl", "systemd" },
-        { "ctr", "containerd" },
-        { "containerd-shim-runc-v2", "containerd" },
-        { "ibstat", "infiniband-diags" },
-        { "nvidia-ctk", "nvidia-container-toolkit-base" },
-        { "nvidia-container-runtime", "nvidia-container-toolkit" },
-        { "nv-fabricmanager", "nvidia-fabricmanager" },
-        { "nvidia-imex-ctl", "nvidia-imex" },
-        { "nvidia-smi", "NVIDIA's driver" },
-        { "libnvidia-ml.so.1", "NVIDIA's driver" },
-        { "libcurl.so.4", "libcurl-minimal" },
-        { "libmount.so.1", "libmount" },
-        { "libblkid.so.1", "libblkid" },
-        { "containerd.service", "containerd" },
-        { "nvidia-persistenced.service", "nvidia-persistenced" },
-        { "nvidia-fabricmanager.service", "nvidia-fabricmanager" },
-        { "nvidia-imex.service", "nvidia-imex" },
-        { "nvidia-cdi-refresh.service", "nvidia-container-toolkit-base" },
-};
-
-const char *package_of(const char *name) {
-        const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-        if (startswith(base, "nodestrap-"))
-                return "nodestrap";
-        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-                if (streq(packages[i][0], base))
-                        return packages[i][1];
-        return base;
-}
 
 /* ---- programs by name ---- */
 

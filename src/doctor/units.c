@@ -4,6 +4,7 @@
  * in the order of their names, and an empty assignment takes back those before it. */
 #include "doctor/look.h"
 
+#include "base/package.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  * Strings, time spans, diagnostics: the part of base/ that needs no file. */
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/package.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "test.h"
@@ -133,6 +134,19 @@ TEST(hosts_of_urls) {
                 _cleanup_(freep) char *host = url_host(urls[i].url);
                 ASSERT_STREQ(host, urls[i].host);
         }
+}
+
+/* ---- packages ---- */
+
+TEST(packages) {
+        ASSERT_STREQ(package_of("/usr/sbin/mkfs.xfs"), "xfsprogs");
+        ASSERT_STREQ(package_of("unpigz"), "pigz");
+        ASSERT_STREQ(package_of("nvidia-gridd"), "NVIDIA's GRID driver");
+        ASSERT_STREQ(package_of("nodestrap-run.service"), "nodestrap");
+        ASSERT_STREQ(package_of("libcurl.so.4"), CURL_PACKAGE);
+        ASSERT_CONTAINS(package_of("libmount.so.1"), "libmount1 (Debian)");
+        ASSERT_CONTAINS(package_of("libblkid.so.1"), "libblkid1 (Debian)");
+        ASSERT_STREQ(package_of("/opt/nvidia/nvlsm/sbin/nvlsm"), "nvlsm");
 }
 
 TEST_MAIN

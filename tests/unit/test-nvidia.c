@@ -49,7 +49,7 @@ TEST(nvidia_smi_fails) {
 TEST(no_nvidia_smi) {
         BOX(b);
         NO_PROGRAMS();
-        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs the package of NVIDIA's driver that has its programs");
+        assert_fails(&b, list_work, CAUSE_NVIDIA_SMI, "nvidia-smi is not there; the image needs NVIDIA's driver with its programs");
 }
 
 /* ---- make-channel ---- */
@@ -149,7 +149,7 @@ TEST(imex_never_answers) {
 TEST(no_imex_ctl) {
         BOX(b);
         NO_PROGRAMS();
-        assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is not there; the image needs the package nvidia-imex");
+        assert_fails(&b, imex_work, CAUSE_IMEX, "nvidia-imex-ctl is not there; the image needs nvidia-imex");
 }
 
 TEST_MAIN

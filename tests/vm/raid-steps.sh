@@ -160,8 +160,8 @@ try "a step that nobody looked at the disks for" refuses "were not looked at" < 
 # ---- programs ----
 mkdir empty failing
 printf '#!/bin/sh\necho "mdadm: not today" >&2\nexit 2\n' >failing/mdadm; chmod 755 failing/mdadm
-programs=$PWD/empty try "no mdadm" refuses "mdadm is not there; the image needs the package mdadm" < <(raid raid0 make "$D3")
-programs=$PWD/empty try "no mkfs" refuses "mkfs.xfs is not there; the image needs the package xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+programs=$PWD/empty try "no mdadm" refuses "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "no mkfs" refuses "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 programs=$PWD/failing:$PATH try "mdadm fails" refuses "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
 printf '#!/bin/sh\nexit 0\n' >failing/mdadm
 programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" refuses "there is no array of ${disk[0]}" < <(raid raid0 make "$D3")

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Names of programs → packages of Amazon Linux 2023, Debian and NVIDIA's repositories, which agree where
+ * none of them is named. */
+#include "base/package.h"
+
+#include "base/str.h"
+
+static const struct { const char *name, *package; } packages[] = {
+        { "mkfs.xfs", "xfsprogs" },
+        { "xfs_growfs", "xfsprogs" },
+        { "mkfs.ext4", "e2fsprogs" },
+        { "resize2fs", "e2fsprogs" },
+        { "modprobe", "kmod" },
+        { "rmmod", "kmod" },
+        { "cp", "coreutils" },
+        { "mount", "util-linux (Amazon Linux) or mount (Debian)" },
+        { "umount", "util-linux (Amazon Linux) or mount (Debian)" },
+        { "systemctl", "systemd" },
+        { "ctr", "containerd" },
+        { "containerd-shim-runc-v2", "containerd" },
+        { "unpigz", "pigz" },
+        { "ibstat", "infiniband-diags" },
+        { "nvidia-ctk", "nvidia-container-toolkit-base" },
+        { "nvidia-container-runtime", "nvidia-container-toolkit" },
+        { "nv-fabricmanager", "nvidia-fabricmanager" },
+        { "nvidia-imex-ctl", "nvidia-imex" },
+        { "nvidia-smi", "NVIDIA's driver with its programs" },
+        { "nvidia-gridd", "NVIDIA's GRID driver" },
+        { "nvidia-gridd.service", "NVIDIA's GRID driver" },
+        { "libnvidia-ml.so.1", "NVIDIA's driver with its libraries" },
+        { "libcurl.so.4", CURL_PACKAGE },
+        { "libmount.so.1", LIBMOUNT_PACKAGE },
+        { "libblkid.so.1", BLKID_PACKAGE },
+        { "containerd.service", "containerd" },
+        { "nvidia-persistenced.service", "nvidia-persistenced" },
+        { "nvidia-fabricmanager.service", "nvidia-fabricmanager" },
+        { "nvidia-imex.service", "nvidia-imex" },
+        { "nvidia-cdi-refresh.service", "nvidia-container-toolkit-base" },
+};
+
+const char *package_of(const char *name) {
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        if (startswith(base, "nodestrap-"))
+                return "nodestrap";
+        for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
+                if (streq(packages[i].name, base))
+                        return packages[i].package;
+        return base;
+}
