@@ -14,7 +14,7 @@
 #define NEWLINES "\n\r"
 #define SPACE    BLANKS NEWLINES
 
-/* How the three kinds of files differ. */
+/* How files whose values have quotes differ. */
 typedef struct Syntax {
         const char *comments;           /* any of them begins one, where a name could */
         const char *continues;          /* what lets a comment go on behind the line's end */
@@ -76,17 +76,6 @@ static const char *environment_read(const char *p, Text *value) {
         }
 }
 
-/* Of a unit: all that is left of the line, without blanks around it. */
-static const char *line_read(const char *p, Text *value) {
-        p += strspn(p, BLANKS);
-        const char *end = p + strcspn(p, NEWLINES);
-        size_t n = (size_t)(end - p);
-        while (n > 0 && is_one_of(p[n - 1], BLANKS))
-                n--;
-        text_add_bytes(value, p, n);
-        return end;
-}
-
 /* What a shell would expand, or take for the end of the command. */
 static bool is_for_shells(char c, char quote) {
         return is_one_of(c, !quote ? "$`\\;&|<>()" : quote == '"' ? "$`\\\n" : "\n");
@@ -121,7 +110,6 @@ static const char *shell_read(const char *p, Text *value) {
 static const Syntax environment_syntax = {
         .comments = "#;", .continues = "\\", .before_equals = BLANKS, .read = environment_read
 };
-static const Syntax unit_syntax = { .before_equals = BLANKS, .read = line_read };
 static const Syntax shell_syntax = {
         .comments = "#", .before_equals = "", .prefix = "export", .read = shell_read
 };
@@ -149,7 +137,7 @@ static bool name_is(const Syntax *s, const char *line, size_t n, const char *nam
 static int assignment_find(const char *text, const Syntax *s, const char *name, char **ret) {
         _cleanup_(freep) char *found = NULL;
         for (const char *p = text + strspn(text, SPACE); *p; p += strspn(p, SPACE)) {
-                if (s->comments && is_one_of(*p, s->comments)) {
+                if (is_one_of(*p, s->comments)) {
                         p = comment_skip(p, s);
                         continue;
                 }
@@ -210,11 +198,28 @@ static char *section_read(const char *text, const char *section) {
         return text_take(&lines);
 }
 
-char *assignment_in_unit(const char *text, const char *section, const char *name) {
+char **assignments_in_unit(const char *text, const char *section) {
         _cleanup_(freep) char *lines = section_read(text, section);
-        char *value = NULL;
-        (void)!assignment_find(lines, &unit_syntax, name, &value);
-        return value;
+        char **all = NULL, *rest = lines;
+        size_t n = 0;
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+                char *equals = strchr(line, '=');
+                if (!equals)
+                        continue;
+                *equals = 0;
+                strv_push_at(&all, n++, str_strip(line));
+                strv_push_at(&all, n++, str_strip(equals + 1));
+        }
+        return all;
+}
+
+char *assignment_in_unit(const char *text, const char *section, const char *name) {
+        _cleanup_(strv_freep) char **all = assignments_in_unit(text, section);
+        const char *value = NULL;
+        for (char **item = all; item && *item; item += 2)
+                if (streq(*item, name))
+                        value = item[1];
+        return value ? xstrdup(value) : NULL;
 }
 
 int assignment_in_shell(const char *text, const char *name, char **ret) {

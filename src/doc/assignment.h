@@ -10,6 +10,8 @@ _must_check_ _nonnull_ char *assignment_in_environment(const char *text, const c
 /* Of a section ("Mount") of a unit (systemd.syntax(7); systemd:src/shared/conf-parser.c). Quotes stay, for
  * each setting has its own rules for them. The caller's; NULL where the name is not set. */
 _must_check_ _nonnull_ char *assignment_in_unit(const char *text, const char *section, const char *name);
+/* All of a section, in their order: a name, its value, the next name …; new, NULL where there are none. */
+_must_check_ _nonnull_ char **assignments_in_unit(const char *text, const char *section);
 /* Of a file of /etc/default, which a shell reads ("Shell Command Language" of POSIX), as far as nothing in it
  * needs a shell: no expansion, one word on one line. The caller's; NULL where the name is not set, or
  * empty; -EINVAL where its value is more than that. */

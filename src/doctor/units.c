@@ -6,6 +6,7 @@
 
 #include "base/package.h"
 #include "base/str.h"
+#include "doc/assignment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static char *template_of(const char *name) {
         return at && dot && dot > at + 1 ? xasprintf("%.*s%s", (int)(at + 1 - name), name, dot) : NULL;
 }
 
-typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_READ } UnitState;
+typedef enum UnitState { UNIT_NONE, UNIT_MASKED, UNIT_DANGLING, UNIT_ODD, UNIT_READ } UnitState;
 
 /* One file of it. *ret_text is set where it was read. */
 static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
@@ -38,7 +39,9 @@ static UnitState unit_read(const Look *l, const char *path, char **ret_text) {
         bool link = root_read_link(l->root, path, &target) >= 0;
         if (link && streq(target, "/dev/null"))
                 return UNIT_MASKED;
-        int r = root_read(l->root, path, IMAGE_TEXT_MAX, ret_text, &size);
+        int r = image_read(l->root, path, IMAGE_TEXT_MAX, ret_text, &size);
+        if (r == -EINVAL)
+                return UNIT_ODD;
         if (r < 0)
                 return link && r == -ENOENT ? UNIT_DANGLING : UNIT_NONE;
         return size == 0 ? UNIT_MASKED : UNIT_READ;
@@ -50,59 +53,67 @@ static void fails_to_start(Check *c) {
                 c->cause = CAUSE_UNIT;
 }
 
-/* ---- its commands ---- */
+/* ---- its settings ---- */
 
-typedef struct Commands {
-        char **items;
-        size_t n;
+static const char *const starters[] = { "ExecCondition", "ExecStartPre", "ExecStart" };
+#define MAIN_STARTER 2u                 /* of these the one that a service must have */
+
+/* Of unit and drop-ins: the later setting counts, and commands add up until an empty one. */
+typedef struct Service {
+        char **commands[ARRAY_SIZE(starters)];
         char *type;
-} Commands;
+        bool stops, remains, acts;      /* ExecStop=, RemainAfterExit=, SuccessAction= */
+} Service;
 
-static void commands_done(Commands *c) {
-        strv_free(c->items);
-        free(c->type);
+static void service_done(Service *s) {
+        for (size_t i = 0; i < ARRAY_SIZE(starters); i++)
+                strv_free(s->commands[i]);
+        free(s->type);
 }
 
-/* A line with its continuations, "\" at the end taken off; *at moves behind it. The caller's. */
-static char *next_line(const char **at) {
-        Text t = {};
-        for (bool more = true; more && **at;) {
-                size_t n = strcspn(*at, "\n"), size = n;
-                more = n > 0 && (*at)[n - 1] == '\\';
-                text_add_bytes(&t, *at, more ? n - 1 : n);
-                *at += size + ((*at)[size] == '\n');
-        }
-        return text_take(&t);
-}
-
-/* All of the section [Service] that starts something. */
-static void add_commands(Commands *c, const char *text) {
-        static const char *const keys[] = { "ExecStartPre", "ExecStart", "ExecCondition" };
-        bool service = false;
-        for (const char *at = text; *at;) {
-                _cleanup_(freep) char *raw = next_line(&at), *line = str_strip(raw);
-                char *equals = strchr(line, '=');
-                if (*line == '[')
-                        service = streq(line, "[Service]");
-                if (!service || !equals || *line == '#' || *line == ';')
+static void add_setting(Service *s, const char *name, const char *value) {
+        static const char *const yes[] = { "1", "yes", "y", "true", "t", "on", NULL };
+        for (size_t i = 0; i < ARRAY_SIZE(starters); i++) {
+                if (!streq(name, starters[i]))
                         continue;
-                *equals = 0;
-                _cleanup_(freep) char *key = str_strip(line), *value = str_strip(equals + 1);
-                for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                        if (!streq(key, keys[i]))
-                                continue;
-                        if (!*value) /* of this key only; it is ExecStart= that is overridden */
-                                for (size_t k = 0; k < c->n; k++)
-                                        if (c->items[k][0] == (char)('0' + i))
-                                                c->items[k][0] = ' ';
-                        if (*value && c->n < MAX_COMMANDS)
-                                strv_push_at(&c->items, c->n++, xasprintf("%c%s", (int)('0' + i), value));
-                }
+                if (!*value)
+                        s->commands[i] = strv_free(s->commands[i]);
+                else if (strv_length(s->commands[i]) < MAX_COMMANDS)
+                        strv_add(&s->commands[i], value);
         }
+        if (streq(name, "ExecStop"))
+                s->stops = *value;
+        else if (streq(name, "RemainAfterExit"))
+                s->remains = strv_contains((char *const *)yes, value);
+        else if (streq(name, "Type")) {
+                free(s->type);
+                s->type = xstrdup(value);
+        }
+}
+
+static void service_add(Service *s, const char *text) {
+        _cleanup_(strv_freep) char **settings = assignments_in_unit(text, "Service");
+        _cleanup_(freep) char *action = assignment_in_unit(text, "Unit", "SuccessAction");
+        for (char **setting = settings; setting && *setting; setting += 2)
+                add_setting(s, setting[0], setting[1]);
+        if (action)
+                s->acts = *action && !streq(action, "none");
+}
+
+/* systemd loads no service that does nothing: systemd:src/core/service.c:service_verify(). */
+static const char *service_fault(const Service *s) {
+        bool once = !s->type || streq(s->type, "oneshot");
+        size_t n = strv_length(s->commands[MAIN_STARTER]);
+        if (n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts)))
+                return "it has no ExecStart=";
+        if (n > 1 && !(s->type && once))
+                return "it has more than one ExecStart=, and only Type=oneshot may: a drop-in that has another "
+                       "one begins with an empty ExecStart=";
+        return NULL;
 }
 
 /* The drop-ins of this name: of files of the same name the one of the first directory. */
-static void add_drop_ins(const Look *l, const char *name, Commands *c) {
+static void add_drop_ins(const Look *l, const char *name, Service *s) {
         _cleanup_(strv_freep) char **files = NULL;
         for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
                 _cleanup_(freep) char *folder = xasprintf("%s/%s.d", folders[i], name);
@@ -121,7 +132,7 @@ static void add_drop_ins(const Look *l, const char *name, Commands *c) {
                         UnitState state = counts(l, folders[i]) ? unit_read(l, path, &text) : UNIT_NONE;
                         if (state == UNIT_READ) {
                                 owners_look(l, path);
-                                add_commands(c, text);
+                                service_add(s, text);
                         }
                         if (state != UNIT_NONE)
                                 break;
@@ -145,18 +156,25 @@ static char *command_program(const char *command) {
         return xstrndup(command, n);
 }
 
-static char *started_program(const Commands *c, size_t i) {
-        return c->items[i][0] == ' ' ? NULL : command_program(c->items[i] + 1);
+/* The programs that a start of it runs; new. */
+static char **started_programs(const Service *s) {
+        char **all = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(starters); i++)
+                for (char **command = s->commands[i]; command && *command; command++) {
+                        char *program = command_program(*command);
+                        if (program)
+                                strv_push(&all, program);
+                }
+        return all;
 }
 
 /* false, and a check that says so: something that it starts cannot be run. */
-static bool look_commands(Look *l, const Need *need, const char *path, const Commands *commands) {
-        for (size_t i = 0; i < commands->n; i++) {
-                _cleanup_(freep) char *name = started_program(commands, i), *odd = NULL, *fault = NULL;
+static bool look_commands(Look *l, const Need *need, const char *path, const Service *service) {
+        _cleanup_(strv_freep) char **all = started_programs(service);
+        for (char **name = all; name && *name; name++) {
+                _cleanup_(freep) char *odd = NULL, *fault = NULL;
                 const char *code = NULL;
-                if (!name)
-                        continue;
-                _cleanup_(freep) char *program = image_program(l->image, name, &odd);
+                _cleanup_(freep) char *program = image_program(l->image, *name, &odd);
                 if (program)
                         labels_look(l->labels, l->root, program);
                 fault = program ? program_fault(l, program, &code) : NULL;
@@ -165,7 +183,7 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Com
                 if (!program && look_is_later(l, need, "unit-program"))
                         return false;
                 Check *c = look_fault(l, need, "unit-program", path);
-                check_tell(c, need, "it starts %s, %s%s", name, program ? "and that cannot run: " : "which ",
+                check_tell(c, need, "it starts %s, %s%s", *name, program ? "and that cannot run: " : "which ",
                            program ? fault
                            : odd   ? "nobody may execute"
                                    : "is not there");
@@ -173,6 +191,17 @@ static bool look_commands(Look *l, const Need *need, const char *path, const Com
                 return false;
         }
         return true;
+}
+
+/* Likewise: systemd refuses it. */
+static bool look_service(Look *l, const Need *need, const char *path, const Service *service) {
+        const char *fault = endswith(need->name, ".service") ? service_fault(service) : NULL;
+        if (!fault)
+                return true;
+        Check *c = look_fault(l, need, "unit", path);
+        check_tell(c, need, "systemd refuses it, with its drop-ins: %s", fault);
+        fails_to_start(c);
+        return false;
 }
 
 /* ---- is it enabled? ---- */
@@ -268,15 +297,15 @@ static bool same_file(const Root *root, const char *a, const char *b) {
 
 bool unit_starts(const Look *l, const char *unit, const char *program) {
         _cleanup_(freep) char *text = NULL, *path = NULL;
-        _cleanup_(commands_done) Commands c = {};
+        _cleanup_(service_done) Service s = {};
         bool does = false;
         if (find_unit(l, unit, &path, &text) != UNIT_READ)
                 return false;
-        add_commands(&c, text);
-        add_drop_ins(l, unit, &c);
-        for (size_t i = 0; i < c.n && !does; i++) {
-                _cleanup_(freep) char *name = started_program(&c, i), *odd = NULL,
-                                      *its = name ? program_find(l->root, name, &odd) : NULL;
+        service_add(&s, text);
+        add_drop_ins(l, unit, &s);
+        _cleanup_(strv_freep) char **all = started_programs(&s);
+        for (char **name = all; name && *name && !does; name++) {
+                _cleanup_(freep) char *odd = NULL, *its = program_find(l->root, *name, &odd);
                 does = its && same_file(l->root, its, program);
         }
         return does;
@@ -284,14 +313,15 @@ bool unit_starts(const Look *l, const char *unit, const char *program) {
 
 static void look_read_unit(Look *l, const Need *need, const char *template, const char *path,
                            const char *text) {
-        _cleanup_(commands_done) Commands c = {};
+        _cleanup_(service_done) Service s = {};
         labels_look(l->labels, l->root, path);
         owners_look(l, path);
-        add_commands(&c, text);
+        service_add(&s, text);
         if (template)
-                add_drop_ins(l, template, &c);
-        add_drop_ins(l, need->name, &c);
-        if (look_commands(l, need, path, &c) && look_enabled(l, need, path, text))
+                add_drop_ins(l, template, &s);
+        add_drop_ins(l, need->name, &s);
+        if (look_service(l, need, path, &s) && look_commands(l, need, path, &s) &&
+            look_enabled(l, need, path, text))
                 look_well(l, need, "unit", path);
 }
 
@@ -309,7 +339,10 @@ void look_unit(Look *l, const Need *need) {
                 check_tell(c, need, "it is masked, so that nobody can start it: systemctl unmask %s",
                            need->name);
                 fails_to_start(c);
-        } else if (state == UNIT_DANGLING)
+        } else if (state == UNIT_ODD)
+                check_tell(look_fault(l, need, "unit", path), need,
+                           "that is no regular file: remove it, or install what has the unit");
+        else if (state == UNIT_DANGLING)
                 check_tell(
                         look_fault(l, need, "unit", path), need,
                         "that is a link which leads nowhere: install what has the unit, or remove the link");

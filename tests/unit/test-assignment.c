@@ -87,6 +87,16 @@ TEST(the_settings_of_a_unit) {
         }
 }
 
+TEST(all_settings_of_a_unit) {
+        static const char text[] = "[S]\nA=1\n B = \\\n  2\n; C=3 \\\nA=\n[T]\nA=4\n[S]\nno\nD=5=6";
+        static const char *const want[] = { "A", "1", "B", "2", "A", "", "D", "5=6" };
+        _cleanup_(strv_freep) char **all = assignments_in_unit(text, "S");
+        ASSERT_EQ(strv_length(all), ARRAY_SIZE(want));
+        for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+                ASSERT_STREQ(all[i], want[i]);
+        ASSERT_TRUE(!assignments_in_unit(text, "U"));
+}
+
 TEST(assignments_for_units) {
         _cleanup_(freep) char *plain = assignment_quote("A", "b c"), *nasty = assignment_quote("A", "\"%n\\$x'");
         ASSERT_STREQ(plain, "\"A=b c\"");

@@ -461,7 +461,7 @@ TEST(library_that_is_a_pipe) {
 
 /* ---- units ---- */
 
-#define UNIT "[Service]\nExecStart=-/nowhere\nExecStart=@/usr/bin/tool x \\\n  --y\n[Install]\nWantedBy=multi-user.target\n"
+#define UNIT "[Service]\nExecStartPre=-/nowhere\nExecStart=@/usr/bin/tool x \\\n  --y\n[Install]\nWantedBy=multi-user.target\n"
 
 TEST(unit_well) {
         BOX(b);
@@ -478,6 +478,40 @@ TEST(unit_well) {
         assert_look(&b, CHECK_OK, "unit", NULL);
         put(&b, "/usr/lib/systemd/system/a.service", "[Service]\nExecStart=/gone %i\nExecStart=\nExecStart=/usr/%i\n", 0644);
         assert_look(&b, CHECK_OK, "unit", NULL);
+}
+
+/* As systemd-analyze verify has them. */
+TEST(unit_lines) {
+        BOX(b);
+        box_need(&b, NEED_UNIT, "a.service", false);
+        static const char unit[] = "/usr/lib/systemd/system/a.service";
+        put(&b, unit, "[Service]\nExecStart=/usr/bin/tool\\\n--x\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, unit, "[Service]\n# a \\\nExecStartPre=/usr/bin/gone\nExecStart=/usr/bin/tool\n", 0644);
+        assert_look(&b, CHECK_FAILED, "unit-program", "it starts /usr/bin/gone");
+        put(&b, unit, "[Service]\nExecStart=/usr/bin/tool \\\n# why\n --x\nExecStart=\n\tExecStart = /usr/bin/tool\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, unit, "[Service]\nExecStop=/usr/bin/tool\n", 0644);
+        assert_look(&b, CHECK_FAILED, "unit", "no ExecStart=");
+        ASSERT_EQ(b.checks.items[0].cause, CAUSE_UNIT);
+        put(&b, unit, "[Service]\nExecStop=/usr/bin/tool\nRemainAfterExit=yes\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, unit, "[Service]\nExecStart=/usr/bin/tool\nType=exec\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+        put(&b, "/etc/systemd/system/a.service.d/x.conf", "[Service]\nExecStart=/usr/bin/tool --x\n", 0644);
+        assert_look(&b, CHECK_FAILED, "unit", "more than one ExecStart=");
+        put(&b, "/etc/systemd/system/a.service.d/y.conf", "[Service]\nType=oneshot\n", 0644);
+        assert_look(&b, CHECK_OK, "unit", NULL);
+}
+
+TEST(unit_that_is_a_pipe) {
+        BOX(b);
+        put(&b, "/usr/lib/systemd/system/a.service", UNIT, 0644);
+        put(&b, "/etc/systemd/system/b.service", UNIT, 0644);
+        _cleanup_(freep) char *path = full(&b, "/etc/systemd/system/a.service");
+        ASSERT_EQ(mkfifo(path, 0644), 0);
+        box_need(&b, NEED_UNIT, "a.service", false);
+        assert_look(&b, CHECK_FAILED, "unit", "no regular file");
 }
 
 TEST(unit_masked) {
