@@ -245,8 +245,17 @@ static int print_text(const Doctor *d) {
         return output_text(t.data, &d->run->diag);
 }
 
+/* A type that this user could make no plan for: what it needs was not looked for. NULL: none. */
+static const Check *unplanned(const Doctor *d) {
+        for (size_t i = 0; i < d->checks.n; i++)
+                if (d->checks.items[i].verdict == CHECK_UNKNOWN && streq(d->checks.items[i].code, "plan"))
+                        return &d->checks.items[i];
+        return NULL;
+}
+
 static const char *verdict_word(const Doctor *d) {
         return check_verdict_to_string(checks_count(&d->checks, CHECK_FAILED) > 0    ? CHECK_FAILED
+                                       : unplanned(d)                                ? CHECK_UNKNOWN
                                        : checks_count(&d->checks, CHECK_WARNING) > 0 ? CHECK_WARNING
                                                                                      : CHECK_OK);
 }
@@ -288,8 +297,10 @@ static int conclude(const Doctor *d) {
         bool strict = d->run->options.strict;
         if (strict)
                 failed += checks_count(&d->checks, CHECK_WARNING);
-        const Check *first = first_of(&d->checks, CHECK_FAILED) ?: first_of(&d->checks, CHECK_WARNING);
-        if (failed == 0 || !first)
+        const Check *first = first_of(&d->checks, CHECK_FAILED), *none = unplanned(d);
+        if (!first)
+                first = none ?: first_of(&d->checks, CHECK_WARNING);
+        if ((failed == 0 && !none) || !first)
                 return 0;
         _cleanup_(text_done) Text what = {};
         text_add_shown(&what, first->subject, strlen(first->subject), 200, 0);
@@ -297,6 +308,11 @@ static int conclude(const Doctor *d) {
                 text_add(&what, ": ");
                 text_add_shown(&what, first->text, strlen(first->text), 400, 0);
         }
+        if (first == none)
+                return diag_error(&d->run->diag, -EACCES, CAUSE_IMAGE,
+                                  "No plan could be made by this user, so that nothing that it needs was looked "
+                                  "for: %s %s",
+                                  first->code, what.data);
         return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
                           d->checks.n, strict ? " or warn" : "", first->code, what.data);
 }

@@ -48,6 +48,15 @@ bool look_is_later(Look *l, const Need *need, const char *code) {
         return true;
 }
 
+bool look_is_closed(Look *l, const Need *need, const char *code, const char *path) {
+        _cleanup_(close_fd) int fd = image_file(l->root, path);
+        if (fd != -EACCES && fd != -EPERM)
+                return false;
+        check_tell(checks_add(l->checks, CHECK_UNKNOWN, code, need->name, NULL), need,
+                   "%s cannot be looked at: %s; root can", path, strerror(-fd));
+        return true;
+}
+
 /* ---- directories ---- */
 
 static void tell_foreign(Look *l, const Need *need, const char *path, const struct stat *st) {

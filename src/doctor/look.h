@@ -43,7 +43,11 @@ _must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, c
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
 typedef struct Owners Owners;
-typedef struct KernelLook { const char *version; char *modules, *builtin, *features; } KernelLook;
+typedef struct KernelLook {
+        const char *version;
+        char *modules, *builtin, *features;
+        int error;                      /* why there are no modules though a list of them is there: -EACCES; or 0 */
+} KernelLook;
 typedef struct RuleFile { char *path, *text; } RuleFile;
 typedef struct Look {
         const Image *image;
@@ -62,6 +66,8 @@ _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
 _nonnull_ void look_end(Look *l);
 /* All is well, and what was found. */
 _nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
+/* What this user may not look at is not missing. true: a check says so, of this file. */
+_nonnull_ bool look_is_closed(Look *l, const Need *need, const char *code, const char *path);
 /* What is not there, or not as it must be: CHECK_FAILED, or CHECK_WARNING where the need is optional. */
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
 /* Whom the missing thing of NVIDIA or Neuron is brought by when the image boots. true: a check says so. */
@@ -72,6 +78,9 @@ _nonnull_ bool unit_is_enabled(const Look *l, const char *unit);
 /* Is it masked, and where? *ret_path is the caller's, whatever is found. */
 _nonnull_ bool unit_is_masked(const Look *l, const char *name, char **ret_path);
 _nonnull_ bool unit_exists(const Look *l, const char *name);
+/* The directory that this user may not look into, and that may have a link which enables it. NULL: none; the
+ * caller's. */
+_must_check_ _nonnull_ char *unit_closed(const Look *l, const char *unit);
 /* Are presets applied when it boots, so that more is enabled then? Where there is no machine-id, or one that says
  * so. */
 _nonnull_ bool boots_first(const Look *l);

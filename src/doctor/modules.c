@@ -15,7 +15,7 @@
 static char *read_of(const Root *root, const char *prefix, const char *kernel, size_t limit) {
         _cleanup_(freep) char *path = xasprintf("%s%s", prefix, kernel);
         char *text = NULL;
-        return root_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
+        return image_read(root, path, limit, &text, NULL) < 0 ? NULL : text;
 }
 
 /* The kernel's own boot is what counts; where it is not known, what all of them lack. */
@@ -101,8 +101,8 @@ void kernels_read(Look *l) {
                 k->version = l->image->kernels[i];
                 _cleanup_(freep) char *builtin = xasprintf("%s/modules.builtin", k->version),
                                       *config = xasprintf("%s/config", k->version);
-                if (modules_list(l->root, k->version, &rest, &k->modules) < 0)
-                        k->modules = NULL;
+                int r = modules_list(l->root, k->version, &rest, &k->modules);
+                k->error = r == -ENOENT ? 0 : MIN(r, 0);
                 k->builtin = read_of(l->root, "/lib/modules/", builtin, BUILTIN_MAX);
                 k->features = read_of(l->root, "/boot/config-", k->version, IMAGE_TEXT_MAX);
                 if (!k->features)
@@ -244,12 +244,36 @@ static bool look_rule(Look *l, const Need *need) {
 }
 
 static void tell_no_kernels(Look *l, const Need *need) {
-        if (!l->no_kernels)
-                check_tell(
-                        checks_add(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL), NULL,
-                        "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
-                        need->name);
+        _cleanup_(strv_freep) char **names = NULL;
+        if (l->no_kernels)
+                return;
+        int r = root_list(l->root, "/lib/modules", &names);
+        Check *c = checks_add(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL);
+        if (r == -EACCES)
+                check_tell(c, NULL, "/lib/modules is closed to this user: whether it has %s and others root can say",
+                           need->name);
+        else
+                check_tell(c, NULL,
+                           "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
+                           need->name);
         l->no_kernels = true;
+}
+
+/* Lists of modules that are there and cannot be read say nothing of what they lack. Told once. */
+static bool look_unread(Look *l, const Need *need) {
+        for (size_t i = 0; i < l->n_kernels; i++) {
+                const KernelLook *k = &l->kernels[i];
+                if (k->error == 0)
+                        continue;
+                if (!l->no_kernels)
+                        check_tell(checks_add(l->checks, CHECK_UNKNOWN, "module", k->version, NULL), NULL,
+                                   "the lists of its modules in /lib/modules cannot be read (%s), so whether it "
+                                   "has %s and others is not known",
+                                   strerror(-k->error), need->name);
+                l->no_kernels = true;
+                return true;
+        }
+        return false;
 }
 
 void look_module(Look *l, const Need *need) {
@@ -276,7 +300,7 @@ void look_module(Look *l, const Need *need) {
                 tell_no_kernels(l, need);
         else if (lacking == 0 && !never)
                 look_well(l, need, "module", found ?: "");
-        else if (lacking > 0 && !look_is_later(l, need, "module"))
+        else if (lacking > 0 && !look_unread(l, need) && !look_is_later(l, need, "module"))
                 for (size_t i = 0; i < l->n_kernels; i++)
                         if (!is_well(&all[i]))
                                 tell_fault(l, need, &l->kernels[i], &all[i],
@@ -333,7 +357,7 @@ void look_feature(Look *l, const Need *need) {
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL),
                            NULL,
                            "no kernel of the image has its configuration in /boot/config-VERSION or "
-                           "/lib/modules/VERSION/config, so whether it has %s and others is seen at boot",
+                           "/lib/modules/VERSION/config that this user may read, so whether it has %s and others is seen at boot",
                            need->name);
         }
         if (known > 0 && lacking == 0)

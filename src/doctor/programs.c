@@ -325,6 +325,13 @@ static void tell_missing_program(Look *l, const Need *need, const char *odd) {
                            "it is there, and nobody may execute it: chmod 0755 %s", odd);
                 return;
         }
+        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
+                _cleanup_(freep) char *path = *need->name == '/'
+                                                      ? xstrdup(need->name)
+                                                      : xasprintf("%s/%s", path_folders[i], need->name);
+                if (look_is_closed(l, need, "program", path))
+                        return;
+        }
         if (look_is_later(l, need, "program"))
                 return;
         check_tell(look_fault(l, need, "program", NULL), need, "it is not there%s: install %s",
@@ -349,6 +356,11 @@ void look_program(Look *l, const Need *need) {
 void look_library(Look *l, const Need *need) {
         Object o = {};
         if (!find_library(l, need->name, "/", NULL, l->image->machine, &o.path, &o.elf)) {
+                for (char **d = l->directories; d && *d; d++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s", *d, need->name);
+                        if (look_is_closed(l, need, "library", path))
+                                return;
+                }
                 if (!look_is_later(l, need, "library"))
                         check_tell(look_fault(l, need, "library", NULL), need,
                                    "it is in none of the directories of libraries: install %s",

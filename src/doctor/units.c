@@ -226,6 +226,27 @@ bool unit_is_enabled(const Look *l, const char *unit) {
         return false;
 }
 
+static char *closed_link(const Look *l, const char *folder, const char *unit) {
+        _cleanup_(strv_freep) char **names = NULL;
+        int r = root_list(l->root, folder, &names);
+        if (r == -EACCES || r == -EPERM)
+                return xstrdup(folder);
+        for (char **name = names; name && *name; name++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name),
+                                      *link = xasprintf("%s/%s", path, unit);
+                if ((endswith(*name, ".wants") || endswith(*name, ".requires")) && root_exists(l->root, link) < 0)
+                        return TAKE_PTR(path);
+        }
+        return NULL;
+}
+
+char *unit_closed(const Look *l, const char *unit) {
+        char *closed = NULL;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && !closed; i++)
+                closed = counts(l, folders[i]) ? closed_link(l, folders[i], unit) : NULL;
+        return closed;
+}
+
 /* machine-id(5), "First Boot Semantics" */
 bool boots_first(const Look *l) {
         _cleanup_(freep) char *line = NULL;
@@ -238,7 +259,12 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
         if (need->step || !startswith(need->name, "nodestrap-") || !strstr(text, "\n[Install]") ||
             unit_is_enabled(l, need->name))
                 return true;
-        if (boots_first(l))
+        _cleanup_(freep) char *closed = unit_closed(l, need->name);
+        if (closed)
+                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
+                           "whether it is enabled cannot be looked at, since %s is closed to this user; root can",
+                           closed);
+        else if (boots_first(l))
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
                            "it is not enabled; the image has no machine-id, so its first boot applies "
                            "presets, and ours "
@@ -325,6 +351,15 @@ static void look_read_unit(Look *l, const Need *need, const char *template, cons
                 look_well(l, need, "unit", path);
 }
 
+static bool is_closed(Look *l, const Need *need) {
+        bool closed = false;
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && !closed; i++) {
+                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], need->name);
+                closed = counts(l, path) && look_is_closed(l, need, "unit", path);
+        }
+        return closed;
+}
+
 void look_unit(Look *l, const Need *need) {
         _cleanup_(freep) char *template = template_of(need->name), *path = NULL, *text = NULL;
         UnitState state = find_unit(l, need->name, &path, &text);
@@ -346,7 +381,7 @@ void look_unit(Look *l, const Need *need) {
                 check_tell(
                         look_fault(l, need, "unit", path), need,
                         "that is a link which leads nowhere: install what has the unit, or remove the link");
-        else if (!look_is_later(l, need, "unit"))
+        else if (!is_closed(l, need) && !look_is_later(l, need, "unit"))
                 check_tell(look_fault(l, need, "unit", NULL), need,
                            "no directory of systemd's has it: install %s",
                            streq(package_of(need->name), need->name) ? "the package that brings it"
