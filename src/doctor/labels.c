@@ -18,6 +18,7 @@
 #define LABEL_MAX  512u
 #define SHOWN      3u    /* paths that a sentence names */
 #define REGEX_MAX  1024u /* a longer one is none that a policy has */
+#define COPIES_MAX 3u    /* groups that are repeated by "+" */
 
 struct Labels {
         bool enforcing;
@@ -141,12 +142,17 @@ static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
         return n < size && n > 0 && strchr("?*{", regex[n]) ? n - 1 : n;
 }
 
-/* No policy repeats by number or refers back, and expressions that do can take all time and memory. */
+/* No policy repeats by number or refers back, and expressions that do can take all time and memory. regcomp(3)
+ * copies what a "+" repeats: "((x+)+)+" has eight of it. What "+" follows a whole group or another repetition
+ * is counted wherever it stands, in brackets too: so no nesting can hide. */
 static bool is_bounded(const char *regex, size_t size) {
-        for (size_t i = 0; i < size; i++)
+        unsigned copies = 0;
+        for (size_t i = 0; i < size; i++) {
                 if (regex[i] == '{' || (regex[i] == '\\' && i + 1 < size && is_digit(regex[i + 1])))
                         return false;
-        return size <= REGEX_MAX;
+                copies += regex[i] == '+' && i > 0 && strchr(")*+?", regex[i - 1]);
+        }
+        return size <= REGEX_MAX && copies <= COPIES_MAX;
 }
 
 static bool regex_matches(const char *regex, size_t size, const char *path) {

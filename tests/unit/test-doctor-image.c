@@ -741,6 +741,32 @@ static bool set_label(const Box *b, const char *path, const char *label) {
         return setxattr(at, "security.selinux", label, strlen(label) + 1, 0) == 0;
 }
 
+/* Each "+" around a group doubles what glibc's regcomp(3) makes of it: none of these is compiled, whichever way
+ * the repetition is written, and so the line that stands before them counts. */
+TEST(labels_by_hostile_expressions) {
+        static const char *const shapes[][2] = { { "(", ")+" }, { "", "+" }, { "", "?+" }, { "([x)]?", ")+" } };
+        for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+                BOX(b);
+                Text t = {};
+                box_need(&b, NEED_PROGRAM, "tool", false);
+                put(&b, "/etc/selinux/config", "SELINUX=permissive\nSELINUXTYPE=targeted\n", 0644);
+                text_add(&t, "/usr/(s)?bin/(.+)?tool\t--\tsystem_u:object_r:tool_exec_t:s0\n/usr/bin/");
+                for (unsigned k = 0; k < 8; k++)
+                        text_add(&t, "%s", shapes[i][0]);
+                text_add(&t, "(tool)+");
+                for (unsigned k = 0; k < 8; k++)
+                        text_add(&t, "%s", shapes[i][1]);
+                text_add(&t, "\t--\tsystem_u:object_r:hostile_t:s0\n");
+                put(&b, "/etc/selinux/targeted/contexts/files/file_contexts", t.data, 0644);
+                text_done(&t);
+                if (!set_label(&b, "/usr/bin/tool", "system_u:object_r:usr_t:s0"))
+                        SKIP("no security labels can be written here");
+                look(&b);
+                assert_check(&b, CHECK_WARNING, "label", "files with another label",
+                             "/usr/bin/tool is usr_t, not tool_exec_t");
+        }
+}
+
 TEST(labels) {
         BOX(b);
         box_need(&b, NEED_PROGRAM, "tool", false);
