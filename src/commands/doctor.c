@@ -261,20 +261,24 @@ static const char *verdict_word(const Doctor *d) {
 }
 
 static json_t *image_json(const Image *image) {
-        json_t *j = json_pack("{sb so}", "running", image->running, "kernels", json_list(image->kernels));
+        json_t *j = json_pack("{sb so}", "running", image->running, "kernels",
+                              json_list_shown(image->kernels));
         json_set_text(j, "arch", machine_name(image->machine));
-        json_set_text(j, "kernel", image->kernel);
-        json_set_text(j, "kubelet", image->kubelet);
-        json_set_text(j, "containerd", image->containerd);
-        json_set_text(j, "driver", image->driver);
+        json_set_shown(j, "kernel", image->kernel);
+        json_set_shown(j, "kubelet", image->kubelet);
+        json_set_shown(j, "containerd", image->containerd);
+        json_set_shown(j, "driver", image->driver);
         return j;
 }
 
 static int print_json(const Doctor *d) {
-        _cleanup_(json_decrefp) json_t *all = json_pack(
-                "{ss ss ss so so ss so}", "version", VERSION, "root", root_path(d->image.root), "verdict",
-                verdict_word(d), "image", image_json(&d->image), "types", json_list(d->types), "typesWhy",
-                d->types_why, "sources", json_list(d->run->options.sources));
+        _cleanup_(json_decrefp) json_t *all = json_pack("{ss}", "version", VERSION);
+        json_set_shown(all, "root", root_path(d->image.root));
+        json_set_text(all, "verdict", verdict_word(d));
+        json_object_set_new(all, "image", image_json(&d->image));
+        json_object_set_new(all, "types", json_list_shown(d->types));
+        json_set_shown(all, "typesWhy", d->types_why);
+        json_object_set_new(all, "sources", json_list_shown(d->run->options.sources));
         json_t *counts = json_object();
         for (CheckVerdict v = 0; v < _CHECK_VERDICT_MAX; v++)
                 json_object_set_new(counts, check_verdict_to_string(v),

@@ -121,7 +121,10 @@ int output_bytes(const void *data, size_t size, Diag *diag) {
 }
 
 int output_json(const json_t *json, const char *file, Diag *diag) {
-        _cleanup_(freep) char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY);
+        _cleanup_(freep) char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+        if (!text)
+                return diag_error(diag, -EILSEQ, CAUSE_INTERNAL,
+                                  "The answer cannot be written as JSON: it holds a text that is not UTF-8");
         _cleanup_(freep) char *line = xasprintf("%s\n", text);
         if (!file || is_stdout(file))
                 return output_text(line, diag);

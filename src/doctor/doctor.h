@@ -75,6 +75,10 @@ _nonnull_ void checks_done(Checks *c);
 _malloc_ _nonnull_ char *checks_to_text(const Checks *checks, bool all);
 /* "p5.48xlarge and 11 more" */
 _malloc_ char *types_text(char *const *types);
+/* Sets a text out of an image, which need not be UTF-8, as the table has it; nothing where it is NULL or "". */
+_nonnull(1, 2) void json_set_shown(json_t *object, const char *key, const char *text);
+/* The same of several; a new reference. */
+_must_check_ json_t *json_list_shown(char *const *texts);
 /* a new reference */
 _must_check_ _nonnull_ json_t *checks_to_json(const Checks *checks);
 

@@ -149,20 +149,29 @@ char *checks_to_text(const Checks *checks, bool all) {
 
 /* ---- for machines ---- */
 
-/* What is not UTF-8 is shown as the table has it. */
-static void set_shown(json_t *object, const char *key, const char *text) {
-        if (!text || !*text)
-                return;
+static json_t *shown(const char *text) {
         _cleanup_(text_done) Text t = {};
         text_add_shown(&t, text, strlen(text), TEXT_MAX, 0);
-        json_set_text(object, key, t.data ?: "");
+        return json_string(t.data ?: "");
+}
+
+void json_set_shown(json_t *object, const char *key, const char *text) {
+        if (text && *text)
+                json_object_set_new(object, key, shown(text));
+}
+
+json_t *json_list_shown(char *const *texts) {
+        json_t *list = json_array();
+        for (char *const *text = texts; text && *text; text++)
+                json_array_append_new(list, shown(*text));
+        return list;
 }
 
 static json_t *check_to_json(const Check *c) {
         json_t *j = json_pack("{ss ss}", "verdict", check_verdict_to_string(c->verdict), "code", c->code);
-        set_shown(j, "subject", c->subject);
-        set_shown(j, "found", c->found);
-        set_shown(j, "text", c->text);
+        json_set_shown(j, "subject", c->subject);
+        json_set_shown(j, "found", c->found);
+        json_set_shown(j, "text", c->text);
         json_set_text(j, "step", c->step);
         if (c->cause != CAUSE_NONE)
                 json_set_text(j, "cause", cause_word(c->cause));

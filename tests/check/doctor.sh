@@ -14,6 +14,7 @@ doctor() { # STATUS OPTION...: on the image of $root, ends with STATUS
         "$nodestrap" doctor --root "$root" "$@" >"$tmp/out" 2>"$tmp/err"; rc=$?
         [ $rc = "$status" ] || { echo "exit $rc"; cat "$tmp/out" "$tmp/err"; return 1; }
 }
+doctor_at() { local root=$1; doctor 0 --instance-type g6.4xlarge --output json; }
 check_is() { # VERDICT CODE SUBJECT [KEY=VALUE...]: is among the checks of the JSON
         python3 - "$tmp/out" "$@" <<'END'
 import json, sys
@@ -85,6 +86,10 @@ ok "are those of its architecture that it has drivers for, and plain ones" \
 ok "but not those whose GPUs its driver is too old for" types_are 'not [x for x in t if x.startswith("g7.")]'
 ok "the JSON is of the same form" matches_schema
 ok "nothing was changed by any of it" diff "$tmp/before" <(tree "$root")
+
+ln -s "$root" "$tmp/x"$'\xff'
+ok "a path that is no UTF-8" doctor_at "$tmp/x"$'\xff'
+ok "is shown so that the JSON is whole" matches_schema
 
 # ---- that lacks something ----
 rm "$root/usr/sbin/mdadm"
