@@ -223,9 +223,21 @@ static const Daemon daemons[] = {
         { "start-unit:containerd.service", "containerd-shim-runc-v2", NEED_PROGRAM, CAUSE_NOT_READY },
         { "start-unit:containerd.service", "overlay", NEED_MODULE, CAUSE_UNIT },
         { "start-unit:containerd.service", "CONFIG_CGROUPS", NEED_FEATURE, CAUSE_UNIT },
-        { "start-unit:containerd.service", "CONFIG_MEMCG", NEED_FEATURE, CAUSE_UNIT },
+        /* namespaces of each container, and its devices with cgroup v2: opencontainers/runc,
+         * script/check-config.sh */
+        { "start-unit:containerd.service", "CONFIG_NAMESPACES", NEED_FEATURE, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_UTS_NS", NEED_FEATURE, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_IPC_NS", NEED_FEATURE, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_PID_NS", NEED_FEATURE, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_NET_NS", NEED_FEATURE, CAUSE_NOT_READY },
+        { "start-unit:containerd.service", "CONFIG_CGROUP_BPF", NEED_FEATURE, CAUSE_NOT_READY },
         /* RuntimeDefault of a pod's seccompProfile: https://kubernetes.io/docs/tutorials/security/seccomp/ */
         { "start-unit:containerd.service", "CONFIG_SECCOMP_FILTER", NEED_FEATURE, CAUSE_NOT_READY },
+        /* the controllers that kubelet asks for: kubernetes, pkg/kubelet/cm/cgroup_manager_linux.go */
+        { "start-unit:kubelet.service", "CONFIG_MEMCG", NEED_FEATURE, CAUSE_UNIT },
+        { "start-unit:kubelet.service", "CONFIG_CPUSETS", NEED_FEATURE, CAUSE_UNIT },
+        { "start-unit:kubelet.service", "CONFIG_FAIR_GROUP_SCHED", NEED_FEATURE, CAUSE_UNIT },
+        { "start-unit:kubelet.service", "CONFIG_CGROUP_PIDS", NEED_FEATURE, CAUSE_UNIT },
         /* kubelet mounts volumes by these: kubernetes, staging/src/k8s.io/mount-utils/mount_linux.go */
         { "start-unit:kubelet.service", "kubelet", NEED_PROGRAM, CAUSE_UNIT },
         { "start-unit:kubelet.service", "mount", NEED_PROGRAM, CAUSE_NOT_READY },

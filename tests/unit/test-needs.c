@@ -49,6 +49,9 @@ TEST(a_plain_node) {
         ASSERT_TRUE(find(&b, NEED_FILE, SANDBOX_ARCHIVE)->optional);
         ASSERT_TRUE(find(&b, NEED_PROGRAM, ECR_PROVIDER)->optional);
         ASSERT_EQ(find(&b, NEED_MODULE, "overlay")->cause, CAUSE_UNIT);
+        ASSERT_EQ(find(&b, NEED_FEATURE, "CONFIG_NET_NS")->cause, CAUSE_NOT_READY);
+        ASSERT_EQ(find(&b, NEED_FEATURE, "CONFIG_CGROUP_BPF")->cause, CAUSE_NOT_READY);
+        ASSERT_STREQ(find(&b, NEED_FEATURE, "CONFIG_CPUSETS")->step, "start-unit:kubelet.service");
         find(&b, NEED_DIRECTORY, "/etc/containerd");
         LACKS(b, NEED_PROGRAM, "runc");         /* it is named by its path */
         LACKS(b, NEED_PROGRAM, "mdadm");
