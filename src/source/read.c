@@ -122,7 +122,9 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
         }
         if (!absolute || r < 0)
                 return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = path }, NULL,
-                                     "cannot be opened as a configuration source: %s", strerror(-r));
+                                     "cannot be opened as a configuration source%s%s: %s",
+                                     root_is_host(root) ? "" : " below ",
+                                     root_is_host(root) ? "" : root_path(root), strerror(-r));
         return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, ret, diag)
                                    : read_file(root, absolute, path, ret, diag);
 }

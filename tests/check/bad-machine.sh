@@ -160,7 +160,7 @@ usage 'detect: --kubelet-version: "new" is not a version such as 1.33.4' plan --
 usage "start: there is no /run/nodestrap/status.json: nodestrap init has not run since this machine booted" status --root "$here"
 "$nodestrap" plan --root "$root" -c file:///none.yaml >"$tmp/out" 2>"$tmp/err"; code=$?
 ok 'a source that is not there' same_word $code 12
-ok 'is named' says_last 'nodestrap: failed (12 ESOURCE) at source: /none.yaml: cannot be opened as a configuration source: No such file or directory'
+ok 'is named' says_last "nodestrap: failed (12 ESOURCE) at source: /none.yaml: cannot be opened as a configuration source below $root: No such file or directory"
 # A copy, since the build may lie where only root can look.
 if [ "$(id -u)" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/nodestrap" && setpriv --reuid 65534 --clear-groups test -x "$tmp/nodestrap" 2>/dev/null; then
         setpriv --reuid 65534 --clear-groups "$tmp/nodestrap" init 2>"$tmp/err"; code=$?
