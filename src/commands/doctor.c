@@ -44,14 +44,6 @@ static void doctor_done(Doctor *d) {
 
 /* ---- before any plan ---- */
 
-/* The machine that builds an image has its own root directory bound somewhere, to have it looked at as the
- * image that it is about to become. */
-static int open_image(Doctor *d) {
-        int r = image_open(d->run->root, &d->image, &d->run->diag);
-        d->image.running &= streq(root_path(d->run->root), "/");
-        return r;
-}
-
 static int load_config(Run *run) {
         if (run->options.sources)
                 return run_load_config(run);
@@ -328,7 +320,7 @@ int command_doctor(Run *run) {
         if (r >= 0)
                 r = hash_load(&run->diag);
         if (r >= 0)
-                r = open_image(&d);
+                r = image_open(run->root, &d.image, &run->diag);
         if (r >= 0)
                 r = find_versions(&d);
         if (r >= 0)

@@ -93,7 +93,9 @@ typedef struct Driver {
 /* The image below root: what every look at it shares. */
 typedef struct Image {
         const Root *root;
-        bool running;                   /* root is this machine's, and this kernel runs */
+        bool running;                   /* root is this machine's, and this kernel runs: not where it is bound
+                                         * somewhere, or is that of a chroot(2), to be looked at as the image
+                                         * that it is about to become */
         unsigned machine;               /* e_machine of its programs (elf(5)); 0: not known */
         char **kernels;                 /* in /lib/modules, sorted: "6.12.46-66.121.amzn2023.x86_64" */
         char *kernel;                   /* of these the one that boots, or NULL where that cannot be told */

@@ -273,8 +273,19 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
+/* In a chroot(2) as builders of images use it "/" is the image's: not what init of this machine has. Nobody but
+ * root may look at that, and without /proc there is no machine to be. */
+static bool is_running(const Root *root) {
+        struct stat first, own;
+        if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)
+                return false;
+        if (stat("/proc/1/root/", &first) < 0)
+                return errno == EACCES || errno == EPERM;
+        return first.st_dev == own.st_dev && first.st_ino == own.st_ino;
+}
+
 int image_open(const Root *root, Image *ret, Diag *diag) {
-        _cleanup_(image_done) Image image = { .root = root, .running = root_is_host(root) };
+        _cleanup_(image_done) Image image = { .root = root, .running = is_running(root) };
         if (!has_programs(root))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
                                   "There are no programs below %s: it is not the root directory of an image. "

@@ -117,6 +117,8 @@ ok "is a failed check with the planner's sentence" python3 -c 'import json, sys;
 assert (c["verdict"], c["code"]) == ("failed", "plan") and "RAID10" in c["text"] + c["subject"] and c["cause"], c' "$tmp/out"
 echo 'spec: [' >"$root/in/bad.yaml"
 ok "user data that is none ends as anywhere" doctor 10 -c file:///in/bad.yaml
+ok "user data that is not in the image" doctor 12 -c file:///in/none.yaml
+ok "is told with where it was looked for" says "/in/none.yaml: cannot be opened as a configuration source below $root: No such file"
 rm -r "$root/in"
 
 # ---- who sets up the node ----
@@ -215,6 +217,18 @@ mkdir "$tmp/nothing"
 ok "one without programs is nobody's image" doctor 2
 says_form() { [ ! -s "$tmp/out" ] || { cat "$tmp/out"; false; }; }
 ok "of which nothing is printed" says_form
+
+# ---- in a chroot ----
+if [ "$(id -u)" = 0 ]; then
+        root=$tmp/chroot; mkdir -p "$root"/{etc,usr/bin}
+        { echo "$nodestrap"; ldd "$nodestrap" | grep -o '/[^ ]*'; } | while read -r file; do mkdir -p "$root${file%/*}"; cp -L "$file" "$root$file"; done
+        cp "$nodestrap" "$root/usr/bin/nodestrap"; echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+        in_chroot() { chroot "$root" /usr/bin/nodestrap doctor --instance-type m6i.4xlarge --output json >"$tmp/out" 2>"$tmp/err"; [ $? = 70 ] || { cat "$tmp/err"; false; }; }
+        ok "called in the chroot of a builder" in_chroot
+        ok "it is no machine that runs" grep -q '"running": false' "$tmp/out"
+        ok "and what should not be saved is told" check_is warning leftover-machine-id /etc/machine-id
+else for what in chroot running saved; do count=$((count + 1)); echo "ok $count - $what # SKIP not root here"; done
+fi
 
 # ---- by whom ----
 ok "called nodeadm there is no such command" bash -c 'ln -s "$1" "$2/nodeadm"; "$2/nodeadm" doctor >/dev/null 2>&1; [ $? = 2 ]' - "$nodestrap" "$tmp"
