@@ -111,7 +111,7 @@ typedef struct Image {
  * nobody's image. */
 _must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
 _nonnull_ void image_done(Image *i);
-/* All of its drivers are of this version. */
+/* Its driver is of this version, and where it has several it is the one of them that is. */
 _nonnull_ void image_set_driver(Image *image, const char *version);
 /* "580.126.09 or 595.45.04": the caller's; NULL: none is known. */
 _must_check_ _nonnull_ char *image_drivers_text(const Image *image);

@@ -8,13 +8,17 @@
 #include "base/str.h"
 #include "base/version.h"
 
+static void driver_done(Driver *d) {
+        free(d->tree);
+        free(d->version);
+        free(d->where);
+        free(d->license);
+        *d = (Driver){};
+}
+
 void drivers_done(Image *i) {
-        for (size_t k = 0; k < i->n_drivers; k++) {
-                free(i->drivers[k].tree);
-                free(i->drivers[k].version);
-                free(i->drivers[k].where);
-                free(i->drivers[k].license);
-        }
+        for (size_t k = 0; k < i->n_drivers; k++)
+                driver_done(&i->drivers[k]);
         free(i->drivers);
         free(i->driver);
         i->drivers = NULL;
@@ -128,7 +132,7 @@ static bool find_in_places(const Root *root, Driver *ret) {
 
 /* ---- trees ---- */
 
-/* All flavors are of one version, which the build of a tree notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
+/* Its flavors are of one version, which its build notes (awslabs/amazon-eks-ami: setup-nvidia.sh). */
 static bool find_in_tree(const Image *i, const char *tree, Driver *ret) {
         _cleanup_(freep) char *noted = xasprintf("%s/.version", tree), *folder = NULL, *version = NULL;
         for (size_t k = strv_length(i->kernels); k > 0; k--) {
@@ -194,17 +198,16 @@ void drivers_find(Image *i) {
 }
 
 void image_set_driver(Image *i, const char *version) {
-        if (i->n_drivers == 0)
-                add_driver(i, (Driver){ .tree = xstrdup("") });
-        for (size_t k = 0; k < i->n_drivers; k++) {
-                Driver *d = &i->drivers[k];
-                if (d->version && streq(d->version, version))
-                        continue;
-                free(d->version);
-                free(TAKE_PTR(d->where));
-                free(TAKE_PTR(d->license));
-                d->version = xstrdup(version);
-        }
+        Driver driver = {};
+        for (size_t k = 0; k < i->n_drivers && !driver.version; k++)
+                if (streq(i->drivers[k].version, version)) {
+                        driver = i->drivers[k];
+                        i->drivers[k] = (Driver){};
+                }
+        if (!driver.version)
+                driver = (Driver){ .tree = xstrdup(""), .version = xstrdup(version) };
+        drivers_done(i);
+        add_driver(i, driver);
         settle(i);
 }
 

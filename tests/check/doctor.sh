@@ -187,6 +187,7 @@ ok "the other tree's own is well" check_is ok version nv-fabricmanager found=595
 sed -i s/575.57.08/580.126.09/ "$tree/lts/usr/bin/nv-fabricmanager"; ln -sfn libnvidia-ml.so.580.126.09 "$tree/pb/usr/lib64/libnvidia-ml.so.1"
 ok "a library of another version in a tree that these types do not get" doctor 0 --instance-type p5.48xlarge --output json
 ok "is a warning" check_is warning version libnvidia-ml.so.1 found=580.126.09 text=595.45.04
+ok "nor looked at where the driver is given" doctor 0 --strict --instance-type p5.48xlarge --driver-version v580.126.09-1.amzn2023
 rm "$tree"/{lts,pb}/usr/{bin/nv-fabricmanager,lib/systemd/system/nvidia-fabricmanager.service} "$root"/usr/bin/nvidia-ctk
 ok "what no tree has comes from nowhere" doctor 70 --instance-type p5.48xlarge --output json
 ok "neither a program" check_is failed program nv-fabricmanager cause=EFABRICMANAGER
