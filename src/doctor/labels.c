@@ -62,7 +62,7 @@ static char *configured(const char *text, const char *key) {
 static void append_file(const Root *root, const char *folder, const char *name, Text *to) {
         _cleanup_(freep) char *path = xasprintf("%s/%s", folder, name), *text = NULL;
         size_t size = 0;
-        if (root_read(root, path, POLICY_MAX, &text, &size) >= 0) {
+        if (image_read(root, path, POLICY_MAX, &text, &size) >= 0) {
                 text_add_bytes(to, text, size);
                 text_add(to, "\n");
         }
@@ -83,7 +83,7 @@ Labels *labels_open(const Root *root) {
         _cleanup_(freep) char *text = NULL, *mode = NULL, *type = NULL, *folder = NULL;
         _cleanup_(labels_freep) Labels *l = xcalloc(1, sizeof *l);
         Text contexts = {}, prefixes = {}, customizable = {};
-        if (root_read(root, "/etc/selinux/config", IMAGE_TEXT_MAX, &text, NULL) < 0)
+        if (image_read(root, "/etc/selinux/config", IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return NULL;
         mode = configured(text, "SELINUX=");
         type = configured(text, "SELINUXTYPE=");

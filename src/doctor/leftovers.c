@@ -181,7 +181,7 @@ static void search_node(const Image *image, Checks *checks) {
 /* All machines of the image would be one to whoever goes by it. */
 static void search_machine_id(const Image *image, Checks *checks) {
         _cleanup_(freep) char *line = NULL;
-        if (root_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
+        if (image_read_line(image->root, "/etc/machine-id", &line) < 0 || !*line ||
             streq(line, "uninitialized"))
                 return;
         check_tell(checks_add(checks, CHECK_WARNING, "leftover-machine-id", "/etc/machine-id", NULL), NULL,
@@ -197,7 +197,7 @@ static void search_cdi(const Image *image, Checks *checks) {
                 return;
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
                 _cleanup_(freep) char *path = xasprintf("/etc/cdi/%s", *name), *text = NULL;
-                if (root_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
+                if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 ||
                     !strstr(text, "nvidia.com/"))
                         continue;
                 check_tell(checks_add(checks, CHECK_WARNING, "leftover-cdi", "CDI specification", path), NULL,
@@ -223,7 +223,7 @@ static bool has_line(const char *text, const char *word) {
 
 static void search_array(const Image *image, Checks *checks, const char *path) {
         _cleanup_(freep) char *text = NULL;
-        if (root_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 || !has_line(text, "array "))
+        if (image_read(image->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0 || !has_line(text, "array "))
                 return;
         /* awslabs/amazon-eks-ami#2755, #2869 */
         check_tell(checks_add(checks, CHECK_WARNING, "leftover-array", "mdadm.conf", path), NULL,
@@ -325,7 +325,7 @@ static bool is_doubtful(const Entry *e) {
 /* systemd waits for swap, and boots without it: look_swap() has that. */
 static void search_fstab(const Image *image, Checks *checks) {
         _cleanup_(freep) char *text = NULL;
-        if (root_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
+        if (image_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return;
         char *rest = text;
         Entry e;
@@ -342,7 +342,7 @@ static void search_fstab(const Image *image, Checks *checks) {
 
 static bool swap_in_fstab(const Look *l, char **ret_device) {
         _cleanup_(freep) char *text = NULL;
-        if (root_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
+        if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return false;
         char *rest = text;
         Entry e;
@@ -390,7 +390,7 @@ static void search_mount_units(const Look *l) {
         for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
                 _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
                 if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||
-                    root_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
+                    image_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
                         continue;
                 _cleanup_(freep) char *what = assignment_in_unit(text, "Mount", "What");
                 if (what && (is_of_a_machine(what) || startswith(what, "UUID=") ||

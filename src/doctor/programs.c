@@ -92,7 +92,7 @@ static void read_included(const Root *root, const char *word, char ***to) {
 /* ld.so.conf, as ldconfig(8) reads it. */
 static void read_configuration(const Root *root, const char *path, bool include, char ***to) {
         _cleanup_(freep) char *text = NULL;
-        if (root_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
+        if (image_read(root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
                 return;
         char *rest = text;
         for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {

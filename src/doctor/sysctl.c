@@ -72,7 +72,7 @@ static void read_name(const Look *l, const char *name, const char *path, char **
                 if (!link && root_exists(l->root, file) == 0)
                         continue;
                 if (!(link && streq(target, "/dev/null")) &&
-                    root_read(l->root, file, IMAGE_TEXT_MAX, &text, NULL) >= 0)
+                    image_read(l->root, file, IMAGE_TEXT_MAX, &text, NULL) >= 0)
                         read_file(text, path, file, value, from);
                 return;
         }

@@ -250,7 +250,7 @@ char *unit_closed(const Look *l, const char *unit) {
 /* machine-id(5), "First Boot Semantics" */
 bool boots_first(const Look *l) {
         _cleanup_(freep) char *line = NULL;
-        int r = root_read_line(l->root, "/etc/machine-id", &line);
+        int r = image_read_line(l->root, "/etc/machine-id", &line);
         return r == -ENOENT || (r >= 0 && streq(line, "uninitialized"));
 }
 

@@ -962,6 +962,36 @@ TEST(nothing_left) {
         ASSERT_EQ(b.checks.n, 1);
 }
 
+/* Opening a device may have effects; a pipe shows whether it was read. */
+TEST(nothing_but_regular_files_is_opened) {
+        static const char *const paths[] = { "/etc/fstab", "/etc/machine-id", "/etc/mdadm.conf", "/etc/cdi/a.yaml",
+                "/etc/selinux/config", "/etc/sysctl.d/a.conf", "/etc/modprobe.d/a.conf", "/etc/ld.so.conf",
+                "/etc/systemd/system/a.service", "/etc/systemd/system/a.mount", "/lib/modules/" KERNEL "/modules.dep",
+                "/boot/config-" KERNEL };
+        BOX(b);
+        box_need(&b, NEED_NO_SWAP, "no swap", false);
+        box_need(&b, NEED_SYSCTL, "vm.overcommit_memory=1", false);
+        box_need(&b, NEED_MODULE, "raid0", false);
+        box_need(&b, NEED_FEATURE, "CONFIG_NUMA", false);
+        box_need(&b, NEED_UNIT, "a.service", false);
+        int pipes[ARRAY_SIZE(paths)];
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                _cleanup_(freep) char *at = full(&b, paths[i]), *folder = xstrndup(paths[i], (size_t)(strrchr(paths[i], '/') - paths[i]));
+                ASSERT_OK(root_make_dirs(b.root, folder, 0755));
+                ASSERT_EQ(mkfifo(at, 0644), 0);
+                pipes[i] = open(at, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+                ASSERT_EQ(write(pipes[i], "x", 1), 1);
+        }
+        look(&b);
+        image_search(&b.image, &b.checks);
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                char c;
+                if (read(pipes[i], &c, 1) != 1)         /* whoever opened it took what was in it */
+                        FAIL("%s was read", paths[i]);
+                close(pipes[i]);
+        }
+}
+
 /* Which disk it is on its name does not say: no more than a warning, and none where a root volume is divided. */
 TEST(mounts_by_name) {
         BOX(b);
