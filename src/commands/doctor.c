@@ -210,12 +210,6 @@ static char *sources_text(const Options *o) {
         return o->sources ? strv_join(o->sources, " ") : xstrdup(SAMPLE_SOURCE " (-c names another)");
 }
 
-static void add_fact(Text *t, const char *name, const char *value) {
-        text_add(t, "%-11s ", name);
-        text_add_shown(t, value, strlen(value), 1000, 0);
-        text_add(t, "\n");
-}
-
 static int print_text(const Doctor *d) {
         const Image *image = &d->image;
         _cleanup_(freep) char *sources = sources_text(&d->run->options), *types = types_text(d->types),
@@ -227,12 +221,12 @@ static int print_text(const Doctor *d) {
                 image->containerd ?: "not known", drivers ?: "none known");
         _cleanup_(freep) char *checks = checks_to_text(&d->checks, d->run->options.development);
         _cleanup_(text_done) Text t = {};
-        add_fact(&t, "image", image->running ? "this machine" : root_path(image->root));
-        add_fact(&t, "programs", machine_name(image->machine) ?: "of an architecture that is not known");
-        add_fact(&t, "kernels", *kernels ? kernels : "none");
-        add_fact(&t, "software", software);
-        add_fact(&t, "types", which);
-        add_fact(&t, "config", sources);
+        facts_add(&t, "image", image->running ? "this machine" : root_path(image->root));
+        facts_add(&t, "programs", machine_name(image->machine) ?: "of an architecture that is not known");
+        facts_add(&t, "kernels", *kernels ? kernels : "none");
+        facts_add(&t, "software", software);
+        facts_add(&t, "types", which);
+        facts_add(&t, "config", sources);
         text_add(&t, "\n%s", checks);
         return output_text(t.data, &d->run->diag);
 }

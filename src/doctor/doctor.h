@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/root.h"
+#include "base/str.h"
 #include "plan/plan.h"
 
 typedef enum NeedKind {
@@ -73,6 +74,8 @@ _nonnull_ void checks_done(Checks *c);
 /* A table for people, worst first, and for machines; both new. In the table what is well is some lines of
  * names, unless all is to be told. */
 _malloc_ _nonnull_ char *checks_to_text(const Checks *checks, bool all);
+/* A line above that table, or some: "types       p5.48xlarge". */
+_nonnull_ void facts_add(Text *t, const char *name, const char *value);
 /* "p5.48xlarge and 11 more" */
 _malloc_ char *types_text(char *const *types);
 /* Sets a text out of an image, which need not be UTF-8, as the table has it; nothing where it is NULL or "". */

@@ -9,7 +9,11 @@
 
 #define WIDTH     100U          /* of the table, as far as words allow */
 #define INDENT    9U            /* of what stands below a row: the column of the verdict */
+#define CODE      18U           /* its column, unless a code is longer: the planner's warnings have long ones */
+#define SUBJECT   36U
+#define FACT      12U           /* of the values above the table */
 #define SHOWN_MAX 200           /* bytes of a name out of the image */
+#define FACT_MAX  1000          /* of what stands above the table */
 #define TEXT_MAX  2000          /* and of a sentence that may hold some */
 
 /* Those of a boot that ends come first, those of nothing to do last; else in the order of the looks. */
@@ -24,13 +28,13 @@ static size_t column(const Text *t) {
         return n;
 }
 
-/* Goes on where the text is; a word that no longer fits begins a line of its own. */
-static void add_words(Text *t, const char *words) {
+/* Goes on where the text is; a word that no longer fits begins a line of its own, so far in. */
+static void add_words(Text *t, const char *words, size_t indent) {
         for (const char *p = words; *p;) {
                 size_t n = strcspn(p, " \n");
-                if (n > 0 && column(t) > INDENT && column(t) + 1 + n > WIDTH)
-                        text_add(t, "\n%*s", (int)INDENT, "");
-                else if (n > 0 && column(t) > INDENT)
+                if (n > 0 && column(t) > indent && column(t) + 1 + n > WIDTH)
+                        text_add(t, "\n%*s", (int)indent, "");
+                else if (n > 0 && column(t) > indent)
                         text_add(t, " ");
                 text_add_shown(t, p, n, n, 0);
                 p += n + (p[n] != 0);
@@ -39,7 +43,20 @@ static void add_words(Text *t, const char *words) {
 
 static void add_paragraph(Text *t, const char *words) {
         text_add(t, "%*s", (int)INDENT, "");
-        add_words(t, words);
+        add_words(t, words, INDENT);
+        text_add(t, "\n");
+}
+
+static void add_some(Text *t, const char *words, size_t limit, size_t indent) {
+        _cleanup_(freep) char *some = xstrndup(words, limit);
+        add_words(t, some, indent);
+        if (strlen(words) > limit)
+                text_add(t, "...");
+}
+
+void facts_add(Text *t, const char *name, const char *value) {
+        text_add(t, "%-*s", (int)FACT, name);
+        add_some(t, value, FACT_MAX, FACT);
         text_add(t, "\n");
 }
 
@@ -66,16 +83,22 @@ char *types_text(char *const *types) {
 
 /* ---- rows ---- */
 
-static void add_row(Text *t, const Check *c) {
+static size_t code_width(const Checks *checks) {
+        size_t width = CODE;
+        for (size_t i = 0; i < checks->n; i++)
+                width = MAX(width, strlen(checks->items[i].code));
+        return width;
+}
+
+static void add_row(Text *t, const Check *c, size_t width) {
         add_shown(t, check_verdict_to_string(c->verdict), INDENT);
-        add_shown(t, c->code, 18);
+        add_shown(t, c->code, width);
         text_add(t, " ");
-        add_shown(t, c->subject, 36);
-        if (c->found) {
-                text_add(t, " ");
-                add_shown(t, c->found, 0);
-        }
-        trim(t);
+        add_shown(t, c->subject, SUBJECT);
+        if (!c->found || column(t) + 1 + strlen(c->found) > WIDTH)
+                trim(t);
+        if (c->found)
+                add_some(t, c->found, SHOWN_MAX, INDENT);
         text_add(t, "\n");
 }
 
@@ -93,8 +116,8 @@ static void add_reason(Text *t, const Check *c) {
                 add_paragraph(t, line.data);
 }
 
-static void add_check(Text *t, const Check *c) {
-        add_row(t, c);
+static void add_check(Text *t, const Check *c, size_t width) {
+        add_row(t, c, width);
         if (c->text && *c->text)
                 add_paragraph(t, c->text);
         if (c->verdict != CHECK_OK)
@@ -110,7 +133,7 @@ static bool code_seen(const Checks *checks, size_t before) {
 }
 
 /* "ok  program  cp, mdadm, …" */
-static void add_well(Text *t, const Checks *checks) {
+static void add_well(Text *t, const Checks *checks, size_t width) {
         for (size_t i = 0; i < checks->n; i++) {
                 const char *code = checks->items[i].code;
                 if (checks->items[i].verdict != CHECK_OK || code_seen(checks, i))
@@ -121,8 +144,8 @@ static void add_well(Text *t, const Checks *checks) {
                                 text_add(&names, "%s%s", names.size > 0 ? ", " : "",
                                          checks->items[k].subject);
                 add_shown(t, "ok", INDENT);
-                add_shown(t, code, 18);
-                add_words(t, names.data);
+                add_shown(t, code, width);
+                add_words(t, names.data, INDENT);
                 text_add(t, "\n");
         }
 }
@@ -136,12 +159,13 @@ static void add_counts(Text *t, const Checks *checks) {
 
 char *checks_to_text(const Checks *checks, bool all) {
         Text t = {};
+        size_t width = code_width(checks);
         for (size_t o = 0; o < ARRAY_SIZE(order); o++) {
                 if (order[o] == CHECK_OK && !all)
-                        add_well(&t, checks);
+                        add_well(&t, checks, width);
                 for (size_t i = 0; i < checks->n && (all || order[o] != CHECK_OK); i++)
                         if (checks->items[i].verdict == order[o])
-                                add_check(&t, &checks->items[i]);
+                                add_check(&t, &checks->items[i], width);
         }
         add_counts(&t, checks);
         return text_take(&t);

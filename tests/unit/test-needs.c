@@ -320,6 +320,23 @@ TEST(the_worst_comes_first_and_what_is_well_is_short) {
         ASSERT_CONTAINS(whole, "ok       program            cp                                   /usr/bin/cp\n");
 }
 
+TEST(a_table_is_so_wide) {
+        static const char path[] = "/lib/modules/6.12.46-66.121.amzn2023.x86_64/kernel/drivers/net/ethernet/x.ko";
+        Checks all = {};
+        _cleanup_(text_done) Text facts = {};
+        check_tell(checks_add(&all, CHECK_WARNING, "no-image-credential-provider", "plan", NULL), NULL, "why");
+        check_tell(checks_add(&all, CHECK_WARNING, "module", "ena", path), NULL, "what");
+        _cleanup_(freep) char *text = checks_to_text(&all, true);
+        ASSERT_CONTAINS(text, "warning  no-image-credential-provider plan\n         why\n");
+        ASSERT_CONTAINS(text, "warning  module                       ena\n         /lib/modules/6.12.46-66.121");
+        for (unsigned i = 0; i < 10; i++)
+                facts_add(&facts, "types", "m6i.4xlarge and some others: those of its architecture that it has drivers "
+                                           "for, and plain ones");
+        ASSERT_CONTAINS(facts.data, "types       m6i.4xlarge and some others: those of its architecture that it has "
+                                    "drivers for, and\n            plain ones\n");
+        checks_done(&all);
+}
+
 TEST(json_has_the_same_order) {
         _cleanup_(checks_done) Checks all = some_checks();
         _cleanup_(json_decrefp) json_t *json = checks_to_json(&all);
