@@ -1,25 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package for arm64, built on x86-64 from a copy of this tree: what it asks for, what is in it, and that it runs there. Built
-# a second time, elsewhere and out of files of another day, it has the same bytes.
+# The packages for arm64, built on x86-64 from a copy of this tree: what they ask for, what is in them, and that it runs there. The RPM
+# has the program of the Debian package. Both are left in build/package. That they are the same whoever builds them, and the RPM's own
+# build, is in tests/exhaustive/packages.sh.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
 finish() { echo "1..$count"; exit $bad; }
 W=$(mktemp -d); trap 'wait; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 is() { [ "$1" = "$2" ] || { echo "is \"$1\", want \"$2\""; return 1; }; }
 
-mkdir -p "$W/src" "$W/again/deeper/tree"
-(cd "$top" && find . \( -name .git -o -path ./build -o -path './build-*' \) -prune -o \( -type f -o -type l \) -print | tar -cf - -T -) | tar -C "$W/src" -xf -
-build() { cd "$W/src" && DEB_BUILD_OPTIONS="parallel=$(nproc)" dpkg-buildpackage -aarm64 -us -uc -b; }
-build_again() {
-        find . -exec touch -h -d 2001-02-03 {} + && umask 077 && env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent TZ=Asia/Tokyo LC_ALL=C.UTF-8 \
-                DEB_BUILD_OPTIONS="nocheck parallel=1" dpkg-buildpackage -aarm64 -us -uc -b
-}
-cp -r "$W/src/." "$W/again/deeper/tree"; (cd "$W/again/deeper/tree" && build_again >"$W/again/log" 2>&1; echo $? >"$W/again/rc") & again=$!
-try "dpkg-buildpackage -aarm64 -us -uc -b, whose build dependencies are all there" build || finish
+mkdir -p "$top/build/package"
+try "deb.sh -a arm64, whose build dependencies are all there" "$top/conf/packaging/deb.sh" -o "$W" -a arm64 || finish
 deb=$(echo "$W"/nodestrap_*_arm64.deb)
-try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/nodestrap_*_arm64.changes
+try "lintian has nothing to say" lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$W"/*.deb
 try "it is for arm64" is "$(dpkg-deb -f "$deb" Architecture)" arm64
 try "it asks for what it is linked with and what it loads" is \
         "$(dpkg-deb -f "$deb" Depends | tr ',' '\n' | sed 's/^ *//; s/ .*//' | sort | xargs)" \
@@ -32,8 +27,20 @@ try "nodeadm is one of its names" is "$(cd "$W/root/usr/bin" && bash -c 'exec -a
 size() { local size; size=$(stat -c %s "$W/root/usr/bin/nodestrap"); echo "# $size bytes"; [ "$size" -le $((960 * 1000)) ]; }
 try "it is small" size
 try "the bill of materials is well formed and true" python3 "$top/tests/oracles/spdx.py" "$W/root" "$top"
-mkdir -p "$top/build/package" && cp "$deb" "$top/build/package/"
-wait $again; try "the package built elsewhere" sh -c 'cat "$1/log"; exit "$(cat "$1/rc")"' sh "$W/again"
-same_packages() { local f; for f in "$W"/*.deb; do cmp "$f" "$W/again/deeper/${f##*/}" || return; done; }
-try "has the same bytes" same_packages
+cp "$W"/*.deb "$top/build/package/"
+
+try "rpm.sh -a arm64" "$top/conf/packaging/rpm.sh" -o "$W" -a arm64 -- --define "binary $W/root/usr/bin/nodestrap" || finish
+rpm=$(echo "$W"/nodestrap-*.aarch64.rpm); cp "$rpm" "$top/build/package/"
+try "its header says aarch64" is "$(rpm -qp --qf '%{ARCH}' "$rpm")" aarch64
+mkdir "$W/tree"; rpm2archive - <"$rpm" | tar -C "$W/tree" -xz
+try "its program is for arm64" sh -c 'aarch64-linux-gnu-readelf -h "$1" | grep -q AArch64' sh "$W/tree/usr/bin/nodestrap"
+try "and the same, but for the name of its debugging information" sh -c 'aarch64-linux-gnu-objcopy -R .gnu_debuglink "$1" "$3" && aarch64-linux-gnu-objcopy "$2" "$3.2" && cmp "$3" "$3.2"' sh "$W"/{root,tree}/usr/bin/nodestrap "$W/program"
+try "the bill of materials names no packages of Debian's" python3 "$top/tests/oracles/spdx.py" "$W/tree" "$top" unknown
+native=$(ls -t "$top"/build/package/nodestrap-*.x86_64.rpm 2>/dev/null | head -1)
+[ -z "$native" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$native" -type f | head -1)" ] || native=
+[ -n "$native" ] || { skip "beside the RPM for x86-64" "none in build/package, or an older one: make package builds it"; finish; }
+sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -vE '^/usr/(bin/nodestrap|.*\.spdx\.json) '; }
+try "the other files are those of the RPM for x86-64" diff <(sums "$native") <(sums "$rpm")
+libraries() { rpm -qpR "$1" | grep -E '^lib(c|[^c]|c[^.]).*\(\)\(64bit\)$' | sort; }
+try "it requires the same libraries" diff <(libraries "$native") <(libraries "$rpm" | grep -v '^ld-linux')
 finish

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the RPM from a copy of this tree, compares it with the Debian package, unpacks it into a root of Debian 12, and has rpm install,
 # upgrade and erase it there, its scripts included: bare, beside the units and the nodeadm of EKS's image, and where there is neither
-# systemctl nor update-alternatives. Then the same package for aarch64. Both are left in build/package.
+# systemctl nor update-alternatives. It is left in build/package. That for aarch64 is in tests/arm64/package.sh.
 set -u; top=$(realpath "$(dirname "$0")/../.."); count=0 bad=0
 try() { local name=$1 output; shift; count=$((count + 1))
         if output=$("$@" 2>&1); then echo "ok $count - $name"; else bad=1; echo "not ok $count - $name"; tail -40 <<<"$output" | sed 's/^/# /'; return 1; fi; }
@@ -15,7 +15,7 @@ spec=$top/conf/packaging/nodestrap.spec
 unpack() { mkdir -p "$2" && rpm2cpio "$1" >"$2.cpio" && (cd "$2" && cpio -idm --quiet <"$2.cpio"); }
 
 try "one version" is "$(awk '/^Version:/ { print $2 }' "$spec")" "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$top/debian/changelog")"
-# The program of the Debian package, if that was made of this tree; else it is built here, as the one for aarch64 is anyway.
+# The program of the Debian package, if that was made of this tree; else it is built here.
 deb=$(ls -t "$top"/build/package/nodestrap_*_amd64.deb 2>/dev/null | head -1) built=()
 [ -z "$deb" ] || [ -z "$(cd "$top" && find Makefile README.md conf debian src units -newer "$deb" -type f | head -1)" ] || deb=
 [ -z "$deb" ] || { dpkg-deb -x "$deb" "$W/deb" && built=(--define "binary $W/deb/usr/bin/nodestrap"); }
@@ -142,17 +142,4 @@ try "nothing else is" in_root nodestrap --version
 try "rpm -e there" silent rpm_ -e nodestrap
 try "leaves nothing" diff "$W/before" <(everything)
 
-# ---- aarch64 ------------------------------------------------------------------------------------------------------------------------
-# In the root for cross builds, of which this tree alone stays.
-arm=$top/build/package/$(rpm -qp --qf '%{NVR}' "$rpm").aarch64.rpm; rm -f "$arm"
-"$top/tests/tools/cross.sh" "$top/conf/packaging/rpm.sh" -o "$top/build/package" -a aarch64 -- --without check >"$W/log" 2>&1; rc=$?
-[ $rc != 77 ] || { skip "the package for aarch64" "$(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; finish; }
-try "rpm.sh -a aarch64" sh -c 'cat "$1"; exit "$2"' sh "$W/log" $rc || finish
-try "its header says so" is "$(rpm -qp --qf '%{ARCH}' "$arm")" aarch64
-try "and its program" sh -c 'rpm2cpio "$1" | cpio -i --quiet --to-stdout ./usr/bin/nodestrap >"$2" && readelf -h "$2" | grep -q "Machine:.*AArch64"' sh "$arm" "$W/program"
-try "which is stripped" is "$(readelf -SW "$W/program" | grep -oE ' \.(text|symtab|debug_info) ' | xargs)" .text
-sums() { rpm -qp --qf '[%{FILENAMES} %{FILEMODES:perms} %{FILEDIGESTS}\n]' "$1" | grep -vE '^/usr/(bin/nodestrap|.*\.spdx\.json) '; }
-try "the other files are the same" diff <(sums "$rpm") <(sums "$arm")
-libraries() { rpm -qpR "$1" | grep -E '^lib(c|[^c]|c[^.]).*\(\)\(64bit\)$' | sort; }
-try "it requires the same libraries" diff <(libraries "$rpm") <(libraries "$arm" | grep -v '^ld-linux')
 finish
