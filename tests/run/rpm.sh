@@ -84,6 +84,19 @@ try "and plans" sh -c 'grep -q kubelet <<X
 $1
 X' sh "$(planned 2>&1)"
 try "the schema is the program's" diff <(in_root nodestrap config schema) "$m/usr/share/doc/nodestrap/nodeconfig.schema.json"
+settings=$(sed -z "s/.*ExecStart=[^']*'//; s/'.*//; s/[\\]\n//g; s/[$][$]/$/g" "$m/usr/lib/systemd/system/nodestrap-network-settings.service")
+labelled() { rm -f "$m/tmp/labelled"; in_root sh -c "$settings" && is "$(cat "$m/tmp/labelled" 2>/dev/null)" "$1"; }
+printf '#!/bin/sh\necho "$@" >/tmp/labelled\n' >"$m/usr/sbin/restorecon"; chmod 755 "$m/usr/sbin/restorecon"
+try "nothing is labelled where there is no SELinux" labelled ''
+try "and what udev and networkd get is there" sh -c 'cd "$1/usr/lib/nodestrap/systemd" && find . -type f | while read -r f; do cmp "$f" "$1/run/systemd/$f" || exit; done' sh "$m"
+mkdir -p "$m/sys/fs/selinux"; echo 0 >"$m/sys/fs/selinux/enforce"
+try "nor where it is permissive" labelled ''
+printf 1 >"$m/sys/fs/selinux/enforce"
+try "but where it enforces" labelled "-R /run/systemd/network /run/systemd/networkd.conf.d"
+rm "$m/usr/sbin/restorecon"; try "and no restorecon is no failure" labelled ''
+tmpfiles() { local want=$1; shift; systemd-tmpfiles --root="$m" --create "$@" nodestrap.conf && is "$(cd "$m" && find run/systemd/resolved.conf.d -printf '%m %u' 2>/dev/null)" "$want"; }
+try "the folder for the cluster's DNS is not there before a boot" tmpfiles ''
+try "which makes it" tmpfiles '755 root' --boot
 
 try "another root" prepare bare; m=$W/bare/m; everything >"$W/before"
 try "rpm -i says nothing where there is nothing to say" silent rpm_ -i "$rpm"
