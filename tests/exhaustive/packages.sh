@@ -15,8 +15,8 @@ both() {        # ARCHITECTURE, AS RPM CALLS IT, FOLDER, COMMAND that runs it...
         local arch=$1 cpu=$2 built=$3; shift 3
         try "deb.sh for $arch" "$@" "$deb" -o "$built" -a "$arch" || return
         dpkg-deb -x "$built"/nodestrap_*.deb "$built/root"
-        try "rpm.sh for $cpu, which packs its program" "$@" "$rpm" -o "$built/packed" -a "$arch" -- --define "binary $built/root/usr/bin/nodestrap"
-        try "rpm.sh for $cpu, which builds its own" "$@" "$copy/conf/packaging/rpm.sh" -o "$built/own" -a "$arch"
+        try "rpm.sh for $cpu, which packs its program" "$@" "$rpm" -o "$built/packed" -a "$cpu" -- --define "binary $built/root/usr/bin/nodestrap"
+        try "rpm.sh for $cpu, which builds its own" "$@" "$copy/conf/packaging/rpm.sh" -o "$built/own" -a "$cpu"
         try "they have the same bytes" cmp "$built"/{packed,own}/nodestrap-0*."$cpu".rpm
         try "deb.sh for $arch, of files of another day, in another zone, by one job" "$@" env TZ=Asia/Tokyo DEB_BUILD_OPTIONS='nocheck parallel=1' "$copy/conf/packaging/deb.sh" -o "$built/again" -a "$arch"
         try "has the same bytes" cmp "$built"/nodestrap_*.deb "$built"/again/nodestrap_*.deb
