@@ -412,8 +412,8 @@ LEAVES_RUINS = (Matrix.foreign_array,)
 # What differs by level: the array is made in another way, misses a disk in another way, is somebody else's by another level; nodeadm's is one of xfs.
 OWN = {'RAID10': (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.not_assembled, Matrix.member_missing, Matrix.member_blank,
                   Matrix.nodeadms_mounts, Matrix.foreign_array)}
-# Alone each disk is one more first boot: without a file system it is as blank as a new one.
-OWN['Mount'] = tuple(f for f in SITUATIONS if f is not Matrix.no_file_system)
+# Alone each disk has its file system, its mount and its unit of nodeadm's, and the others go on without it.
+OWN['Mount'] = (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.member_missing, Matrix.stop_start, Matrix.member_blank)
 
 
 def create(strategy, members):
