@@ -145,11 +145,27 @@ static char *find_program(const Comparison *c, const char *name) {
         return path ?: program_find(i->root, name, &odd);
 }
 
+/* The look at needs has found it, in another tree than the one that some types get. */
+static void tell_missing(const Comparison *c, const Need *need) {
+        _cleanup_(freep) char *odd = NULL, *other = image_program(c->image, need->name, &odd);
+        _cleanup_(strv_freep) char **types = types_of_driver(c, need);
+        if (!other || (need->types && !types))
+                return;
+        Check *check = add_of(c, need->optional ? CHECK_WARNING : CHECK_FAILED, "program", need->name, other);
+        check_tell(check, need, "it is there, but not in %s, which these types get: install all of NVIDIA's "
+                                "packages in that",
+                   c->driver->tree);
+        strv_free(check->types);
+        check->types = TAKE_PTR(types);
+}
+
 /* Packages of a tree are registered when it is chosen. */
 static void compare_part(const Comparison *c, const Part *p) {
         const Root *root = c->image->root;
         const Need *need = needs_find(c->needs, NEED_PROGRAM, p->name);
         _cleanup_(freep) char *path = find_program(c, p->name), *version = NULL;
+        if (!path && need && c->driver)
+                tell_missing(c, need);
         if (!path || (!need && !c->driver))
                 return;
         if (!c->driver || !*c->driver->tree)

@@ -905,6 +905,11 @@ TEST(versions_in_trees) {
         ASSERT_CONTAINS(c->text, "595.45.04");
         ASSERT_STREQ(c->types[0], "g7.2xlarge");
         ASSERT_TRUE(!c->types[1]);
+        take_away(&b, LTS "bin/nv-fabricmanager");
+        compare(&b);
+        assert_check(&b, CHECK_FAILED, "program", "nv-fabricmanager", "not in /opt/nvidia/lts");
+        ASSERT_STREQ(find(&b, "program", NULL)->types[0], "p5.48xlarge");
+        ASSERT_TRUE(!find(&b, "program", NULL)->types[1]);
 }
 
 TEST(driver_for_types) {
