@@ -215,14 +215,22 @@ int root_executable(const Root *r, const char *path) {
         return result;
 }
 
-int root_program(const Root *r, const char *name) {
+char **program_paths(const char *name) {
         static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                                "/usr/bin",        "/sbin",          "/bin" };
+        char **paths = NULL;
+        if (*name == '/')
+                strv_add(&paths, name);
+        for (size_t i = 0; i < ARRAY_SIZE(folders) && *name != '/'; i++)
+                strv_push(&paths, xasprintf("%s/%s", folders[i], name));
+        return paths;
+}
+
+int root_program(const Root *r, const char *name) {
+        _cleanup_(strv_freep) char **paths = program_paths(name);
         int result = 0;
-        for (size_t i = 0; i < ARRAY_SIZE(folders) && result == 0; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", folders[i], name);
-                result = root_executable(r, path);
-        }
+        for (char **path = paths; *path && result == 0; path++)
+                result = root_executable(r, *path);
         return result;
 }
 

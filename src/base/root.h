@@ -39,7 +39,10 @@ _must_check_ _nonnull_ int root_link_name(const Root *r, const char *path, char 
 _must_check_ _nonnull_ int root_exists(const Root *r, const char *path);        /* 1, 0 or a negative errno */
 /* 1 if a regular file with an x bit */
 _must_check_ _nonnull_ int root_executable(const Root *r, const char *path);
-/* 1 if a program of that name is in one of the directories of systemd's PATH */
+/* Where a program of that name may be: in the directories of systemd's PATH, in their order; an absolute name
+ * is one. New. */
+_must_check_ _nonnull_ char **program_paths(const char *name);
+/* 1 if one of them is there and may be executed */
 _must_check_ _nonnull_ int root_program(const Root *r, const char *name);
 
 /* Hands a value to a file of the kernel's (sysfs, procfs), which takes it with one write or answers with an

@@ -17,9 +17,6 @@
 #define MAX_FOLDERS   64u
 #define MAX_FILES     256u /* of ld.so.conf.d */
 
-static const char *const path_folders[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
-                                            "/usr/bin",        "/sbin",          "/bin" };
-
 /* ---- programs by name ---- */
 
 static int is_file(const Root *root, const char *path) {
@@ -29,31 +26,25 @@ static int is_file(const Root *root, const char *path) {
 }
 
 char *program_find(const Root *root, const char *name, char **ret_odd) {
+        _cleanup_(strv_freep) char **paths = program_paths(name);
         *ret_odd = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                _cleanup_(freep) char *path =
-                        *name == '/' ? xstrdup(name) : xasprintf("%s/%s", path_folders[i], name);
-                if (root_executable(root, path) > 0) {
+        for (char **path = paths; *path; path++) {
+                if (root_executable(root, *path) > 0) {
                         free(TAKE_PTR(*ret_odd));
-                        return TAKE_PTR(path);
+                        return xstrdup(*path);
                 }
-                if (!*ret_odd && is_file(root, path))
-                        *ret_odd = TAKE_PTR(path);
-                if (*name == '/')
-                        break;
+                if (!*ret_odd && is_file(root, *path))
+                        *ret_odd = xstrdup(*path);
         }
         return NULL;
 }
 
 char *tree_program(const Root *root, const char *tree, const char *name) {
-        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                _cleanup_(freep) char *path =
-                        *name == '/' ? xasprintf("%s%s", tree, name)
-                                     : xasprintf("%s%s/%s", tree, path_folders[i], name);
-                if (root_executable(root, path) > 0)
-                        return TAKE_PTR(path);
-                if (*name == '/')
-                        break;
+        _cleanup_(strv_freep) char **paths = program_paths(name);
+        for (char **path = paths; *path; path++) {
+                _cleanup_(freep) char *below = xasprintf("%s%s", tree, *path);
+                if (root_executable(root, below) > 0)
+                        return TAKE_PTR(below);
         }
         return NULL;
 }
@@ -325,13 +316,10 @@ static void tell_missing_program(Look *l, const Need *need, const char *odd) {
                            "it is there, and nobody may execute it: chmod 0755 %s", odd);
                 return;
         }
-        for (size_t i = 0; i < ARRAY_SIZE(path_folders); i++) {
-                _cleanup_(freep) char *path = *need->name == '/'
-                                                      ? xstrdup(need->name)
-                                                      : xasprintf("%s/%s", path_folders[i], need->name);
-                if (look_is_closed(l, need, "program", path))
+        _cleanup_(strv_freep) char **paths = program_paths(need->name);
+        for (char **path = paths; *path; path++)
+                if (look_is_closed(l, need, "program", *path))
                         return;
-        }
         if (look_is_later(l, need, "program"))
                 return;
         check_tell(look_fault(l, need, "program", NULL), need, "it is not there%s: install %s",

@@ -107,8 +107,8 @@ static const char *service_fault(const Service *s) {
         if (n == 0 && !(once && (s->stops || s->acts) && (s->remains || s->acts)))
                 return "it has no ExecStart=";
         if (n > 1 && !(s->type && once))
-                return "it has more than one ExecStart=, and only Type=oneshot may: a drop-in that has another "
-                       "one begins with an empty ExecStart=";
+                return "it has more than one ExecStart=, and only Type=oneshot may: a drop-in that has "
+                       "another begins with an empty ExecStart=";
         return NULL;
 }
 

@@ -283,4 +283,13 @@ TEST(a_kernel_without_the_call_is_one_sentence) {
         }
 }
 
+TEST(programs) {
+        _cleanup_(strv_freep) char **paths = program_paths("cp"), **one = program_paths("/opt/x");
+        ASSERT_STREQ(paths[0], "/usr/local/sbin/cp");
+        ASSERT_STREQ(paths[3], "/usr/bin/cp");
+        ASSERT_EQ(strv_length(paths), 6);
+        ASSERT_STREQ(one[0], "/opt/x");
+        ASSERT_TRUE(!one[1]);
+}
+
 TEST_MAIN
