@@ -216,9 +216,9 @@ static int print_text(const Doctor *d) {
                               *which = xasprintf("%s: %s", types, d->types_why),
                               *kernels = strv_join(image->kernels, ", ");
         _cleanup_(freep) char *drivers = image_drivers_text(image);
-        _cleanup_(freep) char *software = xasprintf(
-                "kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
-                image->containerd ?: "not known", drivers ?: "none known");
+        _cleanup_(freep) char *software =
+                xasprintf("kubelet %s, containerd %s, NVIDIA driver %s", image->kubelet ?: "not known",
+                          image->containerd ?: "not known", drivers ?: "none known");
         _cleanup_(freep) char *checks = checks_to_text(&d->checks, d->run->options.development);
         _cleanup_(text_done) Text t = {};
         facts_add(&t, "image", image->running ? "this machine" : root_path(image->root));
@@ -247,8 +247,8 @@ static const char *verdict_word(const Doctor *d) {
 }
 
 static json_t *image_json(const Image *image) {
-        json_t *j = json_pack("{sb so}", "running", image->running, "kernels",
-                              json_list_shown(image->kernels));
+        json_t *j =
+                json_pack("{sb so}", "running", image->running, "kernels", json_list_shown(image->kernels));
         json_set_text(j, "arch", machine_name(image->machine));
         json_set_shown(j, "kernel", image->kernel);
         json_set_shown(j, "kubelet", image->kubelet);
@@ -299,10 +299,11 @@ static int conclude(const Doctor *d) {
                 text_add_shown(&what, first->text, strlen(first->text), 400, 0);
         }
         if (first == none)
-                return diag_error(&d->run->diag, -EACCES, CAUSE_IMAGE,
-                                  "No plan could be made by this user, so that nothing that it needs was looked "
-                                  "for: %s %s",
-                                  first->code, what.data);
+                return diag_error(
+                        &d->run->diag, -EACCES, CAUSE_IMAGE,
+                        "No plan could be made by this user, so that nothing that it needs was looked "
+                        "for: %s %s",
+                        first->code, what.data);
         return diag_error(&d->run->diag, -EBADMSG, CAUSE_IMAGE, "%zu of %zu checks failed%s: %s %s", failed,
                           d->checks.n, strict ? " or warn" : "", first->code, what.data);
 }

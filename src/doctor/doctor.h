@@ -78,7 +78,7 @@ _malloc_ _nonnull_ char *checks_to_text(const Checks *checks, bool all);
 _nonnull_ void facts_add(Text *t, const char *name, const char *value);
 /* "p5.48xlarge and 11 more" */
 _malloc_ char *types_text(char *const *types);
-/* Sets a text out of an image, which need not be UTF-8, as the table has it; nothing where it is NULL or "". */
+/* Sets a text out of an image, which need not be UTF-8, as the table has it; nothing for NULL or "". */
 _nonnull(1, 2) void json_set_shown(json_t *object, const char *key, const char *text);
 /* The same of several; a new reference. */
 _must_check_ json_t *json_list_shown(char *const *texts);
@@ -135,8 +135,8 @@ _nonnull_ void image_look(const Image *image, const Needs *needs, Checks *checks
 /* Do the versions go together: driver, its modules and firmware, fabric manager, IMEX, toolkit, containerd,
  * kubelet and what the plans ask of it? */
 _nonnull_ void image_compare(const Image *image, const Needs *needs, Checks *checks);
-/* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else nobody
- * but ours does, and the needs of them say so. */
+/* Who sets up the node: where nodeadm's units are enabled and call this program, ours need not be; else
+ * nobody but ours does, and the needs of them say so. */
 _nonnull_ void image_settle(const Image *image, Needs *needs);
 /* What an image should not have when it is saved: two bootstrappers enabled, a baked CDI specification,
  * mdadm.conf and mount units of another machine, machine-id, our own state, an enabled kubelet. */

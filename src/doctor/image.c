@@ -273,8 +273,8 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
-/* In a chroot(2) as builders of images use it "/" is the image's: not what init of this machine has. Nobody but
- * root may look at that, and without /proc there is no machine to be. */
+/* In a chroot(2) as builders of images use it "/" is the image's: not what init of this machine has. Nobody
+ * but root may look at that, and without /proc there is no machine to be. */
 static bool is_running(const Root *root) {
         struct stat first, own;
         if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)

@@ -142,9 +142,9 @@ static size_t plain_size(const char *regex, size_t size, bool *ret_whole) {
         return n < size && n > 0 && strchr("?*{", regex[n]) ? n - 1 : n;
 }
 
-/* No policy repeats by number or refers back, and expressions that do can take all time and memory. regcomp(3)
- * copies what a "+" repeats: "((x+)+)+" has eight of it. What "+" follows a whole group or another repetition
- * is counted wherever it stands, in brackets too: so no nesting can hide. */
+/* No policy repeats by number or refers back, and expressions that do can take all time and memory.
+ * regcomp(3) copies what a "+" repeats: "((x+)+)+" has eight of it. What "+" follows a whole group or another
+ * repetition is counted wherever it stands, in brackets too: so no nesting can hide. */
 static bool is_bounded(const char *regex, size_t size) {
         unsigned copies = 0;
         for (size_t i = 0; i < size; i++) {

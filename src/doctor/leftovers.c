@@ -70,15 +70,17 @@ static void search_others(const Look *l) {
         Check *c = checks_add(l->checks, CHECK_FAILED, "bootstrappers", "nodeadm and nodestrap",
                               enabled ? theirs[1] : NULL);
         if (enabled)
-                check_tell(c, NULL,
-                           "nodeadm's units are enabled and do not call %s, so nothing of these plans is done: "
-                           "systemctl disable %s %s, and systemctl enable %s nodestrap-devices.service %s",
-                           PROGRAM, theirs[0], theirs[1], ours[0], ours[1]);
+                check_tell(
+                        c, NULL,
+                        "nodeadm's units are enabled and do not call %s, so nothing of these plans is done: "
+                        "systemctl disable %s %s, and systemctl enable %s nodestrap-devices.service %s",
+                        PROGRAM, theirs[0], theirs[1], ours[0], ours[1]);
         else
-                check_tell(c, NULL,
-                           "neither nodeadm's units nor ours are enabled, so nobody sets up the node: systemctl "
-                           "enable %s nodestrap-devices.service %s",
-                           ours[0], ours[1]);
+                check_tell(
+                        c, NULL,
+                        "neither nodeadm's units nor ours are enabled, so nobody sets up the node: systemctl "
+                        "enable %s nodestrap-devices.service %s",
+                        ours[0], ours[1]);
         c->cause = CAUSE_INIT;
 }
 
@@ -95,12 +97,13 @@ static void search_bootstrappers(const Look *l) {
         }
         Check *c = checks_add(l->checks, held ? CHECK_WARNING : CHECK_FAILED, "bootstrappers",
                               "nodeadm and nodestrap", list);
-        check_tell(c, NULL, "both are enabled; %s: systemctl disable %s",
-                   held ? "our drop-ins let only one of them set up the node, and which one is left to chance "
-                          "and the next update"
-                        : "the drop-ins of our package that let only one of them set up the node are not "
-                          "there, so both do in one boot",
-                   list);
+        check_tell(
+                c, NULL, "both are enabled; %s: systemctl disable %s",
+                held ? "our drop-ins let only one of them set up the node, and which one is left to chance "
+                       "and the next update"
+                     : "the drop-ins of our package that let only one of them set up the node are not "
+                       "there, so both do in one boot",
+                list);
         c->cause = held ? CAUSE_NONE : CAUSE_INIT;
 }
 
@@ -276,7 +279,9 @@ static void tell_mount(Checks *checks, const char *path, const char *device, boo
 }
 
 /* "device place type options dump pass": fstab(5). */
-typedef struct Entry { char *device, *place, *type, *options; } Entry;
+typedef struct Entry {
+        char *device, *place, *type, *options;
+} Entry;
 
 /* The next entry of the text, which it cuts up. */
 static bool next_entry(char **rest, Entry *ret) {
@@ -305,10 +310,10 @@ static bool is_lenient(const Entry *e) {
 
 /* By its name it may be on any disk. What a root volume is divided into is no data of another machine. */
 static bool is_doubtful(const Entry *e) {
-        static const char *const devices[] = { "UUID=",          "LABEL=",        "PARTUUID=", "PARTLABEL=",
+        static const char *const devices[] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
                                                "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
-        static const char *const places[] = { "/boot", "/efi", "/home", "/opt", "/root", "/srv",
-                                              "/tmp",  "/usr", "/var" };
+        static const char *const places[] = { "/boot", "/efi", "/home", "/opt", "/root",
+                                              "/srv",  "/tmp", "/usr",  "/var" };
         bool any = false;
         for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
                 any |= startswith(e->device, devices[i]);
@@ -333,11 +338,12 @@ static void search_fstab(const Image *image, Checks *checks) {
                 if (is_of_a_machine(e.device) && !is_swap(&e))
                         tell_mount(checks, "/etc/fstab", e.device, is_lenient(&e));
                 else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
-                        check_tell(checks_add(checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device),
-                                   NULL,
-                                   "it is mounted on %s: a machine that has no such disk waits 90 s for it and "
-                                   "boots no further. Remove it, or add nofail",
-                                   e.place);
+                        check_tell(
+                                checks_add(checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device),
+                                NULL,
+                                "it is mounted on %s: a machine that has no such disk waits 90 s for it and "
+                                "boots no further. Remove it, or add nofail",
+                                e.place);
 }
 
 static bool swap_in_fstab(const Look *l, char **ret_device) {
@@ -374,12 +380,12 @@ void look_swap(Look *l, const Need *need) {
                 return;
         }
         bool lacks = !l->image->running && is_of_a_machine(device);
-        check_tell(checks_add(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device), need,
-                   "kubelet does not start where there is swap (spec.kubelet.config.failSwapOn): %s",
+        check_tell(checks_add(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device),
+                   need, "kubelet does not start where there is swap (spec.kubelet.config.failSwapOn): %s",
                    l->image->running ? "swapoff -a, and remove it from /etc/fstab"
-                   : lacks           ? "and where that disk is missing, a boot waits 90 s for it. Remove it from "
-                                       "/etc/fstab"
-                                     : "remove it from /etc/fstab");
+                   : lacks ? "and where that disk is missing, a boot waits 90 s for it. Remove it from "
+                             "/etc/fstab"
+                           : "remove it from /etc/fstab");
 }
 
 /* Those that somebody wrote there; their packages' are in /usr. */

@@ -46,7 +46,7 @@ typedef struct Owners Owners;
 typedef struct KernelLook {
         const char *version;
         char *modules, *builtin, *features;
-        int error;                      /* why there are no modules though a list of them is there: -EACCES; or 0 */
+        int error;              /* why there are no modules though a list of them is there: -EACCES; or 0 */
 } KernelLook;
 typedef struct RuleFile { char *path, *text; } RuleFile;
 typedef struct Look {
@@ -81,15 +81,15 @@ _nonnull_ bool unit_exists(const Look *l, const char *name);
 /* The directory that this user may not look into, and that may have a link which enables it. NULL: none; the
  * caller's. */
 _must_check_ _nonnull_ char *unit_closed(const Look *l, const char *unit);
-/* Are presets applied when it boots, so that more is enabled then? Where there is no machine-id, or one that says
- * so. */
+/* Are presets applied when it boots, so that more is enabled then? Where there is no machine-id, or one that
+ * says so. */
 _nonnull_ bool boots_first(const Look *l);
 /* Does it start this program ("/usr/bin/nodestrap"), by whatever link? */
 _nonnull_ bool unit_starts(const Look *l, const char *unit, const char *program);
 _nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */
 _nonnull_ void look_feature(Look *l, const Need *need);
-/* The option's text in the configuration of the kernel that boots, where there is a choice the newest: "y", "10";
- * "" where it is not set, NULL where nothing tells. The caller's. */
+/* The option's text in the configuration of the kernel that boots, where there is a choice the newest: "y",
+ * "10"; "" where it is not set, NULL where nothing tells. The caller's. */
 _must_check_ _nonnull_ char *feature_text(const Look *l, const char *name);
 _nonnull_ void look_sysctl(Look *l, const Need *need);          /* sysctl.c */
 _nonnull_ void look_swap(Look *l, const Need *need);            /* leftovers.c */

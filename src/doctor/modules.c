@@ -250,12 +250,14 @@ static void tell_no_kernels(Look *l, const Need *need) {
         int r = root_list(l->root, "/lib/modules", &names);
         Check *c = checks_add(l->checks, CHECK_UNKNOWN, "module", "kernels", NULL);
         if (r == -EACCES)
-                check_tell(c, NULL, "/lib/modules is closed to this user: whether it has %s and others root can say",
+                check_tell(c, NULL,
+                           "/lib/modules is closed to this user: whether it has %s and others root can say",
                            need->name);
         else
-                check_tell(c, NULL,
-                           "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
-                           need->name);
+                check_tell(
+                        c, NULL,
+                        "there is no kernel in /lib/modules, so whether it has %s and others is seen at boot",
+                        need->name);
         l->no_kernels = true;
 }
 
@@ -266,10 +268,11 @@ static bool look_unread(Look *l, const Need *need) {
                 if (k->error == 0)
                         continue;
                 if (!l->no_kernels)
-                        check_tell(checks_add(l->checks, CHECK_UNKNOWN, "module", k->version, NULL), NULL,
-                                   "the lists of its modules in /lib/modules cannot be read (%s), so whether it "
-                                   "has %s and others is not known",
-                                   strerror(-k->error), need->name);
+                        check_tell(
+                                checks_add(l->checks, CHECK_UNKNOWN, "module", k->version, NULL), NULL,
+                                "the lists of its modules in /lib/modules cannot be read (%s), so whether it "
+                                "has %s and others is not known",
+                                strerror(-k->error), need->name);
                 l->no_kernels = true;
                 return true;
         }
@@ -357,7 +360,8 @@ void look_feature(Look *l, const Need *need) {
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "feature", "kernel configuration", NULL),
                            NULL,
                            "no kernel of the image has its configuration in /boot/config-VERSION or "
-                           "/lib/modules/VERSION/config that this user may read, so whether it has %s and others is seen at boot",
+                           "/lib/modules/VERSION/config that this user may read, so whether it has %s and "
+                           "others is seen at boot",
                            need->name);
         }
         if (known > 0 && lacking == 0)

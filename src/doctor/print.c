@@ -9,7 +9,7 @@
 
 #define WIDTH     100U          /* of the table, as far as words allow */
 #define INDENT    9U            /* of what stands below a row: the column of the verdict */
-#define CODE      18U           /* its column, unless a code is longer: the planner's warnings have long ones */
+#define CODE      18U /* its column, unless a code is longer: the planner's warnings have long ones */
 #define SUBJECT   36U
 #define FACT      12U           /* of the values above the table */
 #define SHOWN_MAX 200           /* bytes of a name out of the image */

@@ -9,19 +9,22 @@
 
 #define MAX_FILES 256u
 
-/* Of two files of the same name that of the first directory counts. /run of an image is of no boot to come. */
+/* Of two files of the same name that of the first directory counts. /run of an image is of no boot to come.
+ */
 static const char *const folders[] = { "/etc/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
                                        "/lib/sysctl.d" };
 
 /* https://docs.kernel.org/admin-guide/sysctl/: what they are where nobody sets them, and the option that a
  * kernel is built with to have it otherwise. */
-static const struct { const char *name, *option, *value; } defaults[] = {
-        { "vm.overcommit_memory",      NULL,                         "0"        },
-        { "vm.panic_on_oom",           NULL,                         "0"        },
-        { "kernel.panic",              "CONFIG_PANIC_TIMEOUT",       "0"        },
-        { "kernel.panic_on_oops",      "CONFIG_PANIC_ON_OOPS_VALUE", "0"        },
-        { "kernel.keys.root_maxkeys",  NULL,                         "1000000"  },
-        { "kernel.keys.root_maxbytes", NULL,                         "25000000" },
+static const struct {
+        const char *name, *option, *value;
+} defaults[] = {
+        { "vm.overcommit_memory", NULL, "0" },
+        { "vm.panic_on_oom", NULL, "0" },
+        { "kernel.panic", "CONFIG_PANIC_TIMEOUT", "0" },
+        { "kernel.panic_on_oops", "CONFIG_PANIC_ON_OOPS_VALUE", "0" },
+        { "kernel.keys.root_maxkeys", NULL, "1000000" },
+        { "kernel.keys.root_maxbytes", NULL, "25000000" },
 };
 
 /* The kernel's own. NULL: not known. The caller's. */
@@ -110,9 +113,10 @@ void look_sysctl(Look *l, const Need *need) {
         _cleanup_(freep) char *found = value ? xasprintf("%s, %s", value, from ?: "the kernel's own") : NULL;
         if (!value)
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "sysctl", need->name, NULL), need,
-                           l->image->running ? "%s cannot be read, and kubelet does not start with another"
-                                             : "no file in sysctl.d sets %s, and nothing tells what the kernel "
-                                               "makes of it; kubelet does not start with another",
+                           l->image->running
+                                   ? "%s cannot be read, and kubelet does not start with another"
+                                   : "no file in sysctl.d sets %s, and nothing tells what the kernel "
+                                     "makes of it; kubelet does not start with another",
                            l->image->running ? path : name);
         else if (streq(value, want))
                 look_well(l, need, "sysctl", found);
