@@ -28,10 +28,11 @@ vendor=$(os NAME) distribution=$(os ID)
 verification=$(cut -d ' ' -f 1 "$W/files" | sort | tr -d '\n' | sha1sum | cut -c1-40)
 
 # ---- libraries: soname, how, package, version and architecture; of what the build did not have, the first two
-# src/base/library.c opens by name: a soname is a string of its own, and all that is not linked is one of these.
+# src/base/library.c opens by name: a soname is a string of its own, or the end of another ("%s/lib…"), which the linker takes for both, and
+# all that is not linked is one of these. A path is none.
 readelf -dW "$root/$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | sort -u >"$W/needed"
 [ -s "$W/needed" ] || die "readelf finds no libraries in $root/$program: is it a program?"
-tr '\0' '\n' <"$root/$program" | grep -aE '^lib[a-z0-9_+-]+\.so\.[0-9]+$' | sort -u | grep -vxFf "$W/needed" >"$W/loaded" || :
+tr '\0' '\n' <"$root/$program" | grep -aoE '(^|[^/]|%s/)lib[a-z0-9_+-]+\.so\.[0-9]+$' | grep -aoE 'lib[a-z0-9_+-]+\.so\.[0-9]+$' | sort -u | grep -vxFf "$W/needed" >"$W/loaded" || :
 case $format in
 deb)    owner() {       # FILE: package, version, architecture
                 for path in "$1" "${1#/usr}"; do
