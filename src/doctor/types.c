@@ -75,15 +75,17 @@ char **image_types(const Image *image, char **ret_why) {
         }
         add_plain(image, &types);
         _cleanup_(freep) char *others = types_text(unknown);
-        *ret_why = xasprintf("all %stypes with %s, and plain ones%s%s%s (--instance-type names others)",
-                             !machine_name(image->machine)     ? ""
-                             : image->machine == EM_X86_64 ? "x86_64 "
-                                                           : "arm64 ",
-                             nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"
-                             : nvidia         ? "NVIDIA's driver"
-                             : neuron         ? "AWS Neuron's driver"
-                                              : "no driver, for it brings neither NVIDIA's nor AWS Neuron's",
-                             unknown ? ", but not " : "", others,
-                             unknown ? ", whose GPUs this driver does not know" : "");
+        const char *arch = machine_name(image->machine) ?: "",
+                   *brought = nvidia && neuron ? "NVIDIA's driver or AWS Neuron's"
+                              : nvidia         ? "NVIDIA's driver"
+                              : neuron         ? "AWS Neuron's driver"
+                                               : NULL;
+        *ret_why = brought ? xasprintf("all %s%stypes with %s, and plain ones%s%s%s (--instance-type names "
+                                       "others)",
+                                       arch, *arch ? " " : "", brought, unknown ? ", but not " : "", others,
+                                       unknown ? ", whose GPUs this driver does not know" : "")
+                           : xasprintf("plain %s%stypes alone, for the image brings neither NVIDIA's driver "
+                                       "nor AWS Neuron's (--instance-type names others)",
+                                       arch, *arch ? " " : "");
         return types;
 }
