@@ -140,12 +140,14 @@ static void look_file(Look *l, const Need *need) {
         bool dangling = fd < 0 && is_dangling(l, need->name);
         if (fd < 0 && !dangling && look_is_later(l, need, "file"))
                 return;
-        if (fd < 0 || fstat(fd, &st) < 0)
-                check_tell(look_fault(l, need, "file", NULL), need,
-                           dangling ? "it is a link that leads nowhere" : "it is not there");
-        else if (!S_ISREG(st.st_mode) || st.st_size == 0)
-                check_tell(look_fault(l, need, "file", path), need,
-                           S_ISREG(st.st_mode) ? "it is empty" : "it is no regular file");
+        bool there = fd >= 0 && fstat(fd, &st) == 0;
+        if (!there || !S_ISREG(st.st_mode) || st.st_size == 0)
+                check_tell(look_fault(l, need, "file", there ? path : NULL), need, "%s: add it to the image%s",
+                           dangling               ? "it is a link that leads nowhere"
+                           : !there               ? "it is not there"
+                           : !S_ISREG(st.st_mode) ? "it is no regular file"
+                                                  : "it is empty",
+                           need->optional ? ", where a boot cannot do without" : "");
         else {
                 labels_look(l->labels, l->root, path);
                 owners_look(l, path);

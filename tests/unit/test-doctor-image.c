@@ -721,9 +721,9 @@ TEST(directories) {
 TEST(files) {
         BOX(b);
         box_need(&b, NEED_FILE, "/etc/eks/pause.tar", false);
-        assert_look(&b, CHECK_FAILED, "file", "not there");
+        assert_look(&b, CHECK_FAILED, "file", "it is not there: add it to the image");
         put(&b, "/etc/eks/pause.tar", "", 0644);
-        assert_look(&b, CHECK_FAILED, "file", "empty");
+        assert_look(&b, CHECK_FAILED, "file", "it is empty: add it to the image");
         put(&b, "/etc/eks/pause.tar", "x", 0644);
         assert_look(&b, CHECK_OK, "file", NULL);
 }
