@@ -180,8 +180,11 @@ int driver_work(Work *w) {
 /* NVIDIA's start script of fabric manager runs both and ends without a word where one is missing (FMUG,
  * NVLink 5 systems). */
 static int check_nvlsm(Work *w) {
-        bool nvlsm = root_executable(w->root, NVLSM_PROGRAM) > 0, ibstat = root_program(w->root, "ibstat") > 0;
-        const char *missing = nvlsm ? "ibstat is" : ibstat ? NVLSM_PROGRAM " is" : NVLSM_PROGRAM " and ibstat are";
+        bool nvlsm = root_executable(w->root, NVLSM_PROGRAM) > 0,
+             ibstat = root_program(w->root, "ibstat") > 0;
+        const char *missing = nvlsm    ? "ibstat is"
+                              : ibstat ? NVLSM_PROGRAM " is"
+                                       : NVLSM_PROGRAM " and ibstat are";
         if (nvlsm && ibstat)
                 return 0;
         return work_fail(

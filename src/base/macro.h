@@ -66,8 +66,8 @@ static inline void close_fd(int *fd) {
                 close(*fd);
         *fd = -1;
 }
-/* Inline even where code is to be small: called, it would have the address of the variable, which then lies in
- * memory and makes the compiler guard the stack of nearly every function. */
+/* Inline even where code is to be small: called, it would have the address of the variable, which then lies
+ * in memory and makes the compiler guard the stack of nearly every function. */
 __attribute__((always_inline)) static inline void freep(void *p) {
         free(*(void **)p);
 }

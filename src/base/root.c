@@ -18,8 +18,8 @@
 
 struct Root { int fd; char *path; bool host; };
 
-/* Asked once, so that one sentence says it, and not every file that is read. EPERM is the word of filters that
- * do not know the call. */
+/* Asked once, so that one sentence says it, and not every file that is read. EPERM is the word of filters
+ * that do not know the call. */
 static int root_probe(const Root *r) {
         int fd = root_open(r, ".", O_PATH);
         if (fd >= 0)

@@ -142,7 +142,8 @@ static void look_file(Look *l, const Need *need) {
                 return;
         bool there = fd >= 0 && fstat(fd, &st) == 0;
         if (!there || !S_ISREG(st.st_mode) || st.st_size == 0)
-                check_tell(look_fault(l, need, "file", there ? path : NULL), need, "%s: add it to the image%s",
+                check_tell(look_fault(l, need, "file", there ? path : NULL), need,
+                           "%s: add it to the image%s",
                            dangling               ? "it is a link that leads nowhere"
                            : !there               ? "it is not there"
                            : !S_ISREG(st.st_mode) ? "it is no regular file"

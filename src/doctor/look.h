@@ -123,8 +123,8 @@ Labels *labels_free(Labels *labels);
 DEFINE_CLEANUP(Labels *, labels_free)
 
 /* ---- owners.c: who may change what root trusts ---- */
-/* Is it, or what is in it where it is a directory, somebody else's than root's to change? Groups of the system
- * may. */
+/* Is it, or what is in it where it is a directory, somebody else's than root's to change? Groups of the
+ * system may. */
 _nonnull_ bool is_foreign(const Look *l, const struct stat *st);
 _malloc_ _nonnull_ Owners *owners_new(const Root *root);
 /* The file or directory at this path, each that the path leads through, and where links lead, each once. */

@@ -234,7 +234,8 @@ static char *closed_link(const Look *l, const char *folder, const char *unit) {
         for (char **name = names; name && *name; name++) {
                 _cleanup_(freep) char *path = xasprintf("%s/%s", folder, *name),
                                       *link = xasprintf("%s/%s", path, unit);
-                if ((endswith(*name, ".wants") || endswith(*name, ".requires")) && root_exists(l->root, link) < 0)
+                bool lists = endswith(*name, ".wants") || endswith(*name, ".requires");
+                if (lists && root_exists(l->root, link) < 0)
                         return TAKE_PTR(path);
         }
         return NULL;
@@ -262,7 +263,8 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
         _cleanup_(freep) char *closed = unit_closed(l, need->name);
         if (closed)
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
-                           "whether it is enabled cannot be looked at, since %s is closed to this user; root can",
+                           "whether it is enabled cannot be looked at, since %s is closed to this user; "
+                           "root can",
                            closed);
         else if (boots_first(l))
                 check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,

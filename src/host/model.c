@@ -157,8 +157,8 @@ static bool has_sizes(const PageSizes *p, const HugePages *want) {
 
 /* Amazon Linux's kernels have base pages of 4 KiB on both architectures (aws/aws-graviton-getting-started,
  * os.md), but Grace is often run with 64 KiB, as NVIDIA recommends
- * (https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html): the first kernel that has all sizes that
- * are asked for, else Amazon Linux's. https://docs.kernel.org/arch/arm64/hugetlbpage.html */
+ * (https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html): the first kernel that has all sizes
+ * that are asked for, else Amazon Linux's. https://docs.kernel.org/arch/arm64/hugetlbpage.html */
 static const PageSizes *page_sizes(const Config *config, bool arm) {
         static const PageSizes x86 = { { 1ULL << 30, 2ULL << 20 }, 2ULL << 20 },
                                arms[] = {

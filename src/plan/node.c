@@ -212,8 +212,8 @@ static void check_topology_manager(const Expected *e, const Host *host) {
         if (!*policy || streq(policy, "none") || host->n_nodes <= most)
                 return;
         diag_warn(e->warnings, "numa-nodes",
-                  "kubelet will not start: its topology manager takes up to %llu NUMA nodes, and this machine "
-                  "has %zu, GPUs' memory counted; set topologyManagerPolicyOptions "
+                  "kubelet will not start: its topology manager takes up to %llu NUMA nodes, and this "
+                  "machine has %zu, GPUs' memory counted; set topologyManagerPolicyOptions "
                   "{max-allowable-numa-nodes: \"%zu\"}, or topologyManagerPolicy none",
                   (unsigned long long)most, host->n_nodes, host->n_nodes);
 }
