@@ -64,7 +64,7 @@ void image_settle(const Image *image, Needs *needs) {
 /* What look_unit() says of ours does not say why nodeadm's are no help. */
 static void search_others(const Look *l) {
         _cleanup_(freep) char *closed = unit_closed(l, ours[0]);
-        if (closed || are_enabled(l, ours) || boots_first(l) || !unit_exists(l, theirs[1]) || they_call_us(l))
+        if (closed || are_enabled(l, ours) || !unit_exists(l, theirs[1]) || they_call_us(l))
                 return;
         bool enabled = are_enabled(l, theirs);
         Check *c = checks_add(l->checks, CHECK_FAILED, "bootstrappers", "nodeadm and nodestrap",

@@ -81,9 +81,6 @@ _nonnull_ bool unit_exists(const Look *l, const char *name);
 /* The directory that this user may not look into, and that may have a link which enables it. NULL: none; the
  * caller's. */
 _must_check_ _nonnull_ char *unit_closed(const Look *l, const char *unit);
-/* Are presets applied when it boots, so that more is enabled then? Where there is no machine-id, or one that
- * says so. */
-_nonnull_ bool boots_first(const Look *l);
 /* Does it start this program ("/usr/bin/nodestrap"), by whatever link? */
 _nonnull_ bool unit_starts(const Look *l, const char *unit, const char *program);
 _nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */

@@ -248,14 +248,7 @@ char *unit_closed(const Look *l, const char *unit) {
         return closed;
 }
 
-/* machine-id(5), "First Boot Semantics" */
-bool boots_first(const Look *l) {
-        _cleanup_(freep) char *line = NULL;
-        int r = image_read_line(l->root, "/etc/machine-id", &line);
-        return r == -ENOENT || (r >= 0 && streq(line, "uninitialized"));
-}
-
-/* Units that nothing else starts. */
+/* Units that nothing else starts. A first boot applies presets (machine-id(5)), and ours enables none. */
 static bool look_enabled(Look *l, const Need *need, const char *path, const char *text) {
         if (need->step || !startswith(need->name, "nodestrap-") || !strstr(text, "\n[Install]") ||
             unit_is_enabled(l, need->name))
@@ -266,18 +259,9 @@ static bool look_enabled(Look *l, const Need *need, const char *path, const char
                            "whether it is enabled cannot be looked at, since %s is closed to this user; "
                            "root can",
                            closed);
-        else if (boots_first(l))
-                check_tell(checks_add(l->checks, CHECK_UNKNOWN, "unit-disabled", need->name, path), need,
-                           "it is not enabled; the image has no machine-id, so its first boot applies "
-                           "presets, and ours "
-                           "enable it where no other preset comes before: systemctl enable %s makes sure",
-                           need->name);
-        else {
-                Check *c = look_fault(l, need, "unit-disabled", path);
-                check_tell(c, need, "it is not enabled, so nothing starts it: systemctl enable %s",
-                           need->name);
-                fails_to_start(c);
-        }
+        else
+                check_tell(look_fault(l, need, "unit-disabled", path), need,
+                           "it is not enabled, so nothing starts it: systemctl enable %s", need->name);
         return false;
 }
 
