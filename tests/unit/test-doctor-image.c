@@ -972,7 +972,7 @@ TEST(nothing_but_regular_files_is_opened) {
         static const char *const paths[] = { "/etc/fstab", "/etc/machine-id", "/etc/mdadm.conf", "/etc/cdi/a.yaml",
                 "/etc/selinux/config", "/etc/sysctl.d/a.conf", "/etc/modprobe.d/a.conf", "/etc/ld.so.conf",
                 "/etc/systemd/system/a.service", "/etc/systemd/system/a.mount", "/lib/modules/" KERNEL "/modules.dep",
-                "/boot/config-" KERNEL };
+                ("/boot/config-" KERNEL) };
         BOX(b);
         box_need(&b, NEED_NO_SWAP, "no swap", false);
         box_need(&b, NEED_SYSCTL, "vm.overcommit_memory=1", false);
