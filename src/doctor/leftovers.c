@@ -5,10 +5,8 @@
 
 #include "base/paths.h"
 #include "base/str.h"
-#include "doc/assignment.h"
 #include "host/detect.h"
 
-#include <fcntl.h>
 
 #define MAX_ENTRIES 1024u
 #define SHOWN       4u /* paths that a sentence names */
@@ -210,7 +208,7 @@ static void search_cdi(const Image *image, Checks *checks) {
         }
 }
 
-/* ---- arrays and mounts ---- */
+/* ---- arrays ---- */
 
 /* The first line that begins with the word, behind blanks. */
 static bool has_line(const char *text, const char *word) {
@@ -251,160 +249,6 @@ static void search_arrays(const Image *image, Checks *checks) {
         }
 }
 
-/* A disk that other machines of the image do not have: an array, or what is not the first NVMe device, which
- * is the root volume's. Partitions of that have a "p" behind "n1". */
-static bool is_of_a_machine(const char *device) {
-        if (startswith(device, "/dev/nvme"))
-                return !startswith(device, "/dev/nvme0n1");
-        return startswith(device, "/dev/md") || strstr(device, "_Instance_Storage_") ||
-               strstr(device, "/md-");
-}
-
-static bool has_option(const char *options, const char *word) {
-        size_t n = strlen(word);
-        for (const char *at = strstr(options, word); at; at = strstr(at + 1, word))
-                if ((at == options || at[-1] == ',') && (at[n] == ',' || !at[n]))
-                        return true;
-        return false;
-}
-
-static void tell_mount(Checks *checks, const char *path, const char *device, bool lenient) {
-        Check *c = checks_add(checks, lenient ? CHECK_WARNING : CHECK_FAILED, "leftover-mount", path, device);
-        check_tell(c, NULL, "the machine that the image was made on had that disk; %s: remove it",
-                   lenient ? "the next one looks for it in vain, or finds what it did not expect"
-                           : "where it is missing, systemd waits for it for 90 s and then boots no further "
-                             "(without "
-                             "nofail)");
-        c->cause = lenient ? CAUSE_NONE : CAUSE_MOUNT;
-}
-
-/* "device place type options dump pass": fstab(5). */
-typedef struct Entry {
-        char *device, *place, *type, *options;
-} Entry;
-
-/* The next entry of the text, which it cuts up. */
-static bool next_entry(char **rest, Entry *ret) {
-        for (char *line = strsep(rest, "\n"); line; line = strsep(rest, "\n")) {
-                char *words[4] = { NULL };
-                for (size_t i = 0; i < ARRAY_SIZE(words) && line;) {
-                        char *word = strsep(&line, " \t");
-                        if (*word)
-                                words[i++] = word;
-                }
-                if (!words[1] || *words[0] == '#')
-                        continue;
-                *ret = (Entry){ words[0], words[1], words[2], words[3] };
-                return true;
-        }
-        return false;
-}
-
-static bool is_swap(const Entry *e) {
-        return e->type && streq(e->type, "swap");
-}
-
-static bool is_lenient(const Entry *e) {
-        return e->options && (has_option(e->options, "nofail") || has_option(e->options, "noauto"));
-}
-
-/* By its name it may be on any disk. What a root volume is divided into is no data of another machine. */
-static bool is_doubtful(const Entry *e) {
-        static const char *const devices[] = { "UUID=",         "LABEL=",   "PARTUUID=", "PARTLABEL=",
-                                               "/dev/disk/by-", "/dev/xvd", "/dev/sd" };
-        static const char *const places[] = { "/boot", "/efi", "/home", "/opt", "/root",
-                                              "/srv",  "/tmp", "/usr",  "/var" };
-        bool any = false;
-        for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
-                any |= startswith(e->device, devices[i]);
-        if (startswith(e->device, "/dev/xvda") || startswith(e->device, "/dev/sda") || streq(e->place, "/"))
-                return false;
-        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-                size_t n = strlen(places[i]);
-                if (strncmp(e->place, places[i], n) == 0 && (!e->place[n] || e->place[n] == '/'))
-                        return false;
-        }
-        return any;
-}
-
-/* systemd waits for swap, and boots without it: look_swap() has that. */
-static void search_fstab(const Image *image, Checks *checks) {
-        _cleanup_(freep) char *text = NULL;
-        if (image_read(image->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return;
-        char *rest = text;
-        Entry e;
-        for (unsigned n = 0; n < MAX_ENTRIES && next_entry(&rest, &e); n++)
-                if (is_of_a_machine(e.device) && !is_swap(&e))
-                        tell_mount(checks, "/etc/fstab", e.device, is_lenient(&e));
-                else if (is_doubtful(&e) && !is_swap(&e) && !is_lenient(&e))
-                        check_tell(
-                                checks_add(checks, CHECK_WARNING, "leftover-mount", "/etc/fstab", e.device),
-                                NULL,
-                                "it is mounted on %s: a machine that has no such disk waits 90 s for it and "
-                                "boots no further. Remove it, or add nofail",
-                                e.place);
-}
-
-static bool swap_in_fstab(const Look *l, char **ret_device) {
-        _cleanup_(freep) char *text = NULL;
-        if (image_read(l->root, "/etc/fstab", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return false;
-        char *rest = text;
-        Entry e;
-        while (next_entry(&rest, &e))
-                if (is_swap(&e) && !(e.options && has_option(e.options, "noauto"))) {
-                        *ret_device = xstrdup(e.device);
-                        return true;
-                }
-        return false;
-}
-
-/* proc_swaps(5): a line of titles, and one for each. */
-static bool swap_in_use(const Look *l, char **ret_device) {
-        _cleanup_(freep) char *text = NULL;
-        if (root_read(l->root, "/proc/swaps", IMAGE_TEXT_MAX, &text, NULL) < 0)
-                return false;
-        const char *line = text + strcspn(text, "\n");
-        if (!*line || !line[1])
-                return false;
-        *ret_device = xstrndup(line + 1, strcspn(line + 1, " \t\n"));
-        return true;
-}
-
-/* Where it is another machine's disk, a boot has none in the end. */
-void look_swap(Look *l, const Need *need) {
-        _cleanup_(freep) char *device = NULL;
-        if (l->image->running ? !swap_in_use(l, &device) : !swap_in_fstab(l, &device)) {
-                look_well(l, need, "swap", "none");
-                return;
-        }
-        bool lacks = !l->image->running && is_of_a_machine(device);
-        check_tell(checks_add(l->checks, lacks ? CHECK_WARNING : CHECK_FAILED, "swap", need->name, device),
-                   need, "kubelet does not start where there is swap (spec.kubelet.config.failSwapOn): %s",
-                   l->image->running ? "swapoff -a, and remove it from /etc/fstab"
-                   : lacks ? "and where that disk is missing, a boot waits 90 s for it. Remove it from "
-                             "/etc/fstab"
-                           : "remove it from /etc/fstab");
-}
-
-/* Those that somebody wrote there; their packages' are in /usr. */
-static void search_mount_units(const Look *l) {
-        _cleanup_(strv_freep) char **names = NULL;
-        if (root_list(l->root, UNIT_DIR, &names) < 0)
-                return;
-        for (char **name = names; name && *name && name < names + MAX_ENTRIES; name++) {
-                _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", *name), *text = NULL, *target = NULL;
-                if (!endswith(*name, ".mount") || root_read_link(l->root, path, &target) >= 0 ||
-                    image_read(l->root, path, IMAGE_TEXT_MAX, &text, NULL) < 0)
-                        continue;
-                _cleanup_(freep) char *what = assignment_in_unit(text, "Mount", "What");
-                if (what && (is_of_a_machine(what) || startswith(what, "UUID=") ||
-                             startswith(what, "/dev/disk/by-uuid/")))
-                        tell_mount(l->checks, path, what, true);
-        }
-}
-
 void image_search(const Image *image, Checks *checks) {
         _cleanup_(look_end) Look l = look_begin(image, checks);
         size_t before = checks->n;
@@ -416,8 +260,7 @@ void image_search(const Image *image, Checks *checks) {
                 search_node(image, checks);
                 search_machine_id(image, checks);
                 search_arrays(image, checks);
-                search_fstab(image, checks);
-                search_mount_units(&l);
+                search_mounts(&l);
         }
         if (checks->n == before)
                 checks_add(checks, CHECK_OK, "leftovers", "state of another machine", "none");

@@ -10,9 +10,15 @@
 #define IMAGE_TEXT_MAX (1U << 20)       /* of a unit, a list, a configuration */
 #define MODULES_MAX    (64U << 20)      /* of the lists of all kernels together */
 
-/* ---- image.c ---- */
-/* What brings NVIDIA's, or Neuron's, driver at boot: "nvidia-kmod-load.service"; NULL: it is in the image. */
-_nonnull_ const char *image_loader(const Image *image, const char *name);
+/* ---- read.c ---- */
+/* Opens a regular file for reading, and nothing else: to open a device may have effects. A negative errno. */
+_must_check_ _nonnull_ int image_file(const Root *root, const char *path);
+/* root_read() and root_read_line(), of a regular file: -EINVAL of anything else. */
+_must_check_ _nonnull(1, 2, 4) int image_read(const Root *root, const char *path, size_t limit, char **ret,
+                                              size_t *ret_size);
+_must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, char **ret);
+
+/* ---- module-file.c ---- */
 /* modules.dep(5) of a kernel, whose size is taken from the rest that may still be read: beyond it -EFBIG. */
 _must_check_ _nonnull_ int modules_list(const Root *root, const char *kernel, size_t *rest, char **ret);
 /* Is the word at s, size bytes long, this module's name? "-" and "_" are the same. */
@@ -33,12 +39,9 @@ _nonnull_ void drivers_done(Image *image);
 _must_check_ _nonnull_ char *tree_module(const Root *root, const char *tree, const char *kernel,
                                          const char *name);
 
-/* Opens a regular file for reading, and nothing else: to open a device may have effects. A negative errno. */
-_must_check_ _nonnull_ int image_file(const Root *root, const char *path);
-/* root_read() and root_read_line(), of a regular file: -EINVAL of anything else. */
-_must_check_ _nonnull(1, 2, 4) int image_read(const Root *root, const char *path, size_t limit, char **ret,
-                                              size_t *ret_size);
-_must_check_ _nonnull_ int image_read_line(const Root *root, const char *path, char **ret);
+/* ---- image.c ---- */
+/* What brings NVIDIA's, or Neuron's, driver at boot: "nvidia-kmod-load.service"; NULL: it is in the image. */
+_nonnull_ const char *image_loader(const Image *image, const char *name);
 
 /* ---- a look at all needs ---- */
 typedef struct Labels Labels;
@@ -64,6 +67,8 @@ typedef struct Look {
 /* A look that has no kernels and labels read yet; everything of it ends with look_end(). */
 _must_check_ _nonnull_ Look look_begin(const Image *image, Checks *checks);
 _nonnull_ void look_end(Look *l);
+
+/* ---- fault.c ---- */
 /* All is well, and what was found. */
 _nonnull_ void look_well(Look *l, const Need *need, const char *code, const char *found);
 /* What this user may not look at is not missing. true: a check says so, of this file. */
@@ -72,7 +77,13 @@ _nonnull_ bool look_is_closed(Look *l, const Need *need, const char *code, const
 _nonnull(1, 2, 3) Check *look_fault(Look *l, const Need *need, const char *code, const char *found);
 /* Whom the missing thing of NVIDIA or Neuron is brought by when the image boots. true: a check says so. */
 _nonnull_ bool look_is_later(Look *l, const Need *need, const char *code);
-_nonnull_ void look_unit(Look *l, const Need *need);            /* units.c */
+
+/* ---- places.c ---- */
+_nonnull_ void look_directory(Look *l, const Need *need);
+_nonnull_ void look_file(Look *l, const Need *need);
+
+/* ---- units.c ---- */
+_nonnull_ void look_unit(Look *l, const Need *need);
 /* Does a link of another unit's want or require it? */
 _nonnull_ bool unit_is_enabled(const Look *l, const char *unit);
 /* Is it masked, and where? *ret_path is the caller's, whatever is found. */
@@ -83,15 +94,21 @@ _nonnull_ bool unit_exists(const Look *l, const char *name);
 _must_check_ _nonnull_ char *unit_closed(const Look *l, const char *unit);
 /* Does it start this program ("/usr/bin/nodestrap"), by whatever link? */
 _nonnull_ bool unit_starts(const Look *l, const char *unit, const char *program);
-_nonnull_ void look_module(Look *l, const Need *need);          /* modules.c */
+
+/* ---- modules.c ---- */
+_nonnull_ void look_module(Look *l, const Need *need);
 _nonnull_ void look_feature(Look *l, const Need *need);
 /* The option's text in the configuration of the kernel that boots, where there is a choice the newest: "y",
  * "10"; "" where it is not set, NULL where nothing tells. The caller's. */
 _must_check_ _nonnull_ char *feature_text(const Look *l, const char *name);
-_nonnull_ void look_sysctl(Look *l, const Need *need);          /* sysctl.c */
-_nonnull_ void look_swap(Look *l, const Need *need);            /* leftovers.c */
 _nonnull_ void kernels_read(Look *l);
 _nonnull_ void kernels_done(Look *l);
+
+/* ---- sysctl.c, fstab.c ---- */
+_nonnull_ void look_sysctl(Look *l, const Need *need);
+_nonnull_ void look_swap(Look *l, const Need *need);
+/* What mounts the disks of another machine. */
+_nonnull_ void search_mounts(const Look *l);
 
 /* ---- programs.c ---- */
 /* systemd's PATH → where a program is: "/usr/sbin/mdadm"; an absolute name is one. NULL: nowhere; then
