@@ -9,6 +9,8 @@
 #include "host/host.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 
 #define MODULES     "/lib/modules"
@@ -204,14 +206,21 @@ const char *image_loader(const Image *image, const char *name) {
                        : NULL;
 }
 
-/* In a chroot(2) as builders of images use it "/" is the image's: not what init of this machine has. Nobody
- * but root may look at that, and without /proc there is no machine to be. */
+/* A file system's own root is mounted somewhere; any other directory is "/" by chroot(2) alone. */
+static bool is_mounted(void) {
+        struct statx st;
+        return statx(AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0, &st) == 0 &&
+               st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* In a chroot as builders of images use it "/" is the image's: not what init of this machine has. Not
+ * everybody may look at that, and without /proc there is no machine to be. */
 static bool is_running(const Root *root) {
         struct stat first, own;
         if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)
                 return false;
         if (stat("/proc/1/root/", &first) < 0)
-                return errno == EACCES || errno == EPERM;
+                return (errno == EACCES || errno == EPERM) && is_mounted();
         return first.st_dev == own.st_dev && first.st_ino == own.st_ino;
 }
 
