@@ -210,7 +210,7 @@ def main():
             library, since, *words = words
         known.update({word: (library, since) for word in words})
     if "__asan" in readelf(["--dyn-syms"], sys.argv[1]):
-        print("ok 1 - what is linked # SKIP with sanitizers it is another program\n1..1")
+        print("1..0")       # sanitizers make another program of it
         return 0
     judge_linked(sys.argv[1])
     if len(sys.argv) > 2:
