@@ -352,7 +352,10 @@ tree_al2023() {
 tree_package() {                        # nothing is installed: the guest has /vmtest/nodestrap.deb, with the files and scripts of the package
         local p=$W/package name; command -v dpkg-deb >/dev/null || return; mkdir -p "$p/DEBIAN"
         make -s -C "$top" install DESTDIR="$p" BINARY="$NODESTRAP" >/dev/null && (cd "$p" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) || return
-        for name in postinst prerm postrm; do sed /#DEBHELPER#/d "$top/debian/nodestrap.$name" >"$p/DEBIAN/$name"; chmod 755 "$p/DEBIAN/$name"; done
+        for name in postinst prerm postrm; do
+                sed -e /#DEBHELPER#/d -e "/^#ADVICE#/{r $top/conf/packaging/advice.sh" -e 'd}' -e "/^#REMOVAL#/{r $top/conf/packaging/removal.sh" -e 'd}' "$top/debian/nodestrap.$name" >"$p/DEBIAN/$name"
+                chmod 755 "$p/DEBIAN/$name"
+        done
         printf 'Package: nodestrap\nVersion: 0~test\nArchitecture: all\nMaintainer: nobody <nobody@nodestrap.example>\nDescription: the package under test\n' >"$p/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$p" "$tree/vmtest/nodestrap.deb" >/dev/null
 }
@@ -361,7 +364,7 @@ tree_swapped() { local n; for n in $(swapped); do mv "$tree/usr/bin/$n" "$tree/u
 tree_binary_alone() {                   # the program in nodeadm's place, and nothing else of the package
         local name
         make -s -C "$top" install DESTDIR="$W/alone" BINARY="$NODESTRAP" >/dev/null && (cd "$W/alone" && find usr -type f -printf "$tree/%p\0" | xargs -0 rm -f) &&
-                rm -r "$tree/usr/lib/nodestrap" && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done
+                rm -r "$tree"/usr/{lib,share/doc}/nodestrap && for name in $(swapped); do cp "$NODESTRAP" "$tree/usr/bin/$name" || return; done
 }
 
 cp -a "$here/boot/lib/tree" "$tree" && mkdir -p "$tree/vmtest" && cp "$here"/boot/lib/{guest.sh,gpu.sh,al2023.sh,sandbox.sh,compare.py,archive.py} "$tree/vmtest/" || exit 1
