@@ -11,7 +11,7 @@
 #define UNIT_FILE_LIMIT 65536           /* it matters only whether there is anything in it */
 
 /* A mask is a link to /dev/null or an empty file (systemd.unit(5)). */
-static bool unit_is_masked(const Root *root, const char *unit) {
+static bool is_masked(const Root *root, const char *unit) {
         _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s", unit), *target = NULL,
                               *text = NULL;
         size_t size = 0;
@@ -29,7 +29,7 @@ char **detect_bootstrappers(const Root *root) {
               strv_contains(enabled, "nodestrap-run.service")))
                 return NULL;
         for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-                if (strv_contains(enabled, others[i]) && !unit_is_masked(root, others[i]))
+                if (strv_contains(enabled, others[i]) && !is_masked(root, others[i]))
                         strv_add(&found, others[i]);
         return found;
 }

@@ -184,7 +184,7 @@ static const Family stops = { .kind = ACTION_OF_UNITS, .done = storage_done, .pu
 
 /* ---- images ---- */
 
-static void image_done(Action *a) {
+static void image_import_done(Action *a) {
         free(a->image.snapshotter);
         strv_free(a->image.options);
 }
@@ -200,7 +200,7 @@ static void name_image(_unused_ json_t *all, json_t *device, const Action *a) {
         json_set_list(device, "words", a->image.options);
 }
 
-static const Family image = { .done = image_done, .put = put_image, .name = name_image };
+static const Family image = { .done = image_import_done, .put = put_image, .name = name_image };
 
 /* ---- huge pages ---- */
 

@@ -55,16 +55,16 @@ if ! { root=$("$tools/cross.sh" --build) && qemu=$("$tools/peers.sh" --cached qe
 fi
 export NODESTRAP_TEST_NO_BUILD=1 NODESTRAP_TEST_REQUIRE=0
 image=$(dirname "$root") arm=/lib/ld-linux-aarch64.so.1
-mkdir -p "$tmp"/{cache,work,home,a,b,broken}
+mkdir -p "$tmp"/{cache,desk,home,a,b,broken}
 for d in a b broken; do mkdir "$tmp/$d/${image##*/}" "$tmp/$d/qemu-user"; done
 mkdir -p "$tmp/fake/usr/bin" && cp /bin/false "$tmp/fake/usr/bin/qemu-aarch64"
 # CACHE QEMU COMMAND...: as in a container, with a cache of its own that lies where those of others do
-inside='mount --bind "$2/$1" "$2/cache" && mount --bind "$3" "$2/cache/${3##*/}" && mount --bind "$4" "$2/cache/qemu-user" && cd "$2/work" && shift 4 && exec "$@"'
+inside='mount --bind "$2/$1" "$2/cache" && mount --bind "$3" "$2/cache/${3##*/}" && mount --bind "$4" "$2/cache/qemu-user" && cd "$2/desk" && shift 4 && exec "$@"'
 in_cache() { local cache=$1 emulator=$2; shift 2; NODESTRAP_TEST_CACHE=$tmp/cache unshare -m --propagation private bash -c "$inside" bash "$cache" "$tmp" "$image" "$emulator" "$@"; }
 cross() { local cache=$1; shift; in_cache "$cache" "$qemu" "$tools/cross.sh" "$@"; }
 
 ok 'a program for arm64 runs' cross a -x "$arm" --version
-mkfifo "$tmp/work/began" "$tmp/work/go"; exec 7<>"$tmp/work/began" 8<>"$tmp/work/go"
+mkfifo "$tmp/desk/began" "$tmp/desk/go"; exec 7<>"$tmp/desk/began" 8<>"$tmp/desk/go"
 { cross a -x sh -c "$arm --version && echo >began && read -r _ <go && $arm --version"; echo "$?" >"$tmp/rc"; echo >&7; } >"$tmp/out" 2>&1 & first=$!
 read -r _ <&7
 ok 'so does one of another cache at the same path' cross b -x "$arm" --version
