@@ -36,7 +36,7 @@ next_second() { local now=$EPOCHSECONDS; while [ "$EPOCHSECONDS" = "$now" ]; do 
 learns() { begin "$1" --timeout 2m; until_told "$1" "Not yet ($2): " >/dev/null; pkill -TERM -P "${waits[$1]}"; end "$1"; next_second; }
 named() { told "$1" "Not yet ($2): $3" && says "$1" "; the wait was ended by SIGTERM after "; }
 restart_authenticator() { authenticator_stop; authenticator_start "$@"; }
-restart_aws() { aws_stop; aws_start "$@"; }
+restart_aws() { aws_stop; aws_start "$@"; next_second; }
 
 # Certificates that were not made a moment ago, as no cluster's are.
 p=$CLUSTER/pki
