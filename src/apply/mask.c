@@ -88,7 +88,7 @@ static void mask_hidden(Unit *u) {
 /* What the image had enabled may have failed before we came to it, as IMEX does without a node list;
  * systemctl --failed should not go on showing what must not run here. */
 static void mask_done(Unit *u) {
-        if (streq(u->state.active, "failed"))
+        if (u->calls > 0 || streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);
         task_end(u->task, OUTCOME_DONE);
 }
