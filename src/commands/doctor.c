@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 #include "host/detect.h"
 
 #include <errno.h>

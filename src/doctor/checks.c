@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lists of needs and of checks: how they are filled, searched and freed. */
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 
 #include "base/str.h"
 

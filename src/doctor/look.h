@@ -2,7 +2,7 @@
 #pragma once
 /* What the looks at an image share: where things are below its root. Everything that is read there may be
  * anybody's: all reads have limits, links lead nowhere else (base/root.h). */
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 #include "doctor/elf.h"
 
 #include <sys/stat.h>

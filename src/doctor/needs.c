@@ -2,7 +2,7 @@
  * Plan → Needs: what its actions will ask of the image. One table says it by type of action, another by
  * what the daemons do that a plan starts; what stands in neither is the kernel's own (sysfs, ioctl(2),
  * mount(2)). The causes are those that the actions in apply/ end with. */
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 
 #include "apply/module.h"
 #include "base/paths.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks → a table for people, worst first, and JSON for pipelines in the same order. What an image holds
  * is shown so that it cannot garble a terminal. */
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 
 #include "base/str.h"
 

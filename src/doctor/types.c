@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Image → the instance types that it claims to serve: those of its architecture whose accelerators it
  * brings the driver of, and two that have none. */
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 
 #include "base/str.h"
 #include "host/detect.h"

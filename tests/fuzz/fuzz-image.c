@@ -12,7 +12,7 @@
 #include "small-elf.h"
 
 #include "base/json.h"
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 #include "host/detect.h"
 #include "host/host.h"
 

@@ -4,7 +4,7 @@
 #include "files.h"
 #include "small-elf.h"
 
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 #include "doctor/elf.h"
 #include "doctor/look.h"
 #include "base/str.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What plans ask of an image, and how what was found is told. */
 #include "sample.h"
-#include "doctor/doctor.h"
+#include "doctor/checks.h"
 #include "host/tables.h"
 
 #include <elf.h>
