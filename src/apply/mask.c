@@ -86,7 +86,8 @@ static void mask_hidden(Unit *u) {
 }
 
 /* What the image had enabled may have failed before we came to it, as IMEX does without a node list;
- * systemctl --failed should not go on showing what must not run here. */
+ * systemctl --failed should not go on showing what must not run here; or it may fail while we stop it, which
+ * its last properties need not say yet. */
 static void mask_done(Unit *u) {
         if (u->calls > 0 || streq(u->state.active, "failed"))
                 unit_tell(u, "ResetFailedUnit", u->name);

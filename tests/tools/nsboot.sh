@@ -108,7 +108,7 @@ while [ $rc = 133 ] && [ $boot -lt 5 ]; do               # what nspawn ends with
         SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout -k 2 "$LIMIT" systemd-nspawn -q -D "$W/m" --boot "${PLACE[@]}" --private-network \
                 --link-journal=no --bind="$OUT:/vmtest/out" ${BINDS[@]+"${BINDS[@]}"} ${ARG[@]+"${ARG[@]}"} </dev/null >>"$OUT/console" 2>&1; rc=$?
 done
-# SCRIPT's result counts also where the container then did not end by itself, as systemd 257 once in some hundred did not behind exit.target.
+# SCRIPT's result counts also where the container then did not end by itself: one with systemd 257 was seen to stay behind exit.target.
 if [ $rc = 124 ] || [ $rc = 137 ]; then if [ -s "$OUT/rc" ] && grep -q 'Reached target .*exit\.target' "$OUT/console"; then rc=$(cat "$OUT/rc"); else rc=98; fi; elif [ ! -f "$OUT/rc" ]; then
         tail -5 "$OUT/console" >&2; grep -qiE 'failed to|not permitted' "$OUT/console" && [ ! -f "$OUT/state" ] && skip "systemd-nspawn cannot start here"; rc=97; fi
 say "exit $rc after $(elapsed $T) s${KEEP:+, results in $OUT}"
