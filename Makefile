@@ -2,7 +2,7 @@
 # make | make deps | make check | make SAN=1 check | make fuzz F=fuzz-toml T=60 | make bench | make install DESTDIR=…
 # make CC=aarch64-linux-gnu-gcc (make deps ARCH=arm64 brings what that needs) | make deb [ARCH=arm64] | make rpm [ARCH=arm64] [RELEASE=2]
 # make deps-test images | make lint | make check-boot | make check-vm | make check-cluster | make check-arm64 | make package | make check-all (everything that CI runs)
-# make check-exhaustive | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
+# make check-exhaustive | make torture | make test T="tests/unit/test-toml.c tests/boot/no-config.sh" (tests/README.md)
 prefix       ?= /usr
 bindir       ?= $(prefix)/bin
 unitdir      ?= $(prefix)/lib/systemd/system
@@ -79,7 +79,7 @@ say           = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
 all: $(O)/nodestrap
-.PHONY: all demo check check-unit check-boot check-vm check-cluster check-arm64 check-all check-exhaustive check-exhaustive-vm test test-programs guest-programs \
+.PHONY: all demo check check-unit check-boot check-vm check-cluster check-arm64 check-all check-exhaustive check-exhaustive-vm torture test test-programs guest-programs \
         images package deb rpm bench fuzz install clean sizes pure lint valgrind deps deps-test
 $(LIB): $(filter-out $(O)/src/main.o,$(OBJS)) $(TABLES)
 	$(Q)rm -f $@ && $(AR) rcsD $@ $^
@@ -215,6 +215,8 @@ check-all:                               # everything that CI runs
 	$(Q)tests/run/all.sh
 check-exhaustive:                        # what check-all leaves out, for it repeats something with other numbers, compiler or Kubernetes
 	$(Q)SUITES="clang-check exhaustive-vm cluster-oldest arm64-check arm64-san arm64-types" tests/run/all.sh
+torture: guest-programs                  # campaigns of hours (tests/torture): calls killed, faults injected, power cuts, executions of the fuzzers
+	$(Q)$(TEST_ENV) tests/run/torture.sh $(call scripts,torture)
 BENCH        := $(patsubst %.c,$(O)/%,$(wildcard tests/bench/*.c))
 bench: guest-programs $(BENCH)
 	$(Q)python3 tests/bench/bench.py --nodestrap $(O)/nodestrap --build $(O)/tests/bench
