@@ -257,11 +257,12 @@ static int on_stop_signal(_unused_ sd_event_source *s, const struct signalfd_sig
 int apply_event(Apply *a, sd_event **ret) {
         if (!a->event) {
                 _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+                sigset_t signals;
                 int r = sd_event_new(&e);
-                if (r >= 0)
-                        r = sd_event_add_signal(e, NULL, SIGTERM, on_stop_signal, a);
-                if (r >= 0)
-                        r = sd_event_add_signal(e, NULL, SIGINT, on_stop_signal, a);
+                stop_signals(&signals);
+                for (int n = 1; r >= 0 && n < SIGRTMIN; n++)
+                        if (sigismember(&signals, n) == 1)
+                                r = sd_event_add_signal(e, NULL, n, on_stop_signal, a);
                 if (r < 0)
                         return r;
                 a->event = TAKE_PTR(e);
@@ -347,15 +348,9 @@ static bool tasks_begin_ready(Apply *a) {
 
 /* ---- signals: held back, so that nothing is left half done ---- */
 
-static void signals_set(sigset_t *set) {
-        sigemptyset(set);
-        sigaddset(set, SIGTERM);
-        sigaddset(set, SIGINT);
-}
-
 static void signals_look(Apply *a) {
         sigset_t set;
-        signals_set(&set);
+        stop_signals(&set);
         int signal = sigtimedwait(&set, NULL, &(struct timespec){});
         if (signal > 0 || stop_signal())       /* the latter came before they were held back */
                 a->interrupted = signal > 0 ? signal : stop_signal();
@@ -490,7 +485,7 @@ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag) {
         int r = tasks_make(&a, ret);
         if (r < 0)
                 return r;
-        signals_set(&held);
+        stop_signals(&held);
         if (sigprocmask(SIG_BLOCK, &held, &before) < 0)
                 return diag_error(diag, -errno, CAUSE_INTERNAL, "cannot hold back signals: %s",
                                   strerror(errno));

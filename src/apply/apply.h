@@ -41,6 +41,7 @@ size_t results_count(const Results *r, Outcome outcome);
 
 /* Applies everything that can be: after a failure, actions that depend on it are skipped and the rest goes
  * on. < 0 when any failed; the diag then has the root cause first. With a root that is not the host's, units
- * are skipped and files are written. SIGTERM and SIGINT end the run after the action in hand is undone or
- * finished; then both stay blocked, so that the report is written whatever comes. */
+ * are skipped and files are written. A signal that asks to stop (base/stop.h) ends the run after the action
+ * in hand is undone or finished; then all of them stay blocked, so that the report is written whatever
+ * comes. */
 _must_check_ _nonnull_ int apply_plan(const Root *root, const Plan *plan, Results *ret, Diag *diag);

@@ -21,7 +21,7 @@ typedef enum Cause {
         CAUSE_NONE,
         CAUSE_INTERNAL,         /* a bug of ours */
         CAUSE_USAGE,            /* called wrongly, or not as root */
-        CAUSE_INTERRUPTED,      /* SIGTERM or SIGINT */
+        CAUSE_INTERRUPTED,      /* SIGTERM, SIGINT or SIGHUP */
         CAUSE_NO_CONFIG,        /* no NodeConfig in any source */
         CAUSE_SYNTAX,           /* user data that cannot be decoded: base64, gzip, MIME, YAML */
         CAUSE_LIMIT,            /* user data past one of the limits */

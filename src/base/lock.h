@@ -6,8 +6,8 @@
 #include "base/root.h"
 
 /* The descriptor of the lock at path, a file in RUN_DIR, to be kept open as long as it is to be held. Waits
- * for another process that holds it until the deadline (now_usec()): -ETIMEDOUT then, -EINTR after SIGTERM or
- * SIGINT, both and all else with a diagnostic. */
+ * for another process that holds it until the deadline (now_usec()): -ETIMEDOUT then, -EINTR after a
+ * request to stop, both and all else with a diagnostic. */
 _must_check_ _nonnull_ int lock_take(const Root *root, const char *path, uint64_t deadline_usec, Diag *diag);
 /* Another process holds it; false also where that cannot be found out. */
 _must_check_ _nonnull_ bool lock_is_held(const Root *root, const char *path);

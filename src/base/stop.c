@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SIGTERM and SIGINT → a number to look at. Without SA_RESTART, so that a wait ends with EINTR. */
+ * SIGTERM, SIGINT and SIGHUP → a number to look at. Without SA_RESTART, so that a wait ends with EINTR. */
 #include "base/stop.h"
 
 #include "base/time.h"
@@ -8,6 +8,9 @@
 #include <poll.h>
 #include <signal.h>
 
+static const struct { int signal; const char *name; } names[] = {
+        { SIGTERM, "SIGTERM" }, { SIGINT, "SIGINT" }, { SIGHUP, "SIGHUP" },
+};
 static volatile sig_atomic_t caught;
 
 static void remember_signal(int signal) {
@@ -15,11 +18,25 @@ static void remember_signal(int signal) {
                 caught = signal;
 }
 
+/* nohup(1) ignores SIGHUP for who must outlive a session. One that is held back would come all the same:
+ * sigpending(2). */
+void stop_signals(sigset_t *ret) {
+        struct sigaction hangup = {};
+        sigemptyset(ret);
+        sigaddset(ret, SIGTERM);
+        sigaddset(ret, SIGINT);
+        if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN)
+                sigaddset(ret, SIGHUP);
+}
+
 void stop_catch(void) {
         struct sigaction action = { .sa_handler = remember_signal };
+        sigset_t signals;
         sigemptyset(&action.sa_mask);
-        (void)sigaction(SIGTERM, &action, NULL);
-        (void)sigaction(SIGINT, &action, NULL);
+        stop_signals(&signals);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (sigismember(&signals, names[i].signal))
+                        (void)sigaction(names[i].signal, &action, NULL);
 }
 
 int stop_signal(void) {
@@ -27,7 +44,10 @@ int stop_signal(void) {
 }
 
 const char *stop_name(int signal) {
-        return signal == SIGINT ? "SIGINT" : "SIGTERM";
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (names[i].signal == signal)
+                        return names[i].name;
+        return "a signal";
 }
 
 /* Signals are blocked except while it sleeps, so that none arrives unseen between the check and the sleep. */
@@ -35,9 +55,7 @@ int stop_wait(int fd, uint64_t until_usec) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         sigset_t held, before;
 
-        sigemptyset(&held);
-        sigaddset(&held, SIGTERM);
-        sigaddset(&held, SIGINT);
+        stop_signals(&held);
         sigprocmask(SIG_BLOCK, &held, &before);
         uint64_t now = now_usec(), left = until_usec > now ? until_usec - now : 0;
         struct timespec t = { (time_t)(left / USEC_PER_SEC), (long)(left % USEC_PER_SEC * 1000) };

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A request to stop, SIGTERM or SIGINT, that waits until the work at hand can say why it ended. Whoever waits
- * (a poll, a sleep) looks here when it was interrupted, and before it waits again. */
+/* A request to stop, SIGTERM, SIGINT or the SIGHUP of a session that is lost, that waits until the work at
+ * hand can say why it ended. Whoever waits (a poll, a sleep) looks here when it was interrupted, and before
+ * it waits again. */
 
 #include "base/macro.h"
 
-/* From now on both signals are only noted. */
+#include <signal.h>
+
+/* These signals, without one that is to be ignored. */
+_nonnull_ void stop_signals(sigset_t *ret);
+/* From now on they are only noted. */
 void stop_catch(void);
 /* The first one that came, 0 if none did. */
 int stop_signal(void);

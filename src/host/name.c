@@ -7,6 +7,7 @@
 #include "host/detect.h"
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -98,10 +99,7 @@ static void *ask_name(void *userdata) {
 static bool ask_aside(NameQuestion *q) {
         sigset_t held, before;
 
-        sigemptyset(&held);
-        /* SIGTERM and SIGINT are left to the main thread, which waits for the disks. */
-        sigaddset(&held, SIGTERM);
-        sigaddset(&held, SIGINT);
+        stop_signals(&held);    /* they are left to the main thread, which waits for the disks */
         if (pthread_sigmask(SIG_BLOCK, &held, &before) != 0)
                 return false;
         bool running = pthread_create(&q->thread, NULL, ask_name, q) == 0;

@@ -16,7 +16,7 @@ typedef struct Prober {
 
 typedef struct Probed {
         char *path;                     /* the caller's */
-        int result;                     /* of content_probe(), or -EINTR when SIGTERM or SIGINT came first */
+        int result;                     /* of content_probe(), or -EINTR when a request to stop came first */
         Content content;                /* CONTENT_UNREADABLE of one that has said nothing in time */
 } Probed;
 

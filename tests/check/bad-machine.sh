@@ -83,7 +83,7 @@ interrupted() {
         "$nodestrap" init --root "$root" "${@:2}" 2>"$tmp/said" >"$tmp/out" &
         while IFS= read -r line; do
                 echo "$line" >>"$tmp/err"
-                [[ $line != *"$1"* ]] || kill $!
+                [[ $line != *"$1"* ]] || kill -"${by:-TERM}" $!
         done <"$tmp/said"
         wait $!; code=$?
         listing >"$tmp/after"
@@ -97,6 +97,13 @@ mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-na
 interrupted 'trying again'
 ok 'SIGTERM while EC2 is waited for' fails 1 EINTERRUPTED detect
 ok 'is told from where' says_last "stopped by SIGTERM while asking EC2 at $ec2 for DescribeInstances"
+by=HUP interrupted 'trying again'
+ok 'SIGHUP, of a session that is lost, is a request to stop, too' fails 1 EINTERRUPTED detect
+ok 'by its own name' says_last "stopped by SIGHUP while asking EC2 at $ec2 for DescribeInstances"
+mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-name" --fault 'ec2:throttle*1'
+(trap '' HUP; by=HUP interrupted 'trying again'; exit "$code")
+ok 'but not where nohup(1) has it ignored' same_word $? 0
+settled
 mock --imds "$fixtures/imds-m5" --user-data "$tmp/changed"
 exec 7<"$root/run/nodestrap/lock"
 flock 7
