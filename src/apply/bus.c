@@ -4,6 +4,7 @@
 #include "apply/unit.h"
 
 #include "base/log.h"
+#include "base/run.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -385,8 +386,8 @@ static char *exit_text(const UnitState *s) {
                 return xstrdup("its program cannot be executed (status 203/EXEC)");
         if (s->code == CLD_EXITED)
                 return xasprintf("its process exited with status %d", s->status);
-        return xasprintf("its process was killed by signal %d%s%s", s->status, signal ? "/" : "",
-                         signal ?: "");
+        return xasprintf("its process was killed by signal %d%s%s%s", s->status, signal ? "/" : "",
+                         signal ?: "", kill_hint(s->status));
 }
 
 static sd_bus_message *property_ask(const Unit *u, const char *interface, const char *name,

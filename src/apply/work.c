@@ -434,8 +434,8 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         if (last != words)
                 text_add(&t, "\n%s", words);
         if (c->status > 128 && c->status <= 128 + SIGRTMAX)     /* nvidia-smi exits with 255 by itself */
-                (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s", what, program,
-                                c->status - 128, t.data);
+                (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s%s", what, program,
+                                c->status - 128, kill_hint(c->status - 128), t.data);
         else
                 (void)work_fail(w, -EIO, cause, "%s: %s exited with status %d%s", what, program, c->status,
                                 t.data);

@@ -195,6 +195,12 @@ static int run(char *const *argv, bool joined, int (*call)(void *), void *argume
         return collect(pid, cancel_fd, &out, &err, deadline, ret);
 }
 
+const char *kill_hint(int signal) {
+        return signal != SIGKILL ? ""
+                                 : ", by somebody or by the kernel for want of memory (journalctl -k -g "
+                                   "'oom|out of memory' shows it)";
+}
+
 int child_run(char *const *argv, uint64_t timeout_usec, size_t limit, ChildResult *ret) {
         return run(argv, false, NULL, NULL, now_usec() + timeout_usec, -1, limit, ret);
 }

@@ -15,6 +15,9 @@ typedef struct ChildResult {
 } ChildResult;
 void child_result_done(ChildResult *r);
 
+/* What may be behind it that a process was killed by this signal, for the end of a sentence: ""; of SIGKILL,
+ * that the kernel does so for want of memory, and how that is seen. */
+const char *kill_hint(int signal);
 /* Runs argv[0] (looked up in PATH unless there is a slash in it) in a process group of its own, stdin empty,
  * signals as they are by default, and keeps up to limit bytes of its output. 0 when it ran, however it ended:
  * look at status. < 0 when it could not be started (-ENOENT: no such program). */

@@ -253,6 +253,10 @@ static int dies(Work *w) {
         return shell(w, "kill -SEGV $$");
 }
 
+static int is_killed(Work *w) {
+        return shell(w, "echo making it >&2; kill -KILL $$");
+}
+
 static int runs_nothing(Work *w) {
         char name[] = "mkfs.xfs", *argv[] = { name, NULL }, *path = xstrdup(getenv("PATH"));
         setenv("PATH", "/nonexistent", 1);
@@ -303,6 +307,11 @@ TEST(a_program_that_is_killed) {
         BOX(b, dies);
         ASSERT_TRUE(apply(&b) < 0);
         ASSERT_CONTAINS(b.results.items[0].text, "sh was killed by signal 11; dmesg");
+        BOX(killed, is_killed);
+        ASSERT_TRUE(apply(&killed) < 0);
+        ASSERT_CONTAINS(killed.results.items[0].text,
+                        "sh was killed by signal 9, by somebody or by the kernel for want of memory (journalctl -k "
+                        "-g 'oom|out of memory' shows it), last said \"making it\"; dmesg");
 }
 
 TEST(a_program_that_is_not_there) {
