@@ -103,6 +103,8 @@ done
 bad 'a kernel setting that is a secret' 11 EINVALID plan 'spec.instance.sysctl.net.ipv4.tcp_fastopen_key: is a secret, and what is set here stands in plans' \
         < <(instance 'sysctl: {net.ipv4.tcp_fastopen_key: "00000001-00000002-00000003-00000004"}')
 bad 'a line end in a kernel setting' 11 EINVALID validate 'spec.instance.sysctl.vm.x: holds a line end' < <(instance 'sysctl: {vm.x: "1\\nkernel.y = 2"}')
+bad 'a kernel setting that names a program' 11 EINVALID validate 'user-data, line 7: spec.instance.sysctl.kernel.modprobe: names a program that the kernel would start as root: have the image set it' \
+        < <(instance 'sysctl: {kernel.modprobe: /tmp/hunter2}')
 bad 'a kernel setting by two names' 11 EINVALID plan 'spec.instance.sysctl: vm/max_map_count is set twice, under two names' \
                 < <(instance 'sysctl: {vm.max_map_count: "1", vm/max_map_count: "2"}')
 bad 'a kernel setting that kubelet refuses' 11 EINVALID plan 'spec.instance.sysctl.vm.overcommit_memory: kubelet starts with no other value than 1 here' \

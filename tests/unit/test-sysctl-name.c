@@ -25,4 +25,20 @@ TEST(names_that_lead_elsewhere) {
                         FAIL("\"%s\"", names[i]);
 }
 
+TEST(programs) {
+        static const struct { const char *name, *value; bool program; } cases[] = {
+                { "kernel.core_pattern", "|/usr/bin/dump %p", true },  { "kernel/core_pattern", " \t|/usr/bin/dump", true },
+                { "kernel.core_pattern", "/var/cores/%e|%p", false }, { "kernel.core_pattern", "", false },
+                { "kernel.modprobe", "/sbin/modprobe", true },        { "kernel/modprobe", "x", true },
+                { "kernel.modprobe", "", false },                     { "kernel.hotplug", "/x", true },
+                { "kernel.hotplug", " ", false },                     { "kernel.poweroff_cmd", "/x", true },
+                { "fs.binfmt_misc.register", ":a:E::a::/x:", true },  { "fs.ocfs2.nm.hb_ctl_path", "/x", true },
+                { "kernel.modprobes", "/x", false },                  { "kernel.core_pattern.x", "|x", false },
+                { "kernel.modules_disabled", "1", false },            { "vm.max_map_count", "|", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (sysctl_names_program(cases[i].name, cases[i].value) != cases[i].program)
+                        FAIL("%s = %s", cases[i].name, cases[i].value);
+}
+
 TEST_MAIN
