@@ -56,14 +56,18 @@ HARDENING    += $(if $(SAN),,-fno-asynchronous-unwind-tables -fno-unwind-tables)
 # of it, which the linker calls "relocation truncated to fit", is made with MODEL= on the command line.
 MODEL         = $(eval MODEL := $(if $(SAN),,$(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),\
                   $(if $(filter -Oz -Os,$(lastword $(filter -O%,$(CFLAGS)))),-mcmodel=tiny))))$(MODEL)
+# Returns and indirect jumps lead where the compiler has put marks, which the processor sees to where it can (CET; PAC and BTI). It does so
+# for a program all of whose objects have them, those of the C library, too: tests/check/libraries.sh.
+PROTECTION    = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(eval PROTECTION := $(if $(filter x86_64%,$(MACHINE)),\
+                  -fcf-protection,$(if $(filter aarch64%,$(MACHINE)),-mbranch-protection=standard)))$(PROTECTION)
 SECTIONS     := -ffunction-sections -fdata-sections     # so that the linker leaves out what nobody calls
 # Asked once, but not before something is compiled: `make deps demo` installs in the same run what these lines find.
 PKG_LIBS      = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(LINK_PKGS)))$(PKG_LIBS)
 INCLUDES      = $(eval INCLUDES := -Isrc -Itests/include $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(INCLUDES)
 # The same bytes wherever the tree lies and whatever the build directory is called: no debug information names either.
 MAPS         := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(O)/conf/=conf/
-COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(SECTIONS) $(SANFLAGS) \
-                $(MODEL) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
+COMPILE       = $(CC) -std=gnu17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(HARDENING) $(PROTECTION) $(SECTIONS) \
+                $(SANFLAGS) $(MODEL) $(MAPS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 LINK          = $(CC) -pie -Wl,-z,relro,-z,now,--as-needed,--gc-sections $(SANFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(PKG_LIBS) -ldl $(LDLIBS)
 
 TABLES       := $(patsubst conf/%.csv,$(O)/conf/%.o,$(sort $(wildcard conf/*.csv)))
@@ -95,7 +99,7 @@ $(FAKES): $(O)/%.so.1: %.c Makefile
 $(O)/%.o: %.c Makefile
 	$(Q)mkdir -p $(@D)
 	$(call say,CC,$<)$(COMPILE) -c -o $@ $<
-$(O)/conf/%.o: $(O)/conf/%.c
+$(O)/conf/%.o: $(O)/conf/%.c Makefile
 	$(call say,CC,$<)$(COMPILE) -c -o $@ $<
 $(O)/conf/%.c: conf/%.csv conf/tables.awk
 	$(Q)mkdir -p $(@D)

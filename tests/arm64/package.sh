@@ -22,6 +22,8 @@ try "it asks for what it is linked with and what it loads" is \
 try "dpkg would install it where that is there" dpkg --no-act -i "$deb"
 try "it unpacks" dpkg-deb -x "$deb" "$W/root"
 try "its program is stripped, and for arm64" sh -c 'aarch64-linux-gnu-readelf -hS "$1" | grep -q AArch64 && ! aarch64-linux-gnu-readelf -S "$1" | grep -q debug_info' sh "$W/root/usr/bin/nodestrap"
+marked() { aarch64-linux-gnu-readelf -nW "$1" 2>/dev/null | grep -c 'AArch64 feature: BTI, PAC'; }
+objects=$top/build-arm64/libnodestrap.a; [ ! -e "$objects" ] || try "every object has the marks of branch protection" is "$(marked "$objects")" "$(ar t "$objects" | wc -l)"
 try "it says the package's version" is "$("$W/root/usr/bin/nodestrap" --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$deb" Version)"
 try "nodeadm is one of its names" is "$(cd "$W/root/usr/bin" && bash -c 'exec -a nodeadm ./nodestrap --version' | cut -d' ' -f1)" "$("$W/root/usr/bin/nodestrap" --version | cut -d' ' -f1)"
 size() { local size; size=$(stat -c %s "$W/root/usr/bin/nodestrap"); echo "# $size bytes"; [ "$size" -le $((960 * 1000)) ]; }

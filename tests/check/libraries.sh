@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The libraries of Amazon Linux 2023: what the program asks of each is there (tests/oracles/libraries.py); libcurl-minimal is enough; and
-# what is said where one that is loaded at run time is missing, damaged, somebody else's or old. What an older kernel lacks is in tests/unit/test-root.c.
+# what is said where one that is loaded at run time is missing, damaged, somebody else's or old; and the marks by which processors see
+# where a jump may lead are in all that is ours (x86-64: CET; arm64/package.sh has the other). What an older kernel lacks is in tests/unit/test-root.c.
 # shellcheck source=tests/mock/lib.sh
 # shellcheck disable=SC2154,SC2016,SC2317  # tmp and here are its; what eval and sh get is expanded there
 . "$(dirname "$0")/../mock/lib.sh"
@@ -119,5 +120,15 @@ elif [ "${NODESTRAP_TEST_REQUIRE:-0}" != 0 ]; then
         ok 'a minimal libcurl' cat "$tmp/why" /nonexistent
 else
         skip 'a minimal libcurl' "$(tail -1 "$tmp/why")"
+fi
+
+# ---- marks ----
+marked() { LC_ALL=C readelf -n "$1" 2>/dev/null | grep -c 'x86 feature: IBT, SHSTK'; }
+if [ "$(uname -m)" = x86_64 ] && [ -z "${NODESTRAP_TRANSLATED-}" ] && [ -e "${nodestrap%/*}/libnodestrap.a" ]; then
+        ok 'every object is marked' [ "$(marked "${nodestrap%/*}/libnodestrap.a")" = "$(ar t "${nodestrap%/*}/libnodestrap.a" | wc -l)" ]
+        all=1; for part in Scrt1.o crti.o crtbeginS.o crtendS.o crtn.o; do [ "$(marked "$(gcc -print-file-name=$part)")" = 1 ] || all=0; done
+        ok 'and the program, where those of the C library are' [ "$(marked "$nodestrap")" = $all ]
+else
+        skip 'every object is marked' 'no build for x86-64'
 fi
 done_testing
