@@ -144,12 +144,16 @@ pure: $(filter $(O)/src/plan/%,$(OBJS))
 	$(Q)$(NM) -A $^ | awk -v pure='^($(subst $(empty) $(empty),|,$(strip $(PURE))))$$' \
 	  '$$2 ~ /^[Uw]$$/ { called[$$3] = $$1; next } { made[$$3] } \
 	  END { for (s in called) if (!(s in made) && s !~ pure) { bad = 1; print called[s] " calls " s ", which is no part of PURE" } exit bad }'
-fuzz: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined
-fuzz: MODEL :=
-fuzz: $(O)/tests/fuzz/$(F).o $(LIB)      # make fuzz CC=clang O=build-fuzz F=fuzz-toml T=60; move good inputs to the corpus by hand
+# An empty array is NULL here, and NULL + 0, which clang calls undefined, is what everybody means by it
+# (https://www.open-std.org/jtc1/sc22/wg14/www/docs/n3322.pdf).
+$(O)/fuzzers/%: SANFLAGS := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
+$(O)/fuzzers/%: MODEL :=
+$(O)/fuzzers/%: $(O)/tests/fuzz/%.o $(LIB)
+	$(Q)mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SANFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS) -ldl
+fuzz: $(O)/fuzzers/$(F)                  # make fuzz CC=clang O=build-fuzz F=fuzz-toml T=60; tests/torture/fuzz.sh runs them all
 	$(Q)mkdir -p $(O)/corpus/$(F)
-	$(CC) $(SANFLAGS) -fsanitize=fuzzer -o $(O)/$(F) $^ $(PKG_LIBS) -ldl
-	$(O)/$(F) -max_total_time=$(or $(T),60) -timeout=10 $(O)/corpus/$(F) tests/fuzz/corpus/$(F)
+	$(O)/fuzzers/$(F) -max_total_time=$(or $(T),60) -timeout=10 $(O)/corpus/$(F) tests/fuzz/corpus/$(F)
 sizes:                                   # the ten longest functions, then count, median, p90
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
@@ -185,7 +189,7 @@ deps:                                    # what `make` needs; ARCH=arm64: and wh
 # Of Kubernetes what check-all needs, or check-exhaustive, from its Go modules, once: ten minutes. `make images` brings the other versions.
 KUBE_VERSION ?= $(shell tests/tools/kube.sh --list | $(if $(filter check-exhaustive,$(MAKECMDGOALS)),head,tail) -n 1)
 deps-test: deps                          # what the tests, the package, the boots and the cluster need
-	$(APT) clang clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
+	$(APT) clang libclang-rt-dev llvm clang-tidy clang-format cppcheck shellcheck libc6-dbg universal-ctags python3 python3-jsonschema containerd \
 	  build-essential debhelper lintian rpm cpio bash-completion man-db systemd faketime
 	tests/tools/vmboot.sh --deps
 	tests/tools/kube.sh $(KUBE_VERSION) >/dev/null || [ $$? = 77 ]      # said why; what wants it says so, too

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * main() of every fuzzer in `make check`: feeds it each file of tests/fuzz/corpus/NAME, one TAP line a file.
- * An empty corpus is a failure: a fuzzer without seeds proves nothing. */
+ * main() of every fuzzer in `make check`: feeds it each file of tests/fuzz/corpus/NAME, or of the directories
+ * that it is given, one TAP line a file. An empty corpus is a failure: a fuzzer without seeds proves nothing. */
 #include "base/root.h"
 #include "base/str.h"
 
@@ -8,30 +8,39 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static unsigned n;
+
+static bool replay(const Root *root, const char *dir, const char *name) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, name), *data = NULL;
+        size_t size = 0;
+        if (root_read(root, path, 8 << 20, &data, &size) < 0) {
+                printf("not ok %u - %s cannot be read\n", ++n, name);
+                return false;
+        }
+        /* An exact copy, so that a read past the end is seen by the sanitizer. */
+        uint8_t *exact = xcalloc(size, 1);
+        memcpy(exact, data, size);
+        LLVMFuzzerTestOneInput(exact, size);
+        free(exact);
+        printf("ok %u - %s\n", ++n, name);
+        return true;
+}
+
 int main(int argc, char **argv) {
         _cleanup_(root_freep) Root *root = NULL;
-        _cleanup_(strv_freep) char **names = NULL;
         const char *slash = strrchr(argv[0], '/');
-        _cleanup_(freep) char *dir = xasprintf("/%s", slash && argc > 0 ? slash + 1 : argv[0]);
-
-        if (root_new("tests/fuzz/corpus", &root) < 0 || root_list(root, dir, &names) < 0 || !names) {
-                printf("1..1\nnot ok 1 - tests/fuzz/corpus%s is empty or missing\n", dir);
-                return 1;
+        char *own = xasprintf("tests/fuzz/corpus/%s", slash && argc > 0 ? slash + 1 : argv[0]);
+        char **dirs = argc > 1 ? argv + 1 : (char *[]){ own, NULL };
+        bool well = root_new(".", &root) >= 0;
+        for (; well && *dirs; dirs++) {
+                _cleanup_(strv_freep) char **names = NULL;
+                well = root_list(root, *dirs, &names) >= 0 && names;
+                if (!well)
+                        printf("not ok %u - %s is empty or missing\n", ++n, *dirs);
+                for (char **name = names; well && *name; name++)
+                        well = replay(root, *dirs, *name);
         }
-        printf("1..%zu\n", strv_length(names));
-        for (size_t i = 0; names[i]; i++) {
-                _cleanup_(freep) char *path = xasprintf("%s/%s", dir, names[i]), *data = NULL;
-                size_t size = 0;
-                if (root_read(root, path, 8 << 20, &data, &size) < 0) {
-                        printf("not ok %zu - %s cannot be read\n", i + 1, names[i]);
-                        return 1;
-                }
-                /* An exact copy, so that a read past the end is seen by the sanitizer. */
-                uint8_t *exact = xcalloc(size, 1);
-                memcpy(exact, data, size);
-                LLVMFuzzerTestOneInput(exact, size);
-                free(exact);
-                printf("ok %zu - %s\n", i + 1, names[i]);
-        }
-        return 0;
+        free(own);
+        printf("1..%u\n", n);
+        return !well;
 }
