@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A root directory that anybody made → all that doctor says of it. The input is its files, one behind the
- * other, each below a line of its own:
- *   == /etc/fstab                  what follows
- *   =* /etc/ld.so.conf             the same, 500 times over
- *   =E /usr/bin/kubelet libc.so.6  an ELF file that needs that library, or none; the lines that follow are
- *                                  its .modinfo, and strings at its end
- *   -> /lib usr/lib                a link
- * They are looked at for plans that are always the same. */
-#include "files.h"
+ * A root directory that anybody made (tree.h) → all that doctor says of it, for plans that are always the
+ * same. */
 #include "sample.h"
-#include "small-elf.h"
+#include "tree.h"
 
 #include "base/json.h"
 #include "doctor/checks.h"
@@ -19,90 +12,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MAX_INPUT (256U << 10)
-#define MAX_FILES 200U
-#define MAX_BYTES (1U << 20)            /* of all files, with what is repeated */
-#define REPEATED  500U
-
-/* ---- a root ---- */
-
-typedef struct Tree { char path[32]; Root *root; size_t files, bytes; } Tree;
-
-static Tree tree_new(void) {
-        Tree t = { .path = "/dev/shm/fuzz-image-XXXXXX" };
-        if (!mkdtemp(t.path)) {
-                strcpy(t.path, P_tmpdir "/fuzz-image-XXXXXX");
-                if (!mkdtemp(t.path))
-                        abort();
-        }
-        if (root_new(t.path, &t.root) < 0)
-                abort();
-        return t;
-}
-
-static void tree_done(Tree *t) {
-        root_free(t->root);
-        if (tree_remove(t->path) != 0)
-                abort();
-}
-
-static char *make_elf(const char *needed, const char *text, size_t size, size_t *ret_size) {
-        _cleanup_(freep) char *info = xmemdup(text, size);
-        for (size_t i = 0; i < size; i++)
-                if (info[i] == '\n')
-                        info[i] = 0;
-        ElfSpec spec = { .interpreter = needed ? "/lib64/ld-linux-x86-64.so.2" : NULL, .needed = { needed },
-                         .info = info, .info_size = size, .strings = info, .strings_size = size };
-        return elf_make(&spec, ret_size);
-}
-
-/* What cannot be there, a file in a file or a name of 300 bytes, is not there. */
-static void put(Tree *t, char kind, char *path, const char *content, size_t size) {
-        _cleanup_(freep) char *made = NULL;
-        char *word = strchr(path, ' ');
-        int r = 0;
-        if (kind == 'E' || kind == '>') {
-                if (word)
-                        *word++ = 0;
-                made = kind == 'E' ? make_elf(word, content, size, &size) : NULL;
-        } else if (kind == '*') {
-                Text all = {};
-                for (size_t i = 0; i < REPEATED && t->bytes + all.size + size <= MAX_BYTES; i++)
-                        text_add_bytes(&all, content, size);
-                size = all.size;
-                made = text_take(&all);
-        }
-        if (*path != '/' || t->files >= MAX_FILES || t->bytes + size > MAX_BYTES)
-                return;
-        t->files++;
-        t->bytes += size;
-        if (kind == '>')
-                r = word && *word ? root_link(t->root, path, word) : 0;
-        else
-                r = root_replace_volatile(t->root, path, made ?: content, size, 0755);
-        (void)r;
-}
-
-static bool is_head(const char *at, const char *end) {
-        return end - at > 3 && at[2] == ' ' && ((*at == '=' && strchr("=*E", at[1]) && at[1]) ||
-                                                (*at == '-' && at[1] == '>'));
-}
-
-static void unpack(Tree *t, const char *at, const char *end) {
-        while (at < end && is_head(at, end)) {
-                const char *newline = memchr(at, '\n', (size_t)(end - at)), *body = newline ? newline + 1 : end,
-                           *next = body;
-                while (next < end && !is_head(next, end)) {
-                        newline = memchr(next, '\n', (size_t)(end - next));
-                        next = newline ? newline + 1 : end;
-                }
-                _cleanup_(freep) char *path = xmemdup(at + 3, (size_t)(body - at - 3));
-                path[strcspn(path, "\n")] = 0;
-                put(t, at[1], path, body, (size_t)(next - body));
-                at = next;
-        }
-}
 
 /* ---- what is asked of it ---- */
 
@@ -181,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         int before = dup(STDOUT_FILENO);
         Tree tree = tree_new();
-        unpack(&tree, (const char *)data, (const char *)data + size);
+        tree_unpack(&tree, (const char *)data, (const char *)data + size);
         int r = image_open(tree.root, &image, &diag);
         if ((r < 0) != (diag_count(&diag, false) > 0))
                 abort();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * main() of every fuzzer in `make check`: feeds it each file of tests/fuzz/corpus/NAME, or of the directories
- * that it is given, one TAP line a file. An empty corpus is a failure: a fuzzer without seeds proves nothing. */
+ * main() of every fuzzer in `make check`: feeds it each file of tests/fuzz/corpus/NAME, or of the
+ * directories that it is given, one TAP line a file. An empty corpus is a failure: a fuzzer without seeds
+ * proves nothing. */
 #include "base/root.h"
 #include "base/str.h"
 
