@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A file for the support bundle → the same without its secrets. The first byte says of which format it is
+ * held to be; what is behind a key that tells of a secret, or in a unit's environment, is nowhere in it. */
+#include "report/mask.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CANARY "Xq7-canary-Zv2"
+
+/* The same file with the canary where the input has '@'. */
+static char *plant(const char *text, size_t size, size_t *ret_size) {
+        Text t = {};
+        for (size_t i = 0; i < size; i++)
+                if (text[i] == '@')
+                        text_add(&t, CANARY);
+                else
+                        text_add_bytes(&t, text + i, 1);
+        *ret_size = t.size;
+        return t.data ? text_take(&t) : xstrdup("");
+}
+
+static void check(MaskFormat format, const char *text, size_t size) {
+        _cleanup_(secrets_done) Secrets s = {};
+        _cleanup_(freep) char *out = NULL, *again = NULL, *scrubbed = NULL;
+        size_t n, m;
+        if (mask_file(&s, format, text, size, &out, &n) < 0)
+                return;
+        if (out[n] || (mask_file(&s, format, out, n, &again, &m) < 0 && format != MASK_TEXT))
+                abort();        /* what was made is of the format still */
+        scrubbed = secrets_scrub(&s, out, n, &n);
+        if (format == MASK_JSON && startswith(text, "{\"password\":\"" CANARY "\",") &&
+            !strstr(text + 4, "password") && memmem(scrubbed, n, CANARY, strlen(CANARY)))
+                abort();
+        if (format == MASK_UNIT && startswith(text, "Environment=A=" CANARY "\n") &&
+            memmem(scrubbed, n, CANARY, strlen(CANARY)))
+                abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        size_t n;
+        if (size < 1)
+                return 0;
+        _cleanup_(freep) char *text = plant((const char *)data + 1, size - 1, &n);
+        check((MaskFormat)(data[0] % 6), text, n);
+        return 0;
+}
