@@ -125,6 +125,9 @@ int main(int argc, char **argv) {
         int r = options_parse(argc, argv, &command_table, &run.options, &run.diag);
         if (run.options.development)
                 log_set_level(LOG_DEBUG);
+        else
+                power_hide_memory();
+        run_give_up(&run.options);
         bool parsed = r >= 0;
         ExitCode code = conclude(&run, parsed, parsed ? walk(&run) : r);
         leave(&run, code);

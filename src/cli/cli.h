@@ -4,6 +4,7 @@
  * options is not known here. Called as nodeadm or nodeadm-internal, the program takes their commands and
  * flags. */
 #include "base/error.h"
+#include "base/power.h"
 
 /* The names that the program may be called by, each with the commands that it has there. */
 typedef enum ProgramName {
@@ -69,6 +70,9 @@ struct Command {
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */
         Stage last;
+        uint64_t powers;                /* what it keeps of root's (base/power.h); POWER_ALL: it is root's to
+                                         * the end */
+        bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
         bool draws;                     /* --output svg is for it, too */
         bool unchecked;                 /* under nodeadm's name a configuration that no node can be made of is

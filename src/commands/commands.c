@@ -28,18 +28,21 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "make this machine a node: load, validate, detect, plan, apply, report",
                 .names = BOTH, .flags = PLANS | BIT(DRY_RUN), .dry_run = &commands[PLAN],
                 .last = STAGE_APPLY, .run = command_init,
+                .powers = POWER_ALL,
         },
         [PLAN] = {
                 .words = "plan",
                 .help = "show what init would do, on this machine or another; changes nothing",
                 .names = OURS, .flags = PLANS | MODELS | BIT(WRITE_TO) | BIT(INTERFACES),
                 .last = STAGE_PLAN, .run = command_plan,
+                .powers = POWER_READ, .starts_programs = true,     /* it measures what containers have left */
         },
         [DOCTOR] = {
                 .words = "doctor",
                 .help = "what this machine, or the image below --root, lacks for the plan",
                 .names = OURS, .flags = LOADS | MODELS | BIT(OUTPUT), .sample = true,
                 .last = STAGE_ROOT, .run = command_doctor,
+                .powers = POWER_READ | POWER_LOOK, .starts_programs = true,
         },
         [CONFIG_CHECK] = {
                 .words = "config check",
@@ -90,12 +93,14 @@ static const Command commands[_COMMAND_MAX] = {
                 .flags = ROOT | BIT(ACTION) | BIT(INTERFACE) | BIT(DRY_RUN),
                 .dry_run = &commands[UDEV_NET_MANAGER],
                 .last = STAGE_ROOT, .run = command_udev_net_manager,
+                .powers = POWER_ALL,
         },
         [BOOT_HOOK] = {
                 .words = "boot-hook",
                 .help = "wait until the network of this boot is complete, or say which link is not",
                 .names = OURS | INTERNAL, .flags = ROOT | BIT(TIMEOUT),
                 .last = STAGE_ROOT, .run = command_boot_hook,
+                .powers = POWER_ALL,
         },
         [ABOUT_HELP]    = { .words = "help", .flags = ROOT, .last = STAGE_START, .run = command_help },
         [ABOUT_VERSION] = { .words = "version", .flags = EVERY, .last = STAGE_START,

@@ -310,12 +310,14 @@ static int conclude(const Doctor *d) {
 
 int command_doctor(Run *run) {
         _cleanup_(doctor_done) Doctor d = { .run = run };
+        bool running = image_is_running(run->root);
+        power_drop_one(POWER_LOOK);     /* before anything is parsed */
         int r = load_config(run);
         run->step = "doctor";
         if (r >= 0)
                 r = hash_load(&run->diag);
         if (r >= 0)
-                r = image_open(run->root, &d.image, &run->diag);
+                r = image_open(run->root, running, &d.image, &run->diag);
         if (r >= 0)
                 r = find_versions(&d);
         if (r >= 0)

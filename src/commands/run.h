@@ -54,6 +54,10 @@ _nonnull_ void node_name_done(NodeName *n);
  * them. */
 _nonnull_ void init_find_name(const Run *run, NodeName *ret);
 
+/* What the command does not need of this process's powers goes, but for what the paths on its command line
+ * take (give-up.c). */
+_nonnull_ void run_give_up(const Options *options);
+
 /* ---- the stages, in their order (road.c) ---- */
 /* --root, and the right to change it. */
 _must_check_ _nonnull_ int run_open_root(Run *run);

@@ -110,9 +110,11 @@ typedef struct Image {
         char *kubelet, *containerd;     /* "1.34.2"; NULL: not known. image_open() leaves them to the command,
                                          * which is told of versions */
 } Image;
+/* Is it the machine that this process runs on? To be told by what root alone may look at. */
+_must_check_ _nonnull_ bool image_is_running(const Root *root);
 /* All but the versions of kubelet and containerd. A root without programs at all is -ENOENT with CAUSE_USAGE:
  * nobody's image. */
-_must_check_ _nonnull_ int image_open(const Root *root, Image *ret, Diag *diag);
+_must_check_ _nonnull_ int image_open(const Root *root, bool running, Image *ret, Diag *diag);
 _nonnull_ void image_done(Image *i);
 /* Its driver is of this version, and where it has several it is the one of them that is. */
 _nonnull_ void image_set_driver(Image *image, const char *version);

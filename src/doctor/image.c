@@ -215,7 +215,7 @@ static bool is_mounted(void) {
 
 /* In a chroot as builders of images use it "/" is the image's: not what init of this machine has. Not
  * everybody may look at that, and without /proc there is no machine to be. */
-static bool is_running(const Root *root) {
+bool image_is_running(const Root *root) {
         struct stat first, own;
         if (!root_is_host(root) || !streq(root_path(root), "/") || stat("/", &own) < 0)
                 return false;
@@ -224,8 +224,8 @@ static bool is_running(const Root *root) {
         return first.st_dev == own.st_dev && first.st_ino == own.st_ino;
 }
 
-int image_open(const Root *root, Image *ret, Diag *diag) {
-        _cleanup_(image_done) Image image = { .root = root, .running = is_running(root) };
+int image_open(const Root *root, bool running, Image *ret, Diag *diag) {
+        _cleanup_(image_done) Image image = { .root = root, .running = running };
         if (!has_programs(root))
                 return diag_error(diag, -ENOENT, CAUSE_USAGE,
                                   "There are no programs below %s: it is not the root directory of an image. "

@@ -28,7 +28,7 @@ bool source_is_imds(const char *uri) {
 
 /* file://a/b%20c?x#y → "a/b c"; NULL where it is no file or has no path. What looks like an escape and is
  * none stays. */
-static char *file_path(const char *uri) {
+char *source_file_path(const char *uri) {
         const char *rest = after_scheme(uri, "file");
         if (!rest || rest[0] != '/')
                 return NULL;
@@ -130,7 +130,7 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
 }
 
 static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, Diag *diag) {
-        _cleanup_(freep) char *path = file_path(uri);
+        _cleanup_(freep) char *path = source_file_path(uri);
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,

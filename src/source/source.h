@@ -11,6 +11,8 @@
 _must_check_ _nonnull(1, 2, 4, 5) int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret,
                                                   Diag *diag);
 bool source_is_imds(const char *uri);
+/* The path of a file://PATH, new; NULL: it is none. */
+_must_check_ _nonnull_ char *source_file_path(const char *uri);
 /* Blobs → documents: unpack, split messages, parse. Everything found, of whatever kind; config_load() picks
  * its own. */
 _must_check_ _nonnull_ int source_decode(Blobs *blobs, Documents *ret, Diag *diag);

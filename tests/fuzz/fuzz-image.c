@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int before = dup(STDOUT_FILENO);
         Tree tree = tree_new();
         tree_unpack(&tree, (const char *)data, (const char *)data + size);
-        int r = image_open(tree.root, &image, &diag);
+        int r = image_open(tree.root, false, &image, &diag);
         if ((r < 0) != (diag_count(&diag, false) > 0))
                 abort();
         if (r >= 0) {

@@ -86,7 +86,7 @@ static void box_open(Box *b) {
         _cleanup_(diag_done) Diag diag = {};
         if (b->open)
                 image_done(&b->image);
-        ASSERT_OK(image_open(b->root, &b->image, &diag));
+        ASSERT_OK(image_open(b->root, image_is_running(b->root), &b->image, &diag));
         b->image.running = false;
         b->open = true;
         checks_done(&b->checks);
@@ -220,7 +220,7 @@ TEST(no_image) {
         Image image = {};
         ASSERT_TRUE(mkdtemp(path));
         ASSERT_OK(root_new(path, &root));
-        ASSERT_ERROR(image_open(root, &image, &diag), ENOENT);
+        ASSERT_ERROR(image_open(root, false, &image, &diag), ENOENT);
         ASSERT_EQ(diag_first_error(&diag)->cause, CAUSE_USAGE);
         ASSERT_EQ(tree_remove(path), 0);
 }

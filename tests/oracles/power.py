@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a command may do while it reads what others wrote: Linux's own words in /proc/PID, and tries. Prints TAP.
+
+Each command is kept at it: the metadata service takes its connection and says nothing, its stdout is a pipe that is full, and for
+`wait` an init is at work.
+usage: power.py --nodestrap PROGRAM
+"""
+import argparse, fcntl, os, resource, shutil, signal, socket, subprocess, sys, tempfile, time
+
+OTHER = 65534
+READ, WRITE, LOOK, LOG = 1 << 2, 1 << 1 | 1 << 2 | 1 << 3, 1 << 19, 1 << 34
+CONFIG = '''apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: training, apiServerEndpoint: "https://example.com", certificateAuthority: Y2E=, cidr: 10.100.0.0/16}
+'''
+MODEL = ['--instance-type', 'm5.large', '--kubelet-version', '1.34.2', '--containerd-version', '2.1.5']
+count = 0
+
+
+def ok(good, what, *said):
+    global count
+    count += 1
+    print(f'{"ok" if good else "not ok"} {count} - {what}', flush=True)
+    for line in [] if good else said:
+        print(*('# ' + x for x in str(line).splitlines()), sep='\n')
+
+
+def skip(what, why):
+    global count
+    count += 1
+    print(f'ok {count} - {what} # SKIP {why}')
+
+
+def full_pipe():
+    r, w = os.pipe()
+    os.set_blocking(w, False)
+    try:
+        while True:
+            os.write(w, b'x' * 4096)
+    except BlockingIOError:
+        os.set_blocking(w, True)
+    return r, w
+
+
+def fields(pid):
+    with open(f'/proc/{pid}/status') as f:
+        return dict(line.split(':\t', 1) for line in f.read().splitlines() if ':\t' in line)
+
+
+class Kept:
+    """A command that cannot come to its end."""
+    def __init__(self, arguments, **options):
+        self.r, w = full_pipe()
+        self.p = subprocess.Popen([nodestrap, *arguments], stdout=w, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment, cwd=tmp, **options)
+        os.close(w)
+        until = time.monotonic() + 60
+        while self.p.poll() is None and time.monotonic() < until and fields(self.p.pid).get('NoNewPrivs') != '1':
+            time.sleep(.01)             # until it has begun
+        while filters and self.p.poll() is None and time.monotonic() < until and fields(self.p.pid).get('Seccomp') != '2':
+            time.sleep(.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.p.kill()
+        self.p.communicate()
+        os.close(self.r)
+
+
+def check_status(words, keep, *arguments):
+    with Kept([*words.split(), *arguments]) as k:
+        if k.p.poll() is not None:
+            return ok(False, f'{words} is kept', k.p.stderr.read())
+        f, bits = fields(k.p.pid), f'{keep:016x}'
+        ok(f['CapEff'] == f['CapPrm'] == bits and f['CapAmb'] == f'{0:016x}', f'{words}: capabilities are {bits}', f)
+        ok(int(f['CapBnd'], 16) & ~(keep | LOOK) == 0, f'{words}: and no others for what it executes', f)
+        ok(f['NoNewPrivs'] == '1' and (not filters or f['Seccomp'] == '2'), f'{words}: nothing new comes, by a filter', f)
+
+
+def look_inside(*arguments):
+    """What its parent, of the same ordinary user (whom Yama would let), gets of a command that waits, and whether there is a core file."""
+    r, w = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.chdir(other)
+        os.setgroups([])
+        os.setresgid(OTHER, OTHER, OTHER)
+        os.setresuid(OTHER, OTHER, OTHER)
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+        p = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        while p.poll() is None and fields(p.pid)['NoNewPrivs' if 'token' in arguments else 'Name'] not in ('1', 'sleep'):
+            time.sleep(.01)
+        try:
+            open(f'/proc/{p.pid}/mem', 'rb').close()
+            os.write(w, b'mem ')
+        except PermissionError:
+            os.write(w, b'- ')
+        p.send_signal(signal.SIGQUIT)
+        os.write(w, b'core' if os.WCOREDUMP(os.waitpid(p.pid, 0)[1]) else b'-')
+        os._exit(0)
+    os.close(w)
+    with os.fdopen(r) as f:
+        said = f.read().split()
+    os.waitpid(child, 0)
+    return said
+
+
+def run(*arguments, **options):
+    return subprocess.run([nodestrap, *arguments], capture_output=True, text=True, env=environment, timeout=60, **{'cwd': tmp, **options})
+
+
+def works(what, *arguments, **options):
+    p = run(*arguments, **options)
+    ok(p.returncode == 0, what, p.returncode, p.stderr)
+
+
+def check_root():
+    source = f'file://{other}/private/config.yaml'
+    check_status('token', 0, '--cluster-name', 'x')
+    check_status('config check', 0, '-c', 'imds://user-data')
+    check_status('config dump', 0, '-c', f'file://{tmp}/config.yaml')
+    check_status('plan', READ, '-c', 'imds://user-data')
+    check_status('init --dry-run', READ, '-c', 'imds://user-data')
+    check_status('doctor', READ, '-c', 'imds://user-data')
+    check_status('status', 0, '--root', f'{tmp}/root')
+    check_status('status --bundle -', READ | LOOK | LOG)
+    check_status('status --bundle', READ | LOOK | LOG | WRITE, f'{other}/private/b.tar.gz')
+    check_status('wait', 0, '--root', f'{tmp}/root')
+    check_status('config dump', READ, '-c', source)
+    check_status('config dump', WRITE, '-c', 'imds://user-data', '-o', f'{other}/private/dumped')
+
+    works('root checks what another user keeps to himself', 'config', 'check', '-c', source)
+    works('also by a name in a directory of his', 'config', 'check', '-c', 'file://config.yaml', cwd=f'{other}/private')
+    works('and writes it there', 'config', 'dump', '-c', source, '-o', f'{other}/private/dumped')
+    works('and the plan', 'plan', '-c', source, *MODEL, '--write-to', f'{other}/private/a/b')
+    os.chmod(other, 0o1777)
+    with open(f'{other}/his', 'w') as f:
+        os.fchown(f.fileno(), OTHER, OTHER)
+    works('over a file of his where only he may replace it', 'config', 'dump', '-c', source, '-o', f'{other}/his')
+
+    inside = look_inside(nodestrap, 'token', '--cluster-name', 'x')
+    ok(inside == ['-', '-'], "token's memory: neither for its user's other processes, nor in a core file", inside)
+    control = look_inside('/bin/sleep', '60')
+    inside = look_inside(nodestrap, 'token', '--cluster-name', 'x', '--development')
+    ok(inside == ['mem', control[1]], 'but with --development', inside, control)
+
+
+def check_user():
+    private = dict(user=OTHER, group=OTHER, extra_groups=[], cwd=f'{other}/private')
+    works('an ordinary user plans', 'plan', '-c', 'file://config.yaml', *MODEL, **private)
+    p = subprocess.run(['bash', '-c', '"$0" config dump -c file://config.yaml -o >(cat >&2)', nodestrap], capture_output=True, text=True, env=environment, **private)
+    ok(p.returncode == 0, "who gives a file of his shell's, too", p.stderr)
+
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument('--nodestrap', required=True)
+nodestrap = os.path.realpath(arguments.parse_args().nodestrap)
+filters = 'NODESTRAP_TRANSLATED' not in os.environ
+if os.geteuid() != 0:
+    print('1..0 # SKIP only root has powers to give up')
+    sys.exit()
+tmp = tempfile.mkdtemp()
+try:
+    os.chmod(tmp, 0o755)
+    nodestrap = shutil.copy(nodestrap, tmp)     # which the other user can execute
+    os.makedirs(other := f'{tmp}/other')
+    os.makedirs(f'{other}/private', 0o700)
+    os.makedirs(f'{tmp}/root/run/nodestrap')
+    for path in (f'{tmp}/config.yaml', f'{other}/private/config.yaml'):
+        with open(path, 'w', opener=lambda p, f: os.open(p, f, 0o600)) as f:
+            f.write(CONFIG)
+    for path in (other, f'{other}/private', f'{other}/private/config.yaml'):
+        os.chown(path, OTHER, OTHER)
+    with open(f'{tmp}/root/run/nodestrap/status.json', 'w') as f:
+        f.write('{"schema": 1, "verdict": "ok", "text": "well"}')
+    lock = open(f'{tmp}/root/run/nodestrap/lock', 'w')
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    service = socket.create_server(('127.0.0.1', 0))
+    service.settimeout(60)
+    environment = {'PATH': os.environ['PATH'], 'AWS_EC2_METADATA_SERVICE_ENDPOINT': 'http://127.0.0.1:%d' % service.getsockname()[1]}
+    environment |= {k: v for k, v in os.environ.items() if k.endswith('SAN_OPTIONS')}
+    check_root()
+    check_user()
+finally:
+    shutil.rmtree(tmp)
+print(f'1..{count}')
