@@ -11,42 +11,49 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-login.h>
+#include <unistd.h>
 
 #define NEVER_USEC (3600 * USEC_PER_SEC)     /* a call ends with its action's deadline,
                                               * not with the bus's own 25 s */
 #define ANSWER_USEC (200 * USEC_PER_MSEC)
 #define TAIL_LINES 5
+#define PAUSE_USEC (50 * USEC_PER_MSEC)
 
 #define PRIVATE_SOCKET "unix:path=/run/systemd/private"
 
-/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no
- * name. */
-struct Bus { sd_bus *bus; const char *sender; char *own_unit; bool broken; };
-
-static bool task_is_unit(const Task *t) {
+bool task_is_unit(const Task *t) {
         return t->data && action_is(t->action, ACTION_OF_UNITS);
 }
 
-static void bus_broken(Apply *a, const char *why) {
+void bus_broken(Apply *a, const char *why) {
         a->bus->broken = true;
         for (size_t i = 0; i < a->n; i++)
                 if (task_is_unit(&a->tasks[i]) && a->tasks[i].state == TASK_WATCHED)
                         task_end(&a->tasks[i], OUTCOME_DONE);
                 else if (task_is_unit(&a->tasks[i]))
                         (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS,
-                                        "the connection to systemd was lost (%s); look at dbus.service", why);
+                                        "the connection to systemd was lost, and no other was to be had (%s); "
+                                        "journalctl _PID=1 says what became of it",
+                                        why);
 }
 
-static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
-        bus_broken(userdata, "disconnected");
+static int on_disconnected(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
+        Apply *a = userdata;
+        if (sd_bus_message_get_bus(m) == a->bus->bus)
+                (void)bus_renew(a);
         return 0;
 }
 
 static int on_subscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e) {
         const sd_bus_error *error = sd_bus_message_get_error(m);
+        Apply *a = userdata;
+        if (error && !bus_is_open(a->bus))
+                return 0;                       /* on_disconnected() comes next */
+        a->bus->lost_usec = 0;
         if (error && !sd_bus_error_has_name(error, SYSTEMD ".AlreadySubscribed"))
-                bus_broken(userdata, error->message ?: error->name);
+                bus_broken(a, error->message ?: error->name);
         return 0;
 }
 
@@ -78,27 +85,32 @@ DEFINE_CLEANUP(Bus *, bus_free)
 /* The direct line that systemctl takes for root works before dbus.service does, and while it restarts: the
  * configuration phase runs before sysinit.target, and a message to the bus would have to wait for a start
  * that waits for this phase. */
-static int bus_connect(Bus *b) {
-        int r = sd_bus_new(&b->bus);
-        if (r >= 0)
-                r = sd_bus_set_address(b->bus, PRIVATE_SOCKET);
-        if (r >= 0)
-                r = sd_bus_start(b->bus);
-        if (r >= 0)
-                return 0;
-        b->bus = sd_bus_unref(b->bus);
+static int bus_connect(Bus *b, uint64_t until_usec) {
+        int r = 0;
+        for (;;) {
+                r = sd_bus_new(&b->bus);
+                if (r >= 0)
+                        r = sd_bus_set_address(b->bus, PRIVATE_SOCKET);
+                if (r >= 0)
+                        r = sd_bus_start(b->bus);
+                if (r >= 0)
+                        return 0;
+                b->bus = sd_bus_unref(b->bus);
+                if ((r != -ECONNREFUSED && r != -ENOENT) || now_usec() >= until_usec || sd_booted() <= 0)
+                        break;
+                usleep(PAUSE_USEC);     /* it is about to listen again (renew.c) */
+        }
         b->sender = SYSTEMD;
         return sd_bus_open_system(&b->bus);
 }
 
 /* Matches go out before any call that makes a job, on the same connection, so no signal can be missed. On a
  * bus systemd sends signals only when somebody subscribed. */
-static int bus_open(Apply *a) {
-        _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
+int bus_begin(Apply *a, Bus *b, uint64_t until_usec) {
         sd_event *event = NULL;
         int r = apply_event(a, &event);
         if (r >= 0)
-                r = bus_connect(b);
+                r = bus_connect(b, until_usec);
         if (r >= 0)
                 r = sd_bus_set_method_call_timeout(b->bus, NEVER_USEC);
         if (r >= 0)
@@ -113,6 +125,12 @@ static int bus_open(Apply *a) {
         if (r >= 0)
                 r = sd_bus_call_method_async(b->bus, NULL, SYSTEMD, MANAGER_PATH, MANAGER, "Subscribe",
                                              on_subscribed, a, "");
+        return r;
+}
+
+static int bus_open(Apply *a) {
+        _cleanup_(bus_freep) Bus *b = xcalloc(1, sizeof *b);
+        int r = bus_begin(a, b, now_usec() + BUS_RENEW_USEC);
         if (r < 0)
                 return r;
         (void)sd_pid_get_unit(0, &b->own_unit);
@@ -130,12 +148,17 @@ static int bus_fail(Unit *u, int r) {
 
 int unit_call(Unit *u, const char *path, const char *interface, const char *member,
               sd_bus_message_handler_t reply, const char *types, ...) {
+        sd_bus *bus = u->task->apply->bus->bus;
         va_list ap;
-        u->call = sd_bus_slot_unref(u->call);
+        unit_forget_call(u);
+        int r = sd_bus_message_new_method_call(bus, &u->message, SYSTEMD, path, interface, member);
         va_start(ap, types);
-        int r = sd_bus_call_method_asyncv(u->task->apply->bus->bus, &u->call, SYSTEMD, path, interface,
-                                          member, reply, u, types, ap);
+        if (r >= 0)
+                r = sd_bus_message_appendv(u->message, types, ap);
         va_end(ap);
+        u->reply = reply;
+        if (r >= 0 && bus_is_open(u->task->apply->bus)) /* else it is called when there is a bus again */
+                r = sd_bus_call_async(bus, &u->call, u->message, reply, u, 0);
         return r < 0 ? bus_fail(u, r) : 0;
 }
 
@@ -156,7 +179,9 @@ void job_cancel(Unit *u) {
 
 int unit_reply(Unit *u, sd_bus_message *m) {
         const sd_bus_error *error = sd_bus_message_get_error(m);
-        u->call = sd_bus_slot_unref(u->call);
+        if (error && !bus_is_open(u->task->apply->bus))
+                return -ENOTCONN;       /* bus_renew() calls again */
+        unit_forget_call(u);
         if (!error)
                 return 0;
         int r = -sd_bus_message_get_errno(m);
@@ -276,20 +301,26 @@ static int on_changed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         return 0;
 }
 
+int unit_listen(Unit *u) {
+        Bus *b = u->task->apply->bus;
+        u->changed = sd_bus_slot_unref(u->changed);
+        return sd_bus_match_signal_async(b->bus, &u->changed, b->sender, u->path,
+                                         "org.freedesktop.DBus.Properties", "PropertiesChanged", on_changed,
+                                         NULL, u);
+}
+
 int unit_connect(Unit *u, bool signals) {
         Apply *a = u->task->apply;
-        int r = a->bus ? 0 : bus_open(a);
+        int r = !a->bus ? bus_open(a) : a->bus->broken || bus_is_open(a->bus) ? 0 : bus_renew(a);
         if (r >= 0 && a->bus->broken)
                 r = -ECONNRESET;
         if (r >= 0 && signals)
-                r = sd_bus_match_signal_async(a->bus->bus, &u->changed, a->bus->sender, u->path,
-                                              "org.freedesktop.DBus.Properties", "PropertiesChanged",
-                                              on_changed, NULL, u);
+                r = unit_listen(u);
         return r < 0 ? bus_fail(u, r) : 0;
 }
 
 void unit_disconnect(Unit *u) {
-        u->call = sd_bus_slot_unref(u->call);
+        unit_forget_call(u);
         u->changed = sd_bus_slot_unref(u->changed);
         for (size_t i = 0; i < u->n_blockers; i++)
                 u->blockers[i] = sd_bus_slot_unref(u->blockers[i]);

@@ -53,6 +53,8 @@ struct Unit {
         uint64_t begun_usec;                            /* when it was started last */
         unsigned calls;                                 /* starts that failed; steps of a mask */
         sd_bus_slot *call, *changed, *blockers[BLOCKERS_MAX];
+        sd_bus_message *message;                        /* of the call, until it is answered */
+        sd_bus_message_handler_t reply;                 /* to that */
         size_t n_blockers;
         sd_event_source *timer;                         /* of a look a little later, or of another start */
 };
@@ -64,10 +66,27 @@ bool state_runs(const UnitState *s);
 /* Keeps the job that the reply names, and ends the task where that job would wait for us. */
 int unit_on_queued(sd_bus_message *m, void *userdata, sd_bus_error *e);
 
+/* sender: systemd's name on a bus; NULL on the direct line, where nobody else can speak and messages carry no
+ * name. lost_usec: since when nothing has come from it; 0: it answers. */
+struct Bus { sd_bus *bus; const char *sender; char *own_unit; uint64_t lost_usec; bool broken; };
+bool bus_is_open(const Bus *b);
+/* For systemd to take connections again: one with thousands of units needs a second or two. */
+#define BUS_RENEW_USEC (15 * USEC_PER_SEC)
+/* A connection, with the signals that all units need. Waits until that instant where systemd takes none. */
+_must_check_ int bus_begin(Apply *a, Bus *b, uint64_t until_usec);
+/* Another one in the place of one that was lost, and all units know on it what they did. Waits for it. */
+int bus_renew(Apply *a);
+/* Ends all tasks of units: there is none to be had. */
+void bus_broken(Apply *a, const char *why);
+bool task_is_unit(const Task *t);
+void unit_forget_call(Unit *u);
+
 /* Opens the bus if it is not open yet; with signals, PropertiesChanged of the unit leads to
  * unit_changed(). */
 _must_check_ int unit_connect(Unit *u, bool signals);
 void unit_disconnect(Unit *u);
+/* PropertiesChanged of the unit leads to unit_changed(). */
+_must_check_ int unit_listen(Unit *u);
 /* The call that the unit waits for; an earlier one is forgotten. Fails the task where it cannot be made. */
 _must_check_ int unit_call(Unit *u, const char *path, const char *interface, const char *member,
                            sd_bus_message_handler_t reply, const char *types, ...);
