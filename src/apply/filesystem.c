@@ -8,6 +8,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 /* ext4's lazy_journal_init leaves an old journal's blocks in place, which jbd2 tells from its own by their
@@ -56,6 +57,23 @@ static int device_take(Work *w, const char *device) {
         return r;
 }
 
+/* Whatever mkfs has written when the power fails, the device says that it is not needed. */
+static int mark(Work *w, int fd, bool set) {
+        const Action *a = w->action;
+        int (*change)(int, bool) = set ? disk_mark : disk_unmark;
+        int r = a->storage.array ? 0 : change(fd, false);
+        for (char **d = a->storage.disks; a->storage.array && *d && r >= 0; d++) {
+                _cleanup_(freep) char *path = xasprintf("/dev/%s", *d);
+                _cleanup_(close_fd) int member = root_open(w->root, path, O_RDWR | O_NOFOLLOW);
+                r = member < 0 ? member : change(member, true);
+        }
+        _cleanup_(freep) char *disks = r < 0 ? disks_shown(w) : NULL;
+        return r < 0 ? work_fail(w, r, CAUSE_DISK_ERROR,
+                                 "%s cannot be written: %s; dmesg shows which disk fails", disks,
+                                 strerror(-r))
+                     : 0;
+}
+
 /* 1: make one; 0: there is one already, which the plan could not see while the array did not run. */
 static int wanted(Work *w, const char *device) {
         _cleanup_(content_done) Content c = {};
@@ -85,14 +103,18 @@ static int filesystem_work(Work *w) {
         r = fd < 0 ? fd : wanted(w, device);
         if (r <= 0)
                 return r;
-        r = mkfs(w, device);
+        r = mark(w, fd, true);
+        if (r >= 0)
+                r = mkfs(w, device);
         if (r < 0)
                 return r;
         work_at(w, "writing the file system on %s down to the disks", device);
-        return fsync(fd) < 0 ? work_fail(w, -errno, CAUSE_DISK_ERROR,
-                                         "%s cannot be written: %s; dmesg shows which disk fails", device,
-                                         strerror(errno))
-                             : 1;
+        if (fsync(fd) < 0)
+                return work_fail(w, -errno, CAUSE_DISK_ERROR,
+                                 "%s cannot be written: %s; dmesg shows which disk fails", device,
+                                 strerror(errno));
+        r = mark(w, fd, false);
+        return r < 0 ? r : 1;
 }
 
 int filesystem_start(Task *t) {

@@ -78,8 +78,8 @@ static int disks_look(Work *w, LockedDisks *all) {
         return 0;
 }
 
-static bool is_blank(const Content *c) {
-        return c->kind == CONTENT_BLANK;
+static bool is_free(const Content *c) {
+        return c->kind == CONTENT_BLANK || c->kind == CONTENT_REMAINS;
 }
 
 /* What an array of ours has left: named kubernetes, on whatever host. */
@@ -166,14 +166,23 @@ static int fail_to_write(Work *w, int r, const char *name) {
                          shown, strerror(-r));
 }
 
-/* First what the data begins with, then md's superblock, each down to the disk: a power cut in between leaves
- * remains that are known as such, and never a blank disk that shows an old file system when it is made part
- * of an array again. */
+/* Before anything else is written, to all disks of an array that is made. */
+static int set_mark(Work *w, LockedDisk *d, bool set) {
+        int r = set ? disk_mark(d->fd, true) : disk_unmark(d->fd, true);
+        return r < 0 ? fail_to_write(w, r, d->name) : 0;
+}
+
+/* First the mark, then what the data begins with, then md's superblock, each down to the disk: a power cut in
+ * between leaves remains that are known as such, and never a disk that shows an old file system when it is
+ * made part of an array again. */
 static int wipe(Work *w, LockedDisk *d) {
         int r = disk_still(w, d->name, d->serial, NULL);
-        if (r < 0 || is_blank(&d->content))
+        if (r < 0 || is_free(&d->content))
                 return r;
         work_at(w, "wiping %s (%s)", d->name, d->serial);
+        r = set_mark(w, d, true);
+        if (r < 0)
+                return r;
         r = zero(d->fd, d->content.raid.data_offset, WIPED_AT_START);
         if (r >= 0)
                 r = zero(d->fd, d->content.raid.super_offset, SUPERBLOCK_SIZE);
@@ -182,7 +191,7 @@ static int wipe(Work *w, LockedDisk *d) {
         content_done(&d->content);
         d->content = (Content){};
         r = device_content(w, d->name, &d->content);
-        if (r < 0 || is_blank(&d->content))
+        if (r < 0 || is_free(&d->content))
                 return r;
         _cleanup_(freep) char *what = content_describe(&d->content);
         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
@@ -208,12 +217,12 @@ static int both_ends(Work *w, const char *array) {
 static int clean(Work *w, const char *array) {
         _cleanup_(content_done) Content c = {}, left = {};
         int r = device_content(w, array, &c);
-        if (r < 0 || is_blank(&c))
+        if (r < 0 || is_free(&c))
                 return r;
         r = both_ends(w, array);
         if (r >= 0)
                 r = device_content(w, array, &left);
-        if (r < 0 || is_blank(&left))
+        if (r < 0 || is_free(&left))
                 return r;
         _cleanup_(freep) char *what = content_describe(&left);
         return work_fail(w, -EEXIST, CAUSE_ARRAY,
@@ -271,15 +280,23 @@ static int array_assemble(Work *w, char *const *disks) {
 
 /* ---- the states of a step ---- */
 
+/* From here on they say that nothing on them is needed, until a file system is there. */
+static int create(Work *w, LockedDisks *all) {
+        int r = 0;
+        for (size_t i = 0; i < all->n && r >= 0; i++)
+                r = set_mark(w, &all->items[i], true);
+        return r < 0 ? r : array_create(w);
+}
+
 static int make(Work *w, LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++) {
                 int r = disk_still(w, all->items[i].name, all->items[i].serial, NULL);
                 if (r < 0)
                         return r;
-                if (!is_blank(&all->items[i].content))
+                if (!is_free(&all->items[i].content))
                         return device_refuse(w, all->items[i].name, &all->items[i].content);
         }
-        return array_create(w);
+        return create(w, all);
 }
 
 /* Are all members here of the array that this one belongs to? Then it is not lost. One that is more than an
@@ -302,9 +319,9 @@ static int remake(Work *w, LockedDisks *all) {
         int r = 0;
         for (size_t i = 0; i < all->n; i++) {
                 const Content *c = &all->items[i].content;
-                if (!is_blank(c) && !is_remains(c))
+                if (!is_free(c) && !is_remains(c))
                         return device_refuse(w, all->items[i].name, c);
-                if (!is_blank(c) && is_whole(all, &c->raid))
+                if (!is_free(c) && is_whole(all, &c->raid))
                         return work_fail(w, -EEXIST, CAUSE_DISK_USED,
                                          "all members of the array that %s (%s) belongs to are there again; "
                                          "nothing was written; "
@@ -314,7 +331,7 @@ static int remake(Work *w, LockedDisks *all) {
         r = arrays_stop(w, all, NULL);
         for (size_t i = 0; i < all->n && r >= 0; i++)
                 r = wipe(w, &all->items[i]);
-        return r < 0 ? r : array_create(w);
+        return r < 0 ? r : create(w, all);
 }
 
 /* udev may have been quicker. */
@@ -342,7 +359,7 @@ static bool joins(const Work *w, const LockedDisk *d) {
 static int repair_allowed(Work *w, const LockedDisks *all) {
         for (size_t i = 0; i < all->n; i++) {
                 const Content *c = &all->items[i].content;
-                bool expected = joins(w, &all->items[i]) ? is_blank(c) || is_remains(c)
+                bool expected = joins(w, &all->items[i]) ? is_free(c) || is_remains(c)
                                                          : is_of_array(c, w->action->storage.array_uuid);
                 if (!expected)
                         return device_refuse(w, all->items[i].name, c);
@@ -398,6 +415,9 @@ static int repair(Work *w, LockedDisks *all) {
                         r = wipe(w, &all->items[i]);
         if (r >= 0 && joining)
                 r = members_add(w, array, joining);
+        for (size_t i = 0; i < all->n && r >= 0; i++)
+                if (joins(w, &all->items[i]))
+                        r = set_mark(w, &all->items[i], false);
         return r < 0 ? r : array_is_up(w);
 }
 

@@ -24,6 +24,7 @@ static const struct { const char *word; ExitCode exit_code; } causes[_CAUSE_MAX]
         [CAUSE_FACTS]            = { "EFACTS",          EXIT_FACTS },
         [CAUSE_DISKS]            = { "EDISKS",          EXIT_STORAGE },
         [CAUSE_DISK_USED]        = { "EDISKUSED",       EXIT_STORAGE },
+        [CAUSE_DISK_DATA]        = { "EDISKDATA",       EXIT_STORAGE },
         [CAUSE_DISK_ERROR]       = { "EDISKERROR",      EXIT_STORAGE },
         [CAUSE_ARRAY]            = { "EARRAY",          EXIT_STORAGE },
         [CAUSE_FILESYSTEM]       = { "EFILESYSTEM",     EXIT_STORAGE },

@@ -35,6 +35,7 @@ typedef enum Cause {
         CAUSE_FACTS,            /* something about this machine that must be known and is not */
         CAUSE_DISKS,            /* fewer instance stores than promised or than the strategy needs */
         CAUSE_DISK_USED,        /* a disk that carries something of somebody else's */
+        CAUSE_DISK_DATA,        /* a disk that is not blank, and nothing says whose it is */
         CAUSE_DISK_ERROR,       /* a disk that cannot be read or written */
         CAUSE_ARRAY,            /* an array that cannot be made, found or started */
         CAUSE_FILESYSTEM,       /* a file system that cannot be made */

@@ -48,35 +48,36 @@ static int unreadable(Content *c, char *error) {
         return 0;
 }
 
-/* Reads it all, or says what is wrong: NULL or a sentence that the caller frees. */
-static char *read_at(int fd, void *data, size_t size, uint64_t offset) {
-        for (size_t done = 0; done < size;) {
-                ssize_t n = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return xasprintf("reading at byte %ju: %s", (uintmax_t)offset + done,
-                                         n < 0 ? strerror(errno) : "nothing is there");
-                done += (size_t)n;
-        }
-        return NULL;
-}
-
 static char *value_of(blkid_probe p, const char *name) {
         const char *data = NULL;
         return blkid.lookup_value(p, name, &data, NULL) == 0 ? xstrdup(data) : NULL;
 }
 
-/* libblkid takes some errors of reading for the absence of a signature: a disk is blank only if both ends of
- * it, where tables and superblocks lie, can be read. */
-static int take_blank(int fd, uint64_t size, Content *c) {
-        size_t part = (size_t)MIN(size, 64ULL << 10);
-        _cleanup_(freep) char *data = xcalloc(part, 1), *error = read_at(fd, data, part, 0);
-        if (!error)
-                error = read_at(fd, data, part, size - part);
+/* All members of an array, which exists: one alone may keep a mark of an earlier time. */
+static bool members_are_marked(const Root *root, const char *path) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_(freep) char *slaves = xasprintf("/sys/block/%s/slaves", slash ? slash + 1 : path);
+        _cleanup_(strv_freep) char **members = NULL;
+        if (root_list(root, slaves, &members) < 0 || !members)
+                return false;
+        for (char **m = members; *m; m++)
+                if (!disk_is_marked(root, *m))
+                        return false;
+        return true;
+}
+
+/* No signature, and that includes what libblkid takes some errors of reading for. */
+static int take_unknown(const Root *root, const char *path, int fd, uint64_t size, Content *c) {
+        uint64_t first;
+        bool marked;
+        char *error = blank_look(fd, size, &first, &marked);
         if (error)
-                return unreadable(c, TAKE_PTR(error));
-        c->kind = CONTENT_BLANK;
+                return unreadable(c, error);
+        c->kind = first == size                              ? CONTENT_BLANK
+                  : marked || members_are_marked(root, path) ? CONTENT_REMAINS
+                                                             : CONTENT_DATA;
+        if (c->kind == CONTENT_DATA)
+                c->error = xasprintf("byte %ju is not zero", (uintmax_t)first);
         return 0;
 }
 
@@ -110,7 +111,7 @@ static int take_raid(int fd, blkid_probe p, Content *c) {
         if (!streq(c->type, "linux_raid_member") || !version || !startswith(version, "1.") || !where ||
             parse_u64(where, &offset) < 0)
                 return 0;
-        char *error = read_at(fd, block, MD_SUPERBLOCK_SIZE, offset);
+        char *error = disk_read(fd, block, MD_SUPERBLOCK_SIZE, offset);
         if (error)
                 return unreadable(c, error);
         if (raid_member_parse(block, offset, &c->raid) < 0)
@@ -140,7 +141,7 @@ static int take_values(int fd, blkid_probe p, Content *c) {
         return 0;
 }
 
-static int probe(int fd, uint64_t size, Content *c) {
+static int probe(const Root *root, const char *path, int fd, uint64_t size, Content *c) {
         _cleanup_(probe_freep) blkid_probe p = blkid.new_probe();
         if (!p || blkid.set_device(p, fd, 0, 0) < 0)
                 return unreadable(c, xstrdup(strerror(errno)));
@@ -155,7 +156,7 @@ static int probe(int fd, uint64_t size, Content *c) {
         case 0:
                 return take_values(fd, p, c);
         case 1:
-                return take_blank(fd, size, c);
+                return take_unknown(root, path, fd, size, c);
         case -2:
                 return take_ambivalent(p, c);
         default:
@@ -163,7 +164,7 @@ static int probe(int fd, uint64_t size, Content *c) {
         }
 }
 
-static int probe_file(int fd, Content *c, Diag *diag) {
+static int probe_file(const Root *root, const char *path, int fd, Content *c, Diag *diag) {
         struct stat st;
         if (fstat(fd, &st) < 0)
                 return unreadable(c, xstrdup(strerror(errno)));
@@ -180,7 +181,7 @@ static int probe_file(int fd, Content *c, Diag *diag) {
                                   blkid_error);
         /* md writes past the page cache of a member: take what the disk says and not what it said. */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        return probe(fd, (uint64_t)size, c);
+        return probe(root, path, fd, (uint64_t)size, c);
 }
 
 int content_probe(const Root *root, const char *path, Content *ret, Diag *diag) {
@@ -192,7 +193,7 @@ int content_probe(const Root *root, const char *path, Content *ret, Diag *diag) 
         if (fd < 0)
                 r = unreadable(&c, xstrdup(strerror(-fd)));
         else {
-                r = probe_file(fd, &c, diag);
+                r = probe_file(root, path, fd, &c, diag);
                 close(fd);
         }
         if (r >= 0)
@@ -208,8 +209,8 @@ void content_done(Content *c) {
 }
 
 bool content_unfinished(const Content *c) {
-        return (c->kind == CONTENT_FILESYSTEM || c->kind == CONTENT_OTHER) && c->label &&
-               streq(c->label, LABEL_UNFINISHED);
+        return c->kind == CONTENT_REMAINS || ((c->kind == CONTENT_FILESYSTEM || c->kind == CONTENT_OTHER) &&
+                                              c->label && streq(c->label, LABEL_UNFINISHED));
 }
 
 /* Content.type of what is no file system, in words. */
@@ -260,6 +261,12 @@ char *content_describe(const Content *c) {
                 break;
         case CONTENT_BLANK:
                 text_add(&t, "nothing");
+                break;
+        case CONTENT_DATA:
+                text_add(&t, "data without a signature");
+                break;
+        case CONTENT_REMAINS:
+                text_add(&t, "what nodestrap was making when it was cut off");
                 break;
         case CONTENT_UNREADABLE:
                 text_add(&t, "what cannot be read");

@@ -6,6 +6,14 @@
 #include "base/error.h"
 #include "base/root.h"
 
+/* What is promised: a disk is written to only if it is zeros wherever it is looked at (blank.c), or if it
+ * says itself that nothing on it is needed: a superblock of our array of which other members are lost, our
+ * label of a file system whose making was not finished, or our mark. Everything else is somebody's, and
+ * whoever that is has to free it. So that the power may fail at any moment, the mark is on the disks before
+ * anything else is written that has no such superblock or label yet, and it goes when that is there; each
+ * step of this is down on the disks before the next one begins. No file elsewhere says anything of disks, for
+ * they go to other machines, and come back. */
+
 typedef enum DiskKind { DISK_OTHER, DISK_INSTANCE_STORE, DISK_EBS } DiskKind;
 /* By the model that the disk's controller reports; NULL: DISK_OTHER. */
 DiskKind disk_kind(const char *model);
@@ -13,7 +21,10 @@ DiskKind disk_kind(const char *model);
 /* What lies on a block device, by libblkid's signatures. */
 typedef enum ContentKind {
         CONTENT_UNKNOWN,                /* nobody looked: a model, the config phase, not root */
-        CONTENT_BLANK,
+        CONTENT_BLANK,                  /* zeros, wherever it was looked at */
+        CONTENT_DATA,                   /* no signature, and not zeros: enciphered, or
+                                         * its superblock is lost */
+        CONTENT_REMAINS,                /* the same under our mark */
         CONTENT_FILESYSTEM,
         CONTENT_RAID_MEMBER,            /* md, any version of its metadata */
         CONTENT_OTHER,                  /* swap, LVM, LUKS, a partition table, two
@@ -50,8 +61,7 @@ _must_check_ _nonnull_ int content_probe(const Root *root, const char *path, Con
 /* "xfs file system \"data\"", "member 2 of md array host:kubernetes (raid0 of 4)", "partition table (gpt)",
  * "nothing": one clause for a person; the caller frees it. */
 _malloc_ _nonnull_ char *content_describe(const Content *c);
-/* Does the superblock at the start of the device carry the label of a file system whose making was not
- * finished? */
+/* Does it carry the label of a file system whose making was not finished, or our mark? */
 #define LABEL_UNFINISHED "nodestrap-mk"         /* while mkfs runs and until all is on the
                                                  * disk; 12 characters is xfs's limit */
 #define LABEL_FINISHED   "kubernetes"
@@ -64,3 +74,17 @@ _must_check_ _nonnull_ int raid_member_parse(const void *block, uint64_t offset,
 /* The name of an array without the host's before it: "kubernetes" for "ip-10-0-0-1:kubernetes" (mdadm(8),
  * --homehost). */
 _nonnull_ const char *raid_short_name(const char *name);
+
+/* ---- blank.c ---- */
+/* Reads it all: NULL, or a sentence that the caller frees. */
+_must_check_ _nonnull_ char *disk_read(int fd, void *data, size_t size, uint64_t offset);
+/* Is it zeros? *ret_first: a byte that is not, the first that was seen; size: none was. *ret_marked: our mark
+ * was seen. NULL, or why it cannot be read: a sentence that the caller frees. */
+_must_check_ _nonnull_ char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked);
+/* Writes the mark that nothing on the device is needed, or takes away what is left of it; down to the disk.
+ * member: in front of the superblock of an array that the disk becomes a member of; else all over it. 0 or a
+ * negative errno. */
+_must_check_ int disk_mark(int fd, bool member);
+_must_check_ int disk_unmark(int fd, bool member);
+/* Does the member /dev/NAME of an array carry it? */
+_nonnull_ bool disk_is_marked(const Root *root, const char *name);

@@ -57,7 +57,7 @@ static void refuse_mixed(Stores *s, const Array *a) {
         stores_refuse(s, CAUSE_ARRAY,
                       "array %s is made of %s, and of %s, which is no instance store: it is somebody else's "
                       "and is left alone. If it is not "
-                      "needed: `mdadm --stop /dev/%s` and `mdadm --zero-superblock` for its members",
+                      "needed: `mdadm --stop /dev/%s` and `blkdiscard --force` for its members",
                       a->name, stores.data, others.data, a->name);
 }
 
@@ -75,8 +75,8 @@ static const Array *holding_array(Stores *s) {
                         stores_refuse(s, CAUSE_ARRAY,
                                       "the instance stores are held by two arrays, %s and %s: stop the one "
                                       "that is not needed "
-                                      "(`mdadm --stop`), zero the superblocks of its members (`mdadm "
-                                      "--zero-superblock`), and run this again",
+                                      "(`mdadm --stop`), clear its members (`blkdiscard --force`), and run "
+                                      "this again",
                                       found->name, a->name);
                 found = a;
         }
@@ -109,7 +109,7 @@ static void refuse_foreign(Stores *s, const Disk *d) {
         stores_refuse(s, CAUSE_DISK_USED,
                       "%s. An array that has another name than " RAID_NAME
                       ", or metadata older than 1.0, is somebody else's and is left alone; "
-                      "if it is not needed, stop it and `mdadm --zero-superblock` its members",
+                      "if it is not needed, stop it and `blkdiscard --force` its members",
                       members);
 }
 
@@ -118,7 +118,7 @@ static void refuse_two(Stores *s, const Disk *a, const Disk *b) {
         stores_refuse(s, CAUSE_ARRAY,
                       "two arrays are named " RAID_NAME
                       ", %s and %s: %s; %s. Which one holds what is needed cannot be told; "
-                      "`mdadm --zero-superblock` the members of the other",
+                      "`blkdiscard --force` the members of the other",
                       a->content.raid.uuid, b->content.raid.uuid, one, other);
 }
 
@@ -219,7 +219,7 @@ static void refuse_to_choose(Stores *s, const Disk *ours, const char *missing) {
         stores_refuse(s, CAUSE_ARRAY,
                       "the raid10 cannot be put together without %s, and yet not all of it may be lost: %s. "
                       "`mdadm --assemble --force` may bring "
-                      "it back; if it is not needed, `mdadm --zero-superblock` its members",
+                      "it back; if it is not needed, `blkdiscard --force` its members",
                       missing, text);
 }
 
@@ -270,7 +270,7 @@ static void decide_raid0(Stores *s, const Disk *ours, const Array *running, Arra
         else {
                 _cleanup_(freep) char *text = members_text(s, ours);
                 stores_refuse(s, CAUSE_ARRAY,
-                              "the superblocks contradict each other: %s. `mdadm --zero-superblock` them all "
+                              "the superblocks contradict each other: %s. `blkdiscard --force` them all "
                               "if the array is not needed",
                               text);
         }
@@ -284,19 +284,19 @@ static bool refuse_shape(Stores *s, const Disk *ours, int level) {
                 stores_refuse(s, CAUSE_ARRAY,
                               "the instance stores carry an array of another level than %s, which the "
                               "strategy asks for: %s. Set the strategy that it "
-                              "was made with, or stop it and `mdadm --zero-superblock` its members if it is "
+                              "was made with, or stop it and `blkdiscard --force` its members if it is "
                               "not needed",
                               level_text(level), text);
         else if (raid->disks > s->n)
                 stores_refuse(s, CAUSE_DISKS,
                               "the array " RAID_NAME " has %u members, and only %zu instance store%s here%s: "
                                "%s. Stop and start the instance, which "
-                              "gives it new disks, or `mdadm --zero-superblock` these",
+                              "gives it new disks, or `blkdiscard --force` these",
                               raid->disks, s->n, s->n == 1 ? " is" : "s are", missing, text);
         else if (raid->disks < s->n)
                 stores_refuse(s, CAUSE_ARRAY,
                               "the array " RAID_NAME " has %u member%s, and %zu instance stores are here: "
-                                                     "%s. Stop it and `mdadm --zero-superblock` its "
+                                                     "%s. Stop it and `blkdiscard --force` its "
                               "members to have one over all",
                               raid->disks, raid->disks == 1 ? "" : "s", s->n, text);
         else
@@ -351,6 +351,22 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
         return true;
 }
 
+/* One that fills no role, and that is to be written to, carries nothing that could be missed. */
+static void check_blank(Stores *s, const ArrayFound *f) {
+        bool runs = f->array && f->array->active;
+        for (size_t i = 0; !runs && i < s->n; i++)
+                (void)stores_check_blank(s, s->disks[i]);
+}
+
+static void decide_new(const Stores *s, ArrayFound *f) {
+        f->state = STEP_MAKE;
+        for (size_t i = 0; i < s->n; i++)
+                if (s->disks[i]->content.kind == CONTENT_REMAINS)
+                        f->state = STEP_REMAKE;
+        if (f->state == STEP_REMAKE)
+                f->why = xstrdup("the making of one was cut off");
+}
+
 void array_find(Stores *s, int level, ArrayFound *ret) {
         bool before = s->refused;
         s->refused = false;
@@ -361,13 +377,14 @@ void array_find(Stores *s, int level, ArrayFound *ret) {
         if (!s->refused && array && array_is_free(s, array) && !ours)
                 refuse_held_blank(s, array);
         if (!s->refused && !ours)
-                f.state = STEP_MAKE;
+                decide_new(s, &f);
         else if (!s->refused && !refuse_shape(s, ours, level) && !refuse_partial(s, running, level)) {
                 if (level == 10)
                         decide_raid10(s, ours, running, &f);
                 else
                         decide_raid0(s, ours, running, &f);
         }
+        check_blank(s, &f);
         if (!f.why && f.state != STEP_UNKNOWN)
                 f.why = why_simple(s, &f);
         s->refused = s->refused || before;

@@ -58,7 +58,13 @@ static char *device_label(const Device *d) {
 
 static void refuse_content(Stores *s, const Device *d) {
         _cleanup_(freep) char *holds = content_describe(d->content), *label = device_label(d);
-        if (d->content->kind == CONTENT_UNREADABLE)
+        if (d->content->kind == CONTENT_DATA)
+                stores_refuse(s, CAUSE_DISK_DATA,
+                              "%s carries no signature and is not blank: %s. Its file system may have lost "
+                              "its superblock, or it is enciphered. It is left alone; if nothing of that is "
+                              "needed: `mdadm --stop /dev/%s`, and `blkdiscard --force` for each member",
+                              label, d->content->error ?: "it is not zeros", d->name);
+        else if (d->content->kind == CONTENT_UNREADABLE)
                 stores_refuse(
                         s, CAUSE_DISK_ERROR,
                         "%s cannot be read: %s. Stop and start the instance, which gives it other disks",

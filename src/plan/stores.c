@@ -165,6 +165,23 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
         return NULL;
 }
 
+bool stores_check_blank(Stores *s, const Disk *d) {
+        _cleanup_(freep) char *label = disk_label(d);
+        if (d->content.kind != CONTENT_DATA)
+                return true;
+        stores_refuse(s, CAUSE_DISK_DATA,
+                      "%s carries no signature and is not blank: %s. It may be enciphered, or have lost its "
+                      "superblock, of an array, too. It is left alone; if nothing of that is needed: "
+                      "`blkdiscard%s /dev/%s`",
+                      label, d->content.error ?: "it is not zeros",
+                      d->kind == DISK_INSTANCE_STORE ? "" : " --zeroout", d->name);
+        return false;
+}
+
+static bool is_array_member(const Stores *s, const Disk *d) {
+        return d->holders && is_array(s->seen, d->holders[0]);
+}
+
 void stores_check_disk(Stores *s, const Disk *d, const char *place) {
         _cleanup_(freep) char *label = disk_label(d), *used = why_used(s, d, place),
                               *holds = content_describe(&d->content);
@@ -186,7 +203,9 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               label);
         else if (used)
                 stores_refuse(s, CAUSE_DISK_USED,
-                              "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it "
-                              "and `wipefs --all /dev/%s`",
-                              label, used, holds, d->name);
+                              "%s %s and holds: %s. It is left alone; if nothing of that is needed, free it, "
+                              "`wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
+                              label, used, holds, d->name, d->name);
+        else if (place || !is_array_member(s, d)) /* of a member array_find() knows more */
+                stores_check_blank(s, d);
 }

@@ -140,7 +140,8 @@ static char *why_used(const Stores *s, const Device *d) {
         }
         if (disk->holders)
                 return xasprintf("holds %s and is in use by %s", holds, disk->holders[0]);
-        if (!is_mountable(&disk->content) && !content_unfinished(&disk->content))
+        if (!is_mountable(&disk->content) && !content_unfinished(&disk->content) &&
+            disk->content.kind != CONTENT_DATA)
                 return xasprintf("holds %s, and only xfs, ext4 or a blank volume can be mounted", holds);
         return NULL;
 }
@@ -170,7 +171,7 @@ static void check_disk(Stores *s, const Device *d) {
                               "what is on the volume %s, %s, cannot be read: %s. Its state in EC2 (aws ec2 "
                               "describe-volume-status) may say more",
                               device, label, disk->content.error ?: "no reason is given");
-        else if (disk->read_only)
+        else if (stores_check_blank(s, disk) && disk->read_only)
                 stores_refuse(s, CAUSE_DISK_ERROR,
                               "the kernel has the volume %s, %s, as read-only, and dmesg says why", device,
                               label);

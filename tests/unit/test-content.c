@@ -82,6 +82,12 @@ static void image_is(Image *i, ContentKind kind, const char *type, const char *d
                 ASSERT_TRUE(!i->content.type);
 }
 
+static void put_super_at(Image *i) {
+        uint8_t block[MD_SUPER_SIZE];
+        md_super_make(block, &(MdSuper){ .name = "kubernetes", .disks = 2, .at = 4096, .data = 2 * MIB });
+        image_write(i, 4096, block, sizeof block);
+}
+
 /* ---- nothing, and what cannot be read ---- */
 
 TEST(blank) {
@@ -92,6 +98,122 @@ TEST(blank) {
 TEST(blank_and_small) {
         IMAGE(i, 512);
         image_is(&i, CONTENT_BLANK, NULL, "nothing");
+}
+
+/* What no signature tells of: in each place that is looked at, in one block and between two. */
+TEST(data) {
+        static const struct { uint64_t at; const char *described; } places[] = {
+                { 0,                     "data without a signature (byte 0 is not zero)"         },
+                { 511,                   "data without a signature (byte 511 is not zero)"       },
+                { 1 * MIB - 1,           "data without a signature (byte 1048575 is not zero)"   },
+                { 16 * MIB + 4095,       "data without a signature (byte 16781311 is not zero)"  },
+                { 65 * MIB,              "data without a signature (byte 68157440 is not zero)"  },
+                { 1008 * MIB,            "data without a signature (byte 1056964608 is not zero)" },
+                { 4096 * MIB - MIB,      "data without a signature (byte 4293918720 is not zero)" },
+                { 4096 * MIB - 1,        "data without a signature (byte 4294967295 is not zero)" },
+                { 1008 * MIB + 4096,     "nothing" },           /* nobody reads all of a disk */
+        };
+        for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
+                IMAGE(i, 4096 * MIB);
+                image_write(&i, places[n].at, "\x5a", 1);
+                image_is(&i, n + 1 < ARRAY_SIZE(places) ? CONTENT_DATA : CONTENT_BLANK, NULL, places[n].described);
+                ASSERT_TRUE(!content_unfinished(&i.content));
+        }
+}
+
+TEST(data_on_what_is_small) {
+        static const uint64_t sizes[] = { 512, 4096, 65536, MIB, 2 * MIB, 2 * MIB + 512, 3 * MIB + 4096 };
+        for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
+                IMAGE(i, sizes[n]);
+                image_write(&i, sizes[n] - 1, "\1", 1);
+                image_probe(&i);
+                ASSERT_EQ(i.content.kind, CONTENT_DATA);
+        }
+}
+
+/* A superblock was taken away, and not what it stood for. */
+TEST(data_of_a_lost_superblock) {
+        IMAGE(i, 320 * MIB);
+        if (!image_make(&i, "mkfs.xfs", "-q", "-L", "data"))
+                return;
+        _cleanup_(freep) char *zeros = xcalloc(1, MIB);
+        for (uint64_t at = 0; at < 16; at++) {
+                image_write(&i, at * MIB, zeros, MIB);
+                image_write(&i, i.size - (at + 1) * MIB, zeros, MIB);
+        }
+        image_probe(&i);
+        ASSERT_EQ(i.content.kind, CONTENT_DATA);
+}
+
+/* How many reads that takes, of a disk of any size: counted by the kernel. */
+static uint64_t reads(void) {
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(freep) char *text = NULL;
+        uint64_t n = 0;
+        ASSERT_OK(root_new("/", &root));
+        if (root_read(root, "/proc/self/io", 4096, &text, NULL) < 0)
+                return 0;
+        char *at = strstr(text, "syscr: ");
+        ASSERT_TRUE(at);
+        for (at += strlen("syscr: "); is_digit(*at); at++)
+                n = 10 * n + (unsigned)(*at - '0');
+        return n;
+}
+
+TEST(few_reads) {
+        IMAGE(i, 30720000ULL * MIB / 4);
+        uint64_t before = reads();
+        image_is(&i, CONTENT_BLANK, NULL, "nothing");
+        if (before > 0)
+                ASSERT_TRUE(reads() - before < 500);
+}
+
+/* Marked, it is whatever was made when the power failed; under a signature it is what that says. */
+TEST(marked) {
+        IMAGE(i, 1024 * MIB);
+        ASSERT_OK(disk_mark(i.fd, false));
+        image_is(&i, CONTENT_REMAINS, NULL, "what nodestrap was making when it was cut off");
+        ASSERT_TRUE(content_unfinished(&i.content));
+        image_write(&i, 4711, "half of a file system", 21);
+        image_probe(&i);
+        ASSERT_EQ(i.content.kind, CONTENT_REMAINS);
+        ASSERT_OK(disk_unmark(i.fd, false));
+        image_is(&i, CONTENT_DATA, NULL, "data without a signature (byte 4711 is not zero)");
+        image_write(&i, 4711, (char[21]){}, 21);
+        image_is(&i, CONTENT_BLANK, NULL, "nothing");
+        ASSERT_OK(disk_mark(i.fd, true));
+        image_probe(&i);
+        ASSERT_EQ(i.content.kind, CONTENT_REMAINS);
+        ASSERT_TRUE(disk_is_marked(i.root, "disk") == false);  /* of /dev/disk, which is not there */
+        put_super_at(&i);
+        image_probe(&i);
+        ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
+        ASSERT_OK(disk_unmark(i.fd, true));
+        image_probe(&i);
+        ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
+}
+
+/* Some of the marks survive whatever mkfs writes, until they are taken away; then no byte of them is left. */
+TEST(marks_survive_mkfs) {
+        static const struct { const char *program, *a, *b, *c; uint64_t mib; } all[] = {
+                { "mkfs.xfs",  "-q", "-f", "-K",                                                320  },
+                { "mkfs.xfs",  "-q", "-f", "-K",                                                1024 },
+                { "mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1",  48   },
+                { "mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1",  1024 },
+        };
+        for (size_t n = 0; n < ARRAY_SIZE(all); n++) {
+                IMAGE(i, all[n].mib * MIB);
+                uint64_t first;
+                bool marked;
+                ASSERT_OK(disk_mark(i.fd, false));
+                if (!image_make(&i, all[n].program, all[n].a, all[n].b, all[n].c))
+                        return;
+                ASSERT_TRUE(!blank_look(i.fd, i.size, &first, &marked));
+                ASSERT_TRUE(marked);
+                ASSERT_OK(disk_unmark(i.fd, false));
+                ASSERT_TRUE(!blank_look(i.fd, i.size, &first, &marked));
+                ASSERT_TRUE(!marked);
+        }
 }
 
 TEST(no_size) {

@@ -68,7 +68,7 @@ static void set_member(Machine *m, Content *c, const char *uuid, const char *nam
                          .raid = { .uuid = uuid ? TEXT(m, "%s", uuid) : NULL, .name = TEXT(m, "%s", name), .level = level, .layout = level == 10 ? 0x102 : 0, .disks = disks, .role = role, .events = events } };
 }
 
-/* b blank, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
+/* b blank, D data without a signature, R what we were making, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
  * H member by another host name, F of an array of another name, K of a second kubernetes, O of old metadata, o LVM, p partitions,
  * h held by dm, m mounted, r read-only, f failing, q not known, n no serial */
 static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) {
@@ -82,6 +82,8 @@ static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) 
         unsigned role = (unsigned)i;
         switch (letter) {
         case 'b': break;
+        case 'D': *c = (Content) { .kind = CONTENT_DATA, .error = TEXT(m, "byte 4711 is not zero") }; break;
+        case 'R': c->kind = CONTENT_REMAINS; break;
         case 'x': set_filesystem(m, c, "xfs", "data"); break;
         case 'e': set_filesystem(m, c, "ext4", LABEL_FINISHED); break;
         case 'u': set_filesystem(m, c, "xfs", LABEL_UNFINISHED); break;
@@ -128,6 +130,8 @@ static void set_array(Machine *m, const char *text, const char *level) {
         a->disks = (unsigned)strv_length(members);
         switch (text[0] ? text[1] : 'b') {
         case 'b': break;
+        case 'D': a->content = (Content) { .kind = CONTENT_DATA, .error = TEXT(m, "byte 4711 is not zero") }; break;
+        case 'R': a->content.kind = CONTENT_REMAINS; break;
         case 'x': set_filesystem(m, &a->content, "xfs", LABEL_FINISHED); break;
         case 'e': set_filesystem(m, &a->content, "ext4", "old"); break;
         case 'U': case 'u':
@@ -225,8 +229,30 @@ static const Row rows[] = {
         { STORAGE_RAID0, "01b", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1 is blank: nothing of the raid0 is left" },
         { STORAGE_RAID0, "b1b", "i1", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "nvme3n1, nvme1n1 are blank" },
         { STORAGE_RAID0, "01b", "i01", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        /* data that nothing tells of is never written to */
+        { STORAGE_RAID0, "bDb", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1 (AWS00000000000000002, 1.9 TB) carries no signature and is not blank: byte 4711", "`blkdiscard /dev/nvme2n1`" } },
+        { STORAGE_RAID0, "0D2", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1", "blkdiscard" } },
+        { STORAGE_RAID0, "0D2", "i02", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
+        { STORAGE_RAID0, "0D2", "i012", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
+        { STORAGE_RAID0, "RD2", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
+        { STORAGE_RAID0, "0D2", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "DDD", "r012", .cause = CAUSE_DISK_USED, .says = { "nvme2n1", "carries no superblock" } },
+        { STORAGE_RAID0, "012", "r012:D", .cause = CAUSE_DISK_DATA, .says = { "array md127", "blkdiscard" } },
+        { STORAGE_RAID0, "D", .cause = CAUSE_DISK_DATA, .says = { "`blkdiscard /dev/nvme1n1`" } },
+        { STORAGE_RAID10, "01DD", .cause = CAUSE_DISK_DATA, .says = { "nvme3n1", "nvme4n1" } },
+        { STORAGE_RAID10, "012D", .cause = CAUSE_DISK_DATA, .says = { "nvme4n1" } },
+        { STORAGE_RAID10, "012D", "d012:x", .cause = CAUSE_DISK_DATA, .says = { "nvme4n1" } },
+        { STORAGE_MOUNT, "bD", .cause = CAUSE_DISK_DATA, .says = { "nvme2n1" } },
+        /* what we were making */
+        { STORAGE_RAID0, "bRb", .raid = "remake", .filesystem = "remake", .mount = "make", .why = "was cut off" },
+        { STORAGE_RAID0, "RRR", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "0R2", "i02", .raid = "remake", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "012", "r012:R", .raid = "keep", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID0, "R", .raid = "absent", .filesystem = "remake", .mount = "make" },
+        { STORAGE_RAID10, "012R", .raid = "repair", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_MOUNT, "R", .raid = "absent", .filesystem = "remake", .mount = "make" },
         /* RAID0: not as it should be */
-        { STORAGE_RAID0, "FFF", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB)", "nvme3n1", "data", "zero-superblock" } },
+        { STORAGE_RAID0, "FFF", .cause = CAUSE_DISK_USED, .says = { "nvme1n1 (AWS00000000000000003, 1.9 TB)", "nvme3n1", "data", "blkdiscard --force" } },
         { STORAGE_RAID0, "FFb", "i01", .cause = CAUSE_DISK_USED, .says = { "nvme1n1", "nvme2n1", "data" } },
         { STORAGE_RAID0, "01F", .cause = CAUSE_DISK_USED, .says = { "nvme3n1", "data" } },
         { STORAGE_RAID0, "01KK", .cause = CAUSE_ARRAY, .says = { "two arrays are named kubernetes", UUID_OURS, UUID_OTHER, "nvme4n1" } },

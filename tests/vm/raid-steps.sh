@@ -20,6 +20,8 @@ array() { ls "/sys/block/$1/holders"; }
 array_holds() { is "$(cd "/sys/block/$(array "$1")/slaves" && echo *)" "$(printf '%s\n' "$@" | sort | xargs)"; }
 attribute() { cat "/sys/block/$(array "${disk[0]}")/md/$1"; }
 content() { blkid -p -o value -s "$1" "/dev/$2" | xargs; }     # content TYPE DEVICE; "" where there is none
+# marked N... : how many of these disks, members of an array, carry the mark
+marked() { local n k=0; for n; do [ "$(dd if="/dev/${disk[n]}" bs=4096 count=1 iflag=direct status=none | head -c 9)" != nodestrap ] || k=$((k + 1)); done; echo $k; }
 member() { mdadm --examine --export "/dev/$1" | sed -n "s/^MD_$2=//p"; }
 locked() { local d a=(); for d in "${disk[@]}"; do a+=("--device=/dev/$d"); done; udevadm lock "${a[@]}" -- "$@"; }
 # udev assembles arrays, or lets them lie
@@ -28,7 +30,7 @@ automatic() {
         udevadm control --reload
 }
 stop_arrays() { locked bash -c 'for m in /sys/block/md*; do [ ! -e "$m" ] || mdadm --quiet --stop "/dev/${m##*/}"; done'; }
-wipe() { local n; for n; do dd if=/dev/zero of="/dev/${disk[n]}" bs=1M count=8 conv=fsync status=none; done; }
+wipe() { local n; for n; do blkdiscard --force --zeroout "/dev/${disk[n]}"; done; }
 # Everything blank, as after an EC2 stop and start.
 blank() { automatic no; stop_arrays; wipe 0 1 2 3; automatic yes; udevadm settle; }
 stale() { automatic no; stop_arrays; wipe "$@"; automatic yes; udevadm trigger --settle --action=add "${disk[@]/#//dev/}"; udevadm settle; }
@@ -101,7 +103,9 @@ try "an array that cannot be had again is remade" applies 0 "^done create-raid:$
 try "of all disks" array_holds "${disk[@]:0:3}"
 try "as another one" no is "$(member "${disk[0]}" UUID)" "$uuid"
 try "the old file system does not reappear in it" is "$(content TYPE md/kubernetes)" ""
+try "until there is a new one, each of its disks says that nothing on it is needed" is "$(marked 0 1 2)" 3
 try "so a new one can be made" applies 0 "^done make-filesystem:$R" < <(fs ext4 make "$D3")
+try "and then none says so" is "$(marked 0 1 2)" 0
 try "which is ext4 then, on the stripes" is "$(content TYPE md/kubernetes) $(content LABEL md/kubernetes) $(dumpe2fs -h $R 2>/dev/null | sed -n 's/^RAID str.*: *//p' | xargs)" "ext4 nodestrap-mk 64 192"
 stale 0 2
 try "with one member left" applies 0 "^done create-raid:$R" < <(raid raid0 remake "$D3")
@@ -117,8 +121,8 @@ try "an array made on a host of another name is ours as well" applies 0 "^done c
 try "a file system is made" applies 0 "^done make-filesystem:$R" < <(fs xfs make "$D3")
 xfs_admin -L kubernetes "$R" >/dev/null; automatic no; stop_arrays
 for n in 0 1 2; do mdadm --quiet --zero-superblock "/dev/${disk[n]}"; done; automatic yes; udevadm settle
-try "an array of disks whose superblocks were zeroed by hand" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D3")
-try "does not show the file system of the old one" is "$(content TYPE md/kubernetes)" ""
+try "no array is made of disks whose superblocks were zeroed by hand" refuses "${disk[0]} \(${serial[0]}\) carries data without a signature \(byte [0-9]+ is not zero\)" < <(raid raid0 make "$D3")
+try "nor a file system on one of them" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
 blank
 D1=$(disks 0)
 try "an array of one disk, as nodeadm makes it" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
@@ -168,6 +172,9 @@ programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" ref
 
 # ---- one disk each ----
 each=$(for n in 0 1 2 3; do echo "make-filesystem ${serial[n]} filesystem=xfs uuid=${U%?}$n state=make deadline=60s $(disks $n)"; done)
+printf 'half of a file system' | dd of="/dev/${disk[1]}" bs=4096 seek=1 conv=fsync status=none
+try "data without a signature" refuses "${disk[1]} \(${serial[1]}\) carries data without a signature" < <(sed -n 2p <<<"$each")
+wipe 1
 try "four file systems at the same time" applies 0 "^done make-filesystem:${serial[0]}" "^done make-filesystem:${serial[3]}" <<<"$each"
 for n in 0 1 2 3; do try "disk $n has its own" is "$(content TYPE "${disk[n]}") $(content LABEL "${disk[n]}") $(content UUID "${disk[n]}")" "xfs nodestrap-mk ${U%?}$n"; done
 try "and once more, for they are not finished" applies 0 "^done make-filesystem:${serial[2]}" <<<"$each"

@@ -30,7 +30,7 @@ reset() {                               # as the machine comes up: nothing mount
         local m; systemctl stop kubelet containerd 2>/dev/null || :
         for m in $BINDS /mnt/k8s-disks/0; do while mountpoint -q "$m"; do umount "$m"; done; done
         for m in /dev/md?*; do [ ! -b "$m" ] || { wipefs -qa "$m"; mdadm -q --stop "$m"; }; done
-        wipefs -qa "${disks[@]}"
+        for m in "${disks[@]}"; do blkdiscard --force --zeroout "$m"; done
         systemctl disable -q mnt-k8s\\x2ddisks-0.mount var-lib-kubelet.mount var-lib-containerd.mount var-log-pods.mount \
                 'var-lib-soci\x2dsnapshotter\x2dgrpc.mount' 2>/dev/null || :
         rm -rf /.aws /etc/systemd/system/*.mount /mnt/k8s-disks /run/nodestrap/mounts-ready $BINDS; systemctl daemon-reload

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Is a device that carries no signature blank? Read are both its ends, where superblocks and partition tables
+ * lie, and blocks in between: evenly over all of it, and where copies of superblocks and the data of arrays
+ * and of LUKS begin, at powers of two (md(4); btrfs, Documentation/dev/On-disk-format; cryptsetup,
+ * docs/on-disk-format-luks2.pdf). About 300 reads, whatever its size, which the kernel is told of beforehand,
+ * so that they overlap. */
+#include "disk/disk.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define BLOCK 4096U
+#define END   (1U << 20)
+#define PARTS 256U /* of which each is looked at where it begins */
+#define MARKS 16U  /* in the middle: a program that makes a file system writes over few of them */
+
+/* As long as this lies there, the power may fail at any moment. */
+static const char mark[] =
+        "nodestrap is making what shall lie on this disk, and what lies here is not needed\n";
+
+char *disk_read(int fd, void *data, size_t size, uint64_t offset) {
+        for (size_t done = 0; done < size;) {
+                ssize_t n = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return xasprintf("reading at byte %ju: %s", (uintmax_t)offset + done,
+                                         n < 0 ? strerror(errno) : "nothing is there");
+                done += (size_t)n;
+        }
+        return NULL;
+}
+
+/* The i-th place in between; size where there is no further one. */
+static uint64_t place(uint64_t size, size_t i) {
+        if (i < PARTS)
+                return size / PARTS / BLOCK * BLOCK * i;
+        size_t k = i - PARTS;
+        /* 4, 5, 8, 9, 16, 17 MiB …: the data of an array begins there, or one MiB behind it */
+        return MIN(((4ULL << k / 2) + (k & 1)) << 20, size);
+}
+
+typedef struct Look {
+        int fd;
+        uint64_t size, first; /* the first byte that was seen not to be zero; size: none */
+        char *data;
+        bool marked;
+        char *error;
+} Look;
+
+static void look_at(Look *l, uint64_t offset, size_t size) {
+        size = (size_t)MIN(size, l->size - offset);
+        if (l->error || size == 0)
+                return;
+        l->error = disk_read(l->fd, l->data, size, offset);
+        if (l->error)
+                return;
+        l->marked = l->marked || (size >= sizeof mark && memcmp(l->data, mark, sizeof mark) == 0);
+        size_t i = l->data[0] == 0 && memcmp(l->data, l->data + 1, size - 1) == 0 ? size : 0;
+        while (i < size && l->data[i] == 0)
+                i++;
+        if (i < size)
+                l->first = MIN(l->first, offset + i);
+}
+
+char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
+        _cleanup_(freep) char *data = xcalloc(END, 1);
+        Look l = { .fd = fd, .size = size, .first = size, .data = data };
+        bool whole = size <= 2 * END;
+        for (size_t i = 1; !whole && place(size, i) < size; i++)
+                (void)posix_fadvise(fd, (off_t)place(size, i), BLOCK, POSIX_FADV_WILLNEED);
+        look_at(&l, 0, END);
+        look_at(&l, size - MIN(size, END), END);
+        for (size_t i = 1; !whole && place(size, i) < size; i++)
+                look_at(&l, place(size, i), BLOCK);
+        *ret_first = l.first;
+        *ret_marked = l.marked;
+        return l.error;
+}
+
+/* ---- marks ---- */
+
+/* Of a member of an array: the start, which belongs to no one (metadata 1.2 begins behind it). */
+static int mark_each(int fd, bool member, bool set) {
+        off_t size = lseek(fd, 0, SEEK_END);
+        _cleanup_(freep) char *data = xcalloc(BLOCK, 1);
+        for (size_t i = 0; size > 0 && i < (member ? 1 : MARKS); i++) {
+                uint64_t at = member ? 0 : place((uint64_t)size, PARTS / MARKS * i + PARTS / MARKS / 2);
+                ssize_t n = set ? BLOCK : pread(fd, data, BLOCK, (off_t)at);
+                if (n == BLOCK && !set && memcmp(data, mark, sizeof mark) != 0)
+                        continue;
+                memset(data, 0, BLOCK);
+                if (set)
+                        memcpy(data, mark, sizeof mark);
+                if (n == BLOCK)
+                        n = pwrite(fd, data, BLOCK, (off_t)at);
+                if (n != BLOCK)
+                        return n < 0 ? -errno : -EIO;
+        }
+        return size < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int disk_mark(int fd, bool member) {
+        return mark_each(fd, member, true);
+}
+
+int disk_unmark(int fd, bool member) {
+        return mark_each(fd, member, false);
+}
+
+bool disk_is_marked(const Root *root, const char *name) {
+        _cleanup_(freep) char *path = xasprintf("/dev/%s", name), *data = xcalloc(BLOCK, 1);
+        int fd = root_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return false;
+        (void)posix_fadvise(fd, 0, BLOCK, POSIX_FADV_DONTNEED);
+        bool is = pread(fd, data, BLOCK, 0) == BLOCK && memcmp(data, mark, sizeof mark) == 0;
+        close(fd);
+        return is;
+}
