@@ -145,7 +145,8 @@ static void count_stores(const Config *config, Host *h) {
             xasprintf("%u of %u instance store%s %s missing (%s): %s%s; " ADVICE, expected - have, expected,
                       expected == 1 ? "" : "s", expected - have == 1 ? "is" : "are",
                       config->instance.storage.expected_disks ? "spec.instance.localStorage.expectedDisks"
-                                                              : h->type->name,
+                      : h->type && h->type->disks == (int)expected ? h->type->name
+                                                                   : host_expected_by(config, h),
                       have ? "only there are " : "none is there", list));
 }
 

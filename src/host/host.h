@@ -90,6 +90,7 @@ typedef struct Storage {
                                                          * below it, storage_binds, and the
                                                          * places and targets of volumes */
         MountUnit *units; size_t n_units;               /* sorted by name */
+        char **idle;                    /* controllers of instance stores that brought no disk: PCI addresses */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
                                          * "mkfs.xfs" those that are in the path */
         char *chance;                   /* a random UUID of the kernel's, new in each detection, from which
@@ -251,6 +252,7 @@ DEFINE_CLEANUP(Host *, host_free)
 unsigned host_efa(const Host *host);                            /* how many EFA functions */
 bool pci_is_efa(const PciDevice *d);                            /* vendor 1d0f, device efaX */
 bool pci_is_neuron(const PciDevice *d);                         /* Trainium, Inferentia */
+bool pci_is_store(const PciDevice *d);                          /* an instance store's controller */
 bool pci_is_gpu(const PciDevice *d);                            /* NVIDIA's; a display controller */
 /* Can it be an EBS volume: by its model, or a disk of Xen, which tells none? */
 _nonnull_ bool disk_is_volume(const Disk *d);
@@ -260,8 +262,10 @@ _nonnull_ const Disk *host_volume(const Host *host, const char *device, const Di
 /* Where a volume is mounted before its targets are bound to it. */
 #define VOLUMES_PLACE "/mnt/k8s-volumes"
 _nonnull_ size_t host_instance_stores(const Host *host);        /* how many instance stores are there */
-/* How many should be: the configuration's word, else the table's; 0: nobody says. */
+/* How many should be: the configuration's word, else the table's, or as many as there are controllers of them
+ * on the PCI bus where that is more; 0: nobody says. */
 _nonnull_ unsigned host_expected_stores(const Config *config, const Host *host);
+_nonnull_ const char *host_expected_by(const Config *config, const Host *host);        /* who says it */
 
 typedef struct HostOptions {            /* of `plan`: NULL where this machine is looked at */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;

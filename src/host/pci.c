@@ -158,6 +158,13 @@ bool pci_is_neuron(const PciDevice *d) {
         return d->vendor == AMAZON && d->class >> 8 == 0x0880 && (d->device & 0xf0fc) == 0x7064;
 }
 
+/* NVMe of Amazon's: 0061, 0065 and 8061 are EBS volumes, and cd00, cd01 and cd02 are the disks of a type that
+ * has instance stores, i4i, i3en or m6id as well as p5 (linux, drivers/nvme/host/pci.c, nvme_id_table;
+ * https://pci-ids.ucw.cz/read/PC/1d0f). */
+bool pci_is_store(const PciDevice *d) {
+        return d->vendor == AMAZON && d->device >> 4 == 0xcd0 && d->class >> 8 == 0x0108;
+}
+
 unsigned count_devices(const Host *h, bool (*is)(const PciDevice *)) {
         unsigned n = 0;
         for (size_t i = 0; i < h->n_pci; i++)

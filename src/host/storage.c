@@ -24,10 +24,47 @@ const StorageBind storage_binds[4] = {
           .unit = "soci-snapshotter.service", .word = "SOCI" },
 };
 
+static unsigned stores_by_table(const Host *host) {
+        return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
+}
+
+/* Those of a model stand for however many there are. */
+static unsigned store_controllers(const Host *host) {
+        return host->modelled ? 0 : count_devices(host, pci_is_store);
+}
+
 unsigned host_expected_stores(const Config *config, const Host *host) {
         if (config->instance.storage.expected_disks > 0)
                 return config->instance.storage.expected_disks;
-        return host->type && host->type->disks > 0 ? (unsigned)host->type->disks : 0;
+        unsigned table = stores_by_table(host), controllers = store_controllers(host);
+        return MAX(table, controllers);
+}
+
+const char *host_expected_by(const Config *config, const Host *host) {
+        return config->instance.storage.expected_disks > 0          ? "expectedDisks"
+               : store_controllers(host) > stores_by_table(host) ? "the PCI bus, by its controllers,"
+                                                                 : "the table of instance types";
+}
+
+/* Has the controller a disk? /sys/bus/pci/devices/0000:00:1f.0/nvme/nvme1/nvme1n1, or nvme1c1n1 of one with
+ * several paths. */
+static bool is_idle(const Root *root, const char *address) {
+        _cleanup_(freep) char *path = xasprintf("/sys/bus/pci/devices/%s/nvme", address);
+        _cleanup_(strv_freep) char **controllers = NULL, **entries = NULL;
+        if (root_list(root, path, &controllers) < 0 || !controllers)
+                return true;
+        _cleanup_(freep) char *controller = xasprintf("%s/%s", path, controllers[0]);
+        (void)!root_list(root, controller, &entries);
+        for (char **e = entries; e && *e; e++)
+                if (startswith(*e, "nvme"))
+                        return false;
+        return true;
+}
+
+static void find_idle(const Root *root, Host *h) {
+        for (size_t i = 0; i < h->n_pci; i++)
+                if (pci_is_store(&h->pci[i]) && is_idle(root, h->pci[i].address))
+                        strv_add(&h->storage.idle, h->pci[i].address);
 }
 
 size_t host_instance_stores(const Host *host) {
@@ -231,6 +268,7 @@ static int read_storage(const Root *root, const Config *config, const HostOption
                         Host *h, Diag *diag) {
         if (config->instance.n_volumes > 0)
                 detect_volume_names(root, config, h);
+        find_idle(root, h);
         int r = disks_look_closer(root, h, diag);
         if (r >= 0)
                 r = detect_arrays(root, &h->storage, diag);
@@ -300,6 +338,7 @@ void storage_clear(Storage *s) {
         }
         free(s->directories);
         strv_free(s->programs);
+        strv_free(s->idle);
         free(s->not_looked);
         free(s->chance);
         *s = (Storage){};

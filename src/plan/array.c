@@ -355,7 +355,7 @@ static bool refuse_partial(Stores *s, const Array *running, int level) {
 static void check_blank(Stores *s, const ArrayFound *f) {
         bool runs = f->array && f->array->active;
         for (size_t i = 0; !runs && i < s->n; i++)
-                (void)stores_check_blank(s, s->disks[i]);
+                (void)stores_check_blank(s, s->disks[i], NULL);
 }
 
 static void decide_new(const Stores *s, ArrayFound *f) {

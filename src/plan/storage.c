@@ -552,10 +552,20 @@ static void warn_of_model(Plan *plan, const Stores *s) {
                              s->host->instance.type);
 }
 
+/* nodeadm's script goes on without a word. */
+static void warn_of_none(Plan *plan, const Stores *s) {
+        if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
+                diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
+                             "spec.instance.localStorage.strategy",
+                             "this machine has no instance store, and no controller of one is on its PCI bus: "
+                             "what they would hold stays on the root disk");
+}
+
 static void plan_stores(Plan *plan, Stores *s) {
         stores_find(s);
         warn_of_promise(plan, s);
         warn_of_model(plan, s);
+        warn_of_none(plan, s);
         stores_check_number(s);
         if (s->count > 0 || !s->seen->looked)
                 place_check_top(s);

@@ -42,8 +42,9 @@ void stores_check_number(Stores *s);
 /* One that is broken or somebody else's is refused. place: where it may be mounted; NULL where it becomes
  * part of an array. */
 void stores_check_disk(Stores *s, const Disk *d, const char *place);
-/* One that carries data without a signature is refused: false. */
-bool stores_check_blank(Stores *s, const Disk *d);
+/* One that carries data without a signature is refused: false. device: what the configuration calls a volume;
+ * NULL: an instance store. */
+bool stores_check_blank(Stores *s, const Disk *d, const char *device);
 
 /* Adds an error; the plan will not be made. */
 void stores_refuse(Stores *s, Cause cause, const char *format, ...) _nonnull(1, 3) _printf_(3, 4);

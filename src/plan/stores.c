@@ -97,14 +97,15 @@ static void refuse_missing(Stores *s) {
                 list_add(&here, label);
         }
         size_t missing = s->expected - s->n;
+        _cleanup_(freep) char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
-                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s. Stop and start "
+                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s%s%s. Stop and start "
                       "the instance, which "
                       "moves it to other hardware, or set expectedDisks to what it has",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
-                      s->config->instance.storage.expected_disks > 0 ? "expectedDisks"
-                                                                     : "the table of instance types",
-                      s->expected, s->n == 1 ? "is" : "are", here.data ?: "none");
+                      host_expected_by(s->config, s->host), s->expected,
+                      s->n == 1 ? "is" : "are", here.data ?: "none",
+                      idle ? ", and no disk came of the controllers at " : "", idle ?: "");
 }
 
 void stores_check_number(Stores *s) {
@@ -165,16 +166,16 @@ static char *why_used(const Stores *s, const Disk *d, const char *place) {
         return NULL;
 }
 
-bool stores_check_blank(Stores *s, const Disk *d) {
+bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
         _cleanup_(freep) char *label = disk_label(d);
         if (d->content.kind != CONTENT_DATA)
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
-                      "%s carries no signature and is not blank: %s. It may be enciphered, or have lost its "
-                      "superblock, of an array, too. It is left alone; if nothing of that is needed: "
+                      "%s%s%s%s carries no signature and is not blank: %s. It may be enciphered, or have lost "
+                      "its superblock, of an array, too. It is left alone; if nothing of that is needed: "
                       "`blkdiscard%s /dev/%s`",
-                      label, d->content.error ?: "it is not zeros",
-                      d->kind == DISK_INSTANCE_STORE ? "" : " --zeroout", d->name);
+                      device ? "the volume " : "", device ?: "", device ? ", " : "", label,
+                      d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
         return false;
 }
 
@@ -207,5 +208,5 @@ void stores_check_disk(Stores *s, const Disk *d, const char *place) {
                               "`wipefs --all /dev/%s` and `blkdiscard /dev/%s`",
                               label, used, holds, d->name, d->name);
         else if (place || !is_array_member(s, d)) /* of a member array_find() knows more */
-                stores_check_blank(s, d);
+                (void)stores_check_blank(s, d, NULL);
 }

@@ -171,7 +171,7 @@ static void check_disk(Stores *s, const Device *d) {
                               "what is on the volume %s, %s, cannot be read: %s. Its state in EC2 (aws ec2 "
                               "describe-volume-status) may say more",
                               device, label, disk->content.error ?: "no reason is given");
-        else if (stores_check_blank(s, disk) && disk->read_only)
+        else if (stores_check_blank(s, disk, device) && disk->read_only)
                 stores_refuse(s, CAUSE_DISK_ERROR,
                               "the kernel has the volume %s, %s, as read-only, and dmesg says why", device,
                               label);

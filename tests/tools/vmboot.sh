@@ -292,7 +292,7 @@ obey() {
 plug() {        # ID: the monitor's commands for these lines
         local dev file n=0
         while IFS='|' read -r dev file; do n=$((n + 1))
-                printf 'drive_add 0 "if=none,id=%s,format=raw,cache=%s,file=%s"\ndevice_add "%s,drive=%s"\n' "$1.$n" "$CACHING" "$file" "$dev" "$1.$n"; done
+                printf 'drive_add 0 "if=none,id=%s,format=raw,discard=unmap,cache=%s,file=%s"\ndevice_add "%s,drive=%s"\n' "$1.$n" "$CACHING" "$file" "$dev" "$1.$n"; done
 }
 unplugged() {   # the guest has let go of it, so that what it ended in is free for another
         for ((i = 0; i < 100; i++)); do echo 'info network' | hmp; grep -aq "^$1:" "$W/said" || return; sleep 0.1; done
@@ -314,7 +314,7 @@ T=$EPOCHREALTIME; DONE= CUTS=0 LOST=0
 for ((BOOT = 1; BOOT <= 20; BOOT++)); do
         C=$OUT/console.$BOOT A=() n=0 t=$EPOCHREALTIME ASKED=0 BLANK=; : > "$C"; rm -f "$W/mon"; drives > "$W/drives"
         while IFS='|' read -r dev file; do n=$((n + 1))
-                A+=(-drive "if=none,id=x$n,format=raw,cache=$CACHING,file=$file" -device "$dev,drive=x$n"); done < "$W/drives"
+                A+=(-drive "if=none,id=x$n,format=raw,discard=unmap,cache=$CACHING,file=$file" -device "$dev,drive=x$n"); done < "$W/drives"
         for i in "${!PLUGGED[@]}"; do A+=(-device "$(card "$i")"); done
         if [ -n "$SNAP" ] && [ $BOOT = 1 ]; then qemu "$C" "$W/root" 1 -loadvm booted & P=$!; { plug x <"$W/drives"; for i in "${!PLUGGED[@]}"; do echo "device_add \"$(card "$i")\""; done; sleep 0.5; } | hmp
         else qemu "$C" "$W/root" 0 "${A[@]}" & P=$!; fi

@@ -11,6 +11,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 named() { local m; for m in /sys/block/nvme*; do grep -q "$1" "$m/device/model" && echo "$(tr -d ' ' <"$m/device/serial") ${m##*/}"; done | sort; }
 mapfile -t serial < <(named 'Instance Storage' | cut -d' ' -f1); mapfile -t disk < <(named 'Instance Storage' | cut -d' ' -f2)
 read -r ebs_serial ebs < <(named 'Elastic Block')
+[ -b "/dev/$ebs" ] || { echo "Bail out! there is no EBS volume to watch"; exit 1; }
 writes() { awk '{ print $5, $7 }' "/sys/block/$1/stat"; }
 content() { blkid -p -o value -s "$1" "/dev/$2"; }
 wipe() { dd if=/dev/zero of="/dev/${disk[$1]}" bs=1M count=8 conv=fsync status=none; udevadm settle; }

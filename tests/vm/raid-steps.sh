@@ -12,6 +12,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 named() { local m; for m in /sys/block/nvme*; do grep -q "$1" "$m/device/model" && echo "$(tr -d ' ' <"$m/device/serial") ${m##*/}"; done | sort; }
 mapfile -t serial < <(named 'Instance Storage' | cut -d' ' -f1); mapfile -t disk < <(named 'Instance Storage' | cut -d' ' -f2)
 read -r ebs_serial ebs < <(named 'Elastic Block')
+[ -b "/dev/$ebs" ] || { echo "Bail out! there is no EBS volume to watch"; exit 1; }
 # disks N... : the words of a step that name these
 disks() { local n s=() d=(); for n; do s+=("${serial[n]}"); d+=("${disk[n]}"); done; local IFS=,; echo "disks=${d[*]} serials=${s[*]}"; }
 # writes NAME... : how much was written to each since power-on

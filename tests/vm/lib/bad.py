@@ -134,8 +134,8 @@ def disk_with_errors(node):
 
 
 def disk_with_errors_later(node):
-    """a disk that fails in the middle"""
-    t = Target('AWS0BAD0000000000002', 512, '0 400000 linear {loop} 0;400000 400000 error;800000 248576 linear {loop} 800000')
+    """a disk that fails in the middle, where only mkfs comes"""
+    t = Target('AWS0BAD0000000000002', 512, '0 543744 linear {loop} 0;543744 512 error;544256 504320 linear {loop} 544256')
     storage.plug([])
     node.configure('Mount', 1, 'xfs')
     yield ('EFILESYSTEM', 'EDISKERROR'), [t.disk.name], True
@@ -323,6 +323,78 @@ def their_file_system(node):
     yield 'EDISKUSED', [victim.serial, 'ext4', 'precious'], False
 
 
+def put(name, at, data):
+    with open('/dev/' + name, 'r+b') as f:
+        f.seek(at)
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def clear_ends(name, size):
+    """Of a device; what lies between them stays."""
+    end = int(storage.read(f'/sys/class/block/{name}/size')) * 512 - size
+    for at in range(0, size, MIB):
+        put(name, at, bytes(MIB))
+        put(name, end + at, bytes(MIB))
+
+
+def free_by_the_named_command(node, names):
+    """What the error says must be what helps."""
+    for name in names:
+        words = next(text for text in node.last.err.split('`') if text.startswith('blkdiscard ') and text.endswith('/' + name))
+        sh(*words.split())
+    settle()
+    found = {a['type']: a.get('state') for a in node.plan()['actions'] if a['type'] == 'create-raid'}
+    if found != {'create-raid': 'make'}:
+        raise Problem(f'not free after {words}: {found or node.plan()}')
+
+
+def unknown_data(node):
+    """disks with data that no signature tells of: each is named"""
+    node.configure(n=4)
+    storage.plug(node.all[:4])
+    foreign, middle, everywhere, ciphered = [d.name for d in disks()]
+    put(foreign, 0, b'FOREIGN!' + os.urandom(65536))
+    sh('/usr/sbin/mkfs.ext4', '-q', '-F', '-E', 'nodiscard', '/dev/' + middle)
+    clear_ends(middle, 16 * MIB)
+    for at in range(0, 1024, 64):
+        put(everywhere, at * MIB, os.urandom(MIB))
+    put(ciphered, 16 * MIB, os.urandom(MIB))            # LUKS2 without the 16 MiB of its header
+    settle()
+    yield 'EDISKDATA', ['blkdiscard /dev/'], False
+    if [n for n in (foreign, middle, everywhere, ciphered) if f'{n} ({storage.read(f"/sys/block/{n}/device/serial")}' not in node.last.err]:
+        raise Problem(f'not all are named: {node.last.err}')
+    free_by_the_named_command(node, (foreign, middle, everywhere, ciphered))
+
+
+def array_of_ours():
+    """An array of ours with a file system, at rest."""
+    members = ['/dev/' + d.name for d in disks()]
+    sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--chunk=256', '--raid-devices=3', *members)
+    sh('/usr/sbin/mkfs.xfs', '-q', '-f', '-K', '-L', 'kubernetes', '/dev/md/kubernetes')
+    settle()
+    return os.path.basename(os.path.realpath('/dev/md/kubernetes'))
+
+
+def superblock_of_member_lost(node):
+    """a raid0 of ours whose one member lost its superblock, and nothing else"""
+    name, victim = array_of_ours(), disks()[1]
+    sh(MDADM, '--stop', '/dev/' + name)
+    sh(MDADM, '--zero-superblock', '/dev/' + victim.name)
+    settle()
+    yield 'EDISKDATA', [victim.serial, f'`blkdiscard /dev/{victim.name}`'], False
+    node.stop_arrays()
+
+
+def superblock_of_file_system_lost(node):
+    """a raid0 of ours whose file system lost its superblock, and nothing else"""
+    name = array_of_ours()
+    clear_ends(name, MIB)
+    settle()
+    yield 'EDISKDATA', [name, 'blkdiscard'], False
+
+
 def mounted_elsewhere(node):
     """a disk that is mounted elsewhere"""
     victim = disks()[1]
@@ -353,7 +425,7 @@ def pod_mount(node):
 
 CASES = (raid10_of_two, fewer_than_promised, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
          disk_with_errors_later, disk_that_hangs, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays, array_elsewhere,
-         partitioned, lvm, luks, swap, their_file_system, mounted_elsewhere, held, pod_mount)
+         partitioned, lvm, luks, swap, unknown_data, superblock_of_member_lost, superblock_of_file_system_lost, their_file_system, mounted_elsewhere, held, pod_mount)
 
 
 def fresh(node):

@@ -37,6 +37,13 @@ partition = holds(lambda name: put(name, 0, MBR), 'partition')
 btrfs = holds(lambda name: put(name, 0x10000, bytes(64) + b'_BHRfS_M' + bytes(8) + bytes(200)), 'btrfs')
 
 
+def unknown_data(node):
+    """a volume with data that no signature tells of"""
+    node.configure(PLAIN)
+    put(volume(SDB).name, 200 << 20, os.urandom(1 << 20))
+    yield refused('EDISKDATA', '/dev/sdb', SDB, f'`blkdiscard --zeroout /dev/{volume(SDB).name}`')
+
+
 def member(node):
     """a volume that is a member of an array"""
     node.configure(PLAIN)
@@ -180,7 +187,7 @@ def no_mkfs(node):
         yield refused('ESTORAGETOOL', 'mkfs.xfs', 'xfsprogs')
 
 
-CASES = (root_disk, lvm, luks, swap, btrfs, partition, member, held, mounted_elsewhere, read_only, one_device_twice, one_device_by_two_names,
+CASES = (root_disk, lvm, luks, swap, btrfs, partition, unknown_data, member, held, mounted_elsewhere, read_only, one_device_twice, one_device_by_two_names,
          two_for_one_target, target_below_target, target_below_stores, target_in_place_of_stores, target_is_mounted, target_is_file, pod_mount,
          too_much, no_mkfs)
 
