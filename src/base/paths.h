@@ -17,6 +17,8 @@
                                                                  * behind KUBELET_ENVIRONMENT */
 #define RUN_CONFIG_CACHE    "/run/eks/nodeadm/config.json"      /* --config-cache of our units */
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
+#define ENVIRONMENT_DIR     "/etc/nodestrap/environment"        /* what the NodeConfig's environment says for
+                                                                 * a service, and for all: "default" */
 
 /* ---- nodeadm's, which its udev helper looks for (nodeadm: internal/system/marker.go) ---- */
 #define INIT_MARKER         "/run/nodeadm/init"                 /* the run phase has begun: interfaces that

@@ -268,6 +268,16 @@ char *assignment_join(char *const *words) {
         return text_take(&quoted);
 }
 
+/* In double quotes all stays as it is but for the shell's four, which lose a backslash before them
+ * (systemd:src/basic/env-file.c). */
+char *assignment_line(const char *name, const char *value) {
+        Text line = {};
+        text_add(&line, "%s=\"", name);
+        add_escaped(&line, value, "\"\\`$");
+        text_add(&line, "\"\n");
+        return text_take(&line);
+}
+
 /* Characters that show nothing of themselves, or not what they are, as strconv.Quote of Go has them. */
 static bool is_invisible(uint32_t c) {
         static const struct { uint32_t first, last; } hidden[] = {

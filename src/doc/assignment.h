@@ -21,5 +21,7 @@ _must_check_ _nonnull_ int assignment_in_shell(const char *text, const char *nam
  * for NAME= in an EnvironmentFile= that becomes these words. */
 _must_check_ _nonnull_ char **assignment_split(const char *value);
 _malloc_ char *assignment_join(char *const *words);
+/* A line of an EnvironmentFile= by which a process gets just this value; it may have line breaks. */
+_malloc_ char *assignment_line(const char *name, const char *value);
 /* One for Environment= of a unit or DefaultEnvironment= of system.conf, in quotes. */
 _malloc_ char *assignment_quote(const char *name, const char *value);

@@ -34,7 +34,8 @@ static void put_flag(json_t *into, const char *key, bool flag) {
 
 /* What is not so is not there: a reader of a plan for one machine looks at what is special about it. */
 static void put_common(json_t *into, const Action *a) {
-        json_set_text(into, "with", a->with);
+        json_set_text(into, "with", a->secret ? NULL : a->with);
+        put_flag(into, "secret", a->secret);
         json_set_list(into, "afterAny", a->after_any);
         json_set_text(into, "timedFrom", a->timed_from);
         put_flag(into, "optional", a->optional);
@@ -67,15 +68,16 @@ static void put_digest(json_t *into, const char *key, const Action *a) {
 
 /* null where it is secret, or no UTF-8 */
 static json_t *content_json(const Action *a) {
-        json_t *text = a->file.secret ? NULL : json_stringn(a->file.content, a->file.size);
+        json_t *text = a->secret ? NULL : json_stringn(a->file.content, a->file.size);
         return text ?: json_null();
 }
 
 static void put_file(json_t *into, const Action *a) {
         put_mode(into, a);
         put_digest(into, "sha256", a);
-        json_object_set_new(into, "secret", json_boolean(a->file.secret));
+        json_object_set_new(into, "size", json_integer((json_int_t)a->file.size));
         put_common(into, a);
+        json_object_set_new(into, "secret", json_boolean(a->secret));
 }
 
 static void put_block(json_t *into, const Action *a) {

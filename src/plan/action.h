@@ -139,12 +139,15 @@ typedef struct Action {
                                  * again, with back-off, until the deadline */
         bool lenient;           /* what does not come true is a warning, not a failure
                                  * (onShortfall: warn, gate: warn, persistenced) */
+        bool secret;            /* what the user wrote as he liked stands in the file, or in with: nobody is
+                                 * shown it who does not ask for it */
+        bool quiet;             /* what its unit or program says is not repeated: it reads such files, and may
+                                 * quote them */
         GpuClass class;         /* of the machine, in steps that its GPUs need */
         union {                 /* the one that the type's row names; all zero for a type without one */
                 struct {
                         char *content; size_t size;
                         mode_t mode;
-                        bool secret;            /* content is never printed */
                 } file;
                 struct {
                         char inputs[65];        /* SHA-256 over the files of this plan

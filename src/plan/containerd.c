@@ -302,8 +302,8 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
                 "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
                 c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
                 json_object_size(user) > 0 ? "; the user's TOML merged in" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", CONFIG_FILE, why, text,
-                  json_holds_secret(user) ? 0600 : 0644);
+        plan_users_file(plan, "containerd", CONFIG_FILE, why, text, json_object_size(user) > 0,
+                        json_holds_secret(user));
         return 0;
 }
 

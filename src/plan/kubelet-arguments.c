@@ -89,6 +89,5 @@ void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char 
                 text_add(&t, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
         _cleanup_(freep) char *why = xasprintf("%zu arguments; %zu of them the user's, last",
                                                strv_length(words), strv_length(user));
-        plan_file(plan, PHASE_CONFIG, "kubelet", KUBELET_ENVIRONMENT, why, t.data,
-                  words_hold_secret(user) ? 0600 : 0644);
+        plan_users_file(plan, "kubelet", KUBELET_ENVIRONMENT, why, t.data, user, words_hold_secret(user));
 }

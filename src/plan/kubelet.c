@@ -179,8 +179,8 @@ static void plan_settings(Plan *plan, const Config *config, const Host *host, co
         _cleanup_(freep) char *why =
                 xasprintf("kubelet %s; %u pods (%s); cluster DNS %s%s", host->kubelet_version, pods->pods,
                           pods->source, dns, merged ? "; with the user's settings" : "");
-        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_FILE, why, text,
-                  merged && json_holds_secret(config->kubelet.config) ? 0600 : 0644);
+        plan_users_file(plan, "kubelet", CONFIG_FILE, why, text, merged,
+                        json_holds_secret(config->kubelet.config));
         json_decref(all);
 }
 
@@ -192,8 +192,7 @@ static void plan_user_settings(Plan *plan, const json_t *user) {
         json_object_update(all, (json_t *)user);
         _cleanup_(freep) char *text = json_text(all, 4, true);
         _cleanup_(freep) char *why = xasprintf("the user's kubelet settings: %zu", json_object_size(user));
-        plan_file(plan, PHASE_CONFIG, "kubelet", CONFIG_USER, why, text,
-                  json_holds_secret(user) ? 0600 : 0644);
+        plan_users_file(plan, "kubelet", CONFIG_USER, why, text, true, json_holds_secret(user));
         json_decref(all);
 }
 

@@ -50,7 +50,14 @@ Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path, 
         Action *a = plan_add(plan, ACTION_WRITE_FILE, phase, group, path, why);
         action_content(a, content, strlen(content));
         a->file.mode = mode;
-        a->file.secret = mode == 0600;
+        return a;
+}
+
+Action *plan_users_file(Plan *plan, const char *group, const char *path, const char *why, const char *content,
+                        bool users, bool told) {
+        Action *a = plan_file(plan, PHASE_CONFIG, group, path, why, content,
+                              users && (told || !plan->as_nodeadm) ? 0600 : 0644);
+        a->secret = users;
         return a;
 }
 
@@ -294,6 +301,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         int r = check_facts(host, diag);
         if (r < 0)
                 return r;
+        plan->as_nodeadm = options->as_nodeadm;
         plan->facts = host_to_json(host);
         plan->machine = plan_describe_host(host);
         r = options->interfaces > 0 ? plan_placement(plan, host, options->interfaces, diag) : 0;

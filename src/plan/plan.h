@@ -18,6 +18,7 @@ typedef struct Plan {
         char *machine;                  /* the same in some lines for people */
         Diag warnings;                  /* of planning: decisions a person should know of */
         char id[72];                    /* "sha256:…" over actions and files alone */
+        bool as_nodeadm;                /* PlanOptions */
         _Atomic unsigned more_refs;     /* references beyond the first */
 } Plan;
 /* Another reference, for a thread that may outlive the one who made the plan. Nobody changes a plan that has
@@ -56,7 +57,7 @@ extern const size_t n_kubelet_tunables;
 /* A switch of kubelet's, by its name in KubeletConfiguration, as its files and command line in the plan come
  * to; otherwise: what it is where they do not say. */
 _nonnull_ bool plan_kubelet_switch(const Plan *plan, const char *name, bool otherwise);
-/* Text for people, JSON for machines; both new, both without secrets. */
+/* Text for people, JSON for machines; both new, both without what is in the actions that are secret. */
 _malloc_ char *plan_to_text(const Plan *plan);
 json_t *plan_to_json(const Plan *plan);
 

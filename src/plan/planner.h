@@ -7,16 +7,21 @@
 #include "plan/plan.h"
 
 #define PLAN_RELOAD_ID  "reload-manager:systemd"
+#define SOCI_UNIT       "soci-snapshotter.service"
 #define PLAN_PRUNE_ID   "prune-files:" MANIFEST_FILE
 
 /* Appends an action with its type's deadline; the strings are copied. The caller fills what its type needs.
  * The pointer is valid until the next one is added. */
 _nonnull(1, 4, 5, 6) Action *plan_add(Plan *plan, ActionType type, Phase phase, const char *group,
                                       const char *target, const char *why);
-/* A file with text content; mode 0644, or 0600 where a secret may be inside (its content is never shown).
- * Returns its action. */
+/* A file with text content. Returns its action. */
 _nonnull(1, 3, 4, 5, 6) Action *plan_file(Plan *plan, Phase phase, const char *group, const char *path,
                                           const char *why, const char *content, mode_t mode);
+/* The same in the config phase; users: with free-form data of the user's in it, which may hold a secret
+ * anywhere. Such a file is for root alone and its content is not shown; under nodeadm's name it has nodeadm's
+ * mode, 0644, save where its keys tell of a secret. */
+_nonnull_ Action *plan_users_file(Plan *plan, const char *group, const char *path, const char *why,
+                                  const char *content, bool users, bool told);
 /* Puts the actions into an order that respects what each comes after, and names the plan. Comes last. */
 _must_check_ _nonnull_ int plan_finish(Plan *plan, Diag *diag);
 void action_after(Action *a, const char *id);

@@ -89,13 +89,18 @@ static void add_paragraph(Text *t, const char *lead, const char *text) {
 /* critical: on the longest chain to kubelet's start. */
 static void add_action(Text *t, const Action *a, bool critical) {
         const char *type = action_type_to_string(a->type);
+        const char *with = a->secret ? NULL : a->with;
         int used = 4 + MAX(14, (int)strlen(type)) + 1 +
-                   (int)(strlen(a->target) + (a->with ? 1 + strlen(a->with) : 0)),
+                   (int)(strlen(a->target) + (with ? 1 + strlen(with) : 0)),
             gap = MAX(COLUMN - used, 2);
-        text_add(t, "  %c %-14s %s%s%s", critical ? '>' : ' ', type, a->target, a->with ? " " : "",
-                 a->with ?: "");
-        bool secret = action_is(a, ACTION_OF_FILES) && a->file.secret;
-        text_add(t, "%*s%s%s\n", gap, "", secret ? "[0600, not shown] " : "", a->why);
+        text_add(t, "  %c %-14s %s%s%s", critical ? '>' : ' ', type, a->target, with ? " " : "",
+                 with ?: "");
+        text_add(t, "%*s", gap, "");
+        if (a->secret && action_is(a, ACTION_OF_FILES))
+                text_add(t, "[%04o, %zu bytes, not shown] ", (unsigned)a->file.mode, a->file.size);
+        else if (a->secret)
+                text_add(t, "[not shown] ");
+        text_add(t, "%s\n", a->why);
 }
 
 static void add_actions(Text *t, const Plan *plan, Phase phase, const bool *critical) {

@@ -130,6 +130,5 @@ void plan_runtime_spec(Plan *plan, const json_t *user, bool memlock) {
         _cleanup_(freep) char *why =
                 xasprintf("containerd's own, %s%s", user ? "with the user's merged in" : "65536 open files",
                           memlock ? "; EFA may lock all memory" : "");
-        plan_file(plan, PHASE_CONFIG, "containerd", RUNTIME_SPEC, why, text,
-                  json_holds_secret(user) ? 0600 : 0644);
+        plan_users_file(plan, "containerd", RUNTIME_SPEC, why, text, user, json_holds_secret(user));
 }

@@ -17,6 +17,8 @@ const Tunable kubelet_tunables[] = {
 };
 const size_t n_kubelet_tunables = ARRAY_SIZE(kubelet_tunables);
 
+#define NUMBERS "-0123456789 \t\n"        /* a value that is made of these alone is no secret */
+
 static bool protects_kernel_defaults(const Config *config) {
         for (char **flag = config->kubelet.flags; flag && *flag; flag++)
                 if (strstr(*flag, "--protect-kernel-defaults"))
@@ -65,6 +67,7 @@ int plan_sysctl(Plan *plan, const Config *config, Diag *diag) {
                 Action *set = plan_add(plan, ACTION_SET_SYSCTL, PHASE_DEVICES, "sysctl", v->name,
                                        "as asked for, before kubelet looks");
                 set->with = xstrdup(v->value);
+                set->secret = v->value[strspn(v->value, NUMBERS)];
         }
         return r;
 }

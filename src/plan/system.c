@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs to the machine and not to a daemon: environment drop-ins for systemd, the resolver's servers,
+/* What belongs to the machine and not to a daemon: environments of services, the resolver's servers,
  * names in /etc/hosts. */
 #include "plan/planner.h"
 #include "base/hash.h"
@@ -19,52 +19,143 @@ static bool is_variable_name(const char *name) {
         return *name && !(*name >= '0' && *name <= '9') && !name[strspn(name, valid)];
 }
 
+/* systemd reads these behind what it has of us for kubelet, which nobody means to replace. */
+static bool is_kubelets(const char *name) {
+        return streq(name, "NODEADM_KUBELET_ARGS") || streq(name, "KUBELET_CONFIG_DROPIN_DIR_ALPHA");
+}
+
 static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) {
         int r = 0;
         for (size_t i = 0; i < e->n; i++) {
-                _cleanup_(freep) char *path =
-                        xasprintf("spec.instance.environment.%s.%s", e->service, e->variables[i].name);
+                const char *name = e->variables[i].name;
+                _cleanup_(freep) char *path = xasprintf("spec.instance.environment.%s.%s", e->service, name);
                 if (strpbrk(e->variables[i].value, "\n\r"))
                         r = diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                           "a line break cannot stand in a unit's environment; write the text "
                                           "to a file and name the file here");
-                if (!is_variable_name(e->variables[i].name))
+                if (!is_variable_name(name))
                         diag_warn_at(&plan->warnings, "environment-name", NULL, path,
                                      "systemd ignores this variable: a name has letters, digits and "
                                      "underscores only, and no digit in front");
+                else if (is_kubelets(name))
+                        diag_warn_at(&plan->warnings, "environment-name", NULL, path,
+                                     "has no effect: kubelet's command line is made of spec.kubelet");
         }
         return r;
 }
 
-static int plan_environment(Plan *plan, const ServiceEnvironment *e, Diag *diag) {
-        if (e->n == 0)
-                return 0;
-        int r = check_variables(plan, e, diag);
-        if (r < 0)
-                return r;
-        bool machine = streq(e->service, "default");
-        _cleanup_(text_done) Text t = {};
-        text_add(&t, machine ? "[Manager]\n" : "[Service]\n");
+/* As nodeadm has it. Anybody who asks systemd for a unit's Environment=, or for that of PID 1, gets it. */
+static void add_setting(Text *t, const ServiceEnvironment *e, const char *setting) {
         for (size_t i = 0; i < e->n; i++) {
                 _cleanup_(freep) char *assignment =
                         assignment_quote(e->variables[i].name, e->variables[i].value);
-                text_add(&t, "%s=%s\n", machine ? "DefaultEnvironment" : "Environment", assignment);
+                text_add(t, "%s=%s\n", setting, assignment);
         }
-        _cleanup_(freep) char *file =
-                machine ? xstrdup(SYSTEM_ENVIRONMENT)
-                        : xasprintf(UNIT_DIR "/%s%s.d/environment.conf", e->service,
-                                    endswith(e->service, ".service") ? "" : ".service");
-        _cleanup_(freep) char *why = xasprintf("%zu variable%s for %s", e->n, e->n == 1 ? "" : "s",
-                                               machine ? "every service" : e->service);
-        _cleanup_(freep) char *id = xasprintf("write-file:%s", file),
+}
+
+static void plan_default(Plan *plan, const ServiceEnvironment *e, const char *why) {
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, "[Manager]\n");
+        add_setting(&t, e, "DefaultEnvironment");
+        plan_file(plan, PHASE_CONFIG, "system", SYSTEM_ENVIRONMENT, why, t.data, 0600)->secret = true;
+}
+
+/* For root alone: PID 1 reads it when it starts a service, and hands it to nobody else. What systemd would
+ * not take it would write to the journal, value and all. */
+static void plan_variables(Plan *plan, const ServiceEnvironment *e, const char *file, const char *why) {
+        _cleanup_(text_done) Text t = {};
+        for (size_t i = 0; i < e->n; i++) {
+                const Variable *v = &e->variables[i];
+                _cleanup_(freep) char *line = assignment_line(v->name, v->value);
+                if (is_variable_name(v->name) && !is_kubelets(v->name))
+                        text_add(&t, "%s", line);
+        }
+        plan_file(plan, PHASE_CONFIG, "system", file, why, t.data ?: "", 0600)->secret = true;
+}
+
+/* With a percent sign that is no specifier (systemd.unit(5)). */
+static void add_file(Text *t, const char *name) {
+        text_add(t, "EnvironmentFile=-" ENVIRONMENT_DIR "/");
+        for (const char *p = name; *p; p++)
+                text_add(t, "%.*s%c", *p == '%', "%", *p);
+        text_add(t, "\n");
+}
+
+/* all: what is for all services is there. own: its own, or NULL. */
+static void plan_drop_in(Plan *plan, const char *unit, bool all, const ServiceEnvironment *own) {
+        _cleanup_(freep) char *path = xasprintf(UNIT_DIR "/%s.d/environment.conf", unit),
+                              *file = xasprintf(ENVIRONMENT_DIR "/%s", unit),
+                              *why = xasprintf("%zu variable%s for %s", own ? own->n : 0,
+                                               own && own->n == 1 ? "" : "s", unit);
+        _cleanup_(text_done) Text t = {};
+        text_add(&t, "[Service]\n");
+        if (plan->as_nodeadm) {
+                add_setting(&t, own, "Environment");
+                plan_file(plan, PHASE_CONFIG, "system", path, why, t.data, 0600)->secret = true;
+                return;
+        }
+        if (own)
+                plan_variables(plan, own, file, why);
+        if (all)
+                add_file(&t, "default");
+        if (own)
+                add_file(&t, unit);
+        plan_file(plan, PHASE_CONFIG, "system", path, "where its variables stand", t.data, 0644);
+}
+
+static char *unit_name(const char *service) {
+        return xasprintf("%s%s", service, endswith(service, ".service") ? "" : ".service");
+}
+
+static int plan_service(Plan *plan, const ServiceEnvironment *e, bool all, Diag *diag) {
+        _cleanup_(freep) char *unit = unit_name(e->service),
+                              *id = xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", unit),
                               *path = xasprintf("spec.instance.environment.%s", e->service);
         if (plan_find(plan, id))
                 return diag_error_at(diag, -EINVAL, CAUSE_INVALID, NULL, path,
                                      "means a service that has variables under another name, with or without "
                                      "\".service\"; put them under one");
-        /* PID 1 reads it as root; proxies carry passwords */
-        plan_file(plan, PHASE_CONFIG, "system", file, why, t.data, 0600);
+        plan_drop_in(plan, unit, all, e);
         return 0;
+}
+
+/* What is for all services the daemons get that this program starts, and those that are named. */
+static void plan_daemons(Plan *plan, const Config *config, const Host *host) {
+        const char *reason, *const units[] = { "containerd.service", "kubelet.service", SOCI_UNIT };
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+                _cleanup_(freep) char *id =
+                        xasprintf("write-file:" UNIT_DIR "/%s.d/environment.conf", units[i]);
+                if (!plan_find(plan, id) && (i < 2 || plan_uses_soci(config, host, &reason)))
+                        plan_drop_in(plan, units[i], true, NULL);
+        }
+}
+
+static int plan_environment(Plan *plan, const Config *config, const Host *host, Diag *diag) {
+        const InstanceOptions *instance = &config->instance;
+        bool all = false;
+        int r = 0;
+        for (size_t i = 0; i < instance->n_environment; i++) {
+                const ServiceEnvironment *e = &instance->environment[i];
+                int k = check_variables(plan, e, diag);
+                r = r < 0 ? r : k;
+                if (r < 0 || e->n == 0 || !streq(e->service, "default"))
+                        continue;
+                _cleanup_(freep) char *why =
+                        xasprintf("%zu variable%s for every service", e->n, e->n == 1 ? "" : "s");
+                all = true;
+                if (plan->as_nodeadm)
+                        plan_default(plan, e, why);
+                else
+                        plan_variables(plan, e, ENVIRONMENT_DIR "/default", why);
+        }
+        for (size_t i = 0; r >= 0 && i < instance->n_environment; i++) {
+                const ServiceEnvironment *e = &instance->environment[i];
+                if (e->n > 0 && !streq(e->service, "default"))
+                        r = plan_service(plan, e, all, diag);
+        }
+        if (r >= 0 && all && !plan->as_nodeadm)
+                plan_daemons(plan, config, host);
+        return r;
 }
 
 /* ---- resolver ---- */
@@ -127,11 +218,7 @@ static void plan_no_manage(Plan *plan, const FeatureGates *gates) {
 
 int plan_system(Plan *plan, const Config *config, const Host *host, Diag *diag) {
         const InstanceOptions *instance = &config->instance;
-        int r = 0;
-        for (size_t i = 0; i < instance->n_environment; i++) {
-                int k = plan_environment(plan, &instance->environment[i], diag);
-                r = r < 0 ? r : k;
-        }
+        int r = plan_environment(plan, config, host, diag);
         if (r < 0)
                 return r;
         plan_resolver(plan, instance);

@@ -5,7 +5,6 @@
 #include "plan/planner.h"
 #include "base/str.h"
 
-#define SOCI_UNIT     "soci-snapshotter.service"
 #define FABRIC_MANAGER "nvidia-fabricmanager.service"
 
 /* Drop-ins of units and PID 1's own settings: what daemon-reload reads. */
@@ -14,14 +13,16 @@ static bool is_read_by_manager(const Action *a) {
                (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
-/* What a daemon reads when it starts: its group's files, its drop-ins, everybody's environment. SOCI's file
- * is SOCI's. */
+/* What a daemon reads when it starts: its group's files, its drop-ins, its environment and everybody's. SOCI's
+ * file is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
+                              *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
                               *group = xstrndup(unit, strcspn(unit, "."));
         if (a->phase != PHASE_CONFIG)
                 return false;
-        if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT))
+        if (startswith(a->target, drop_ins) || streq(a->target, SYSTEM_ENVIRONMENT) ||
+            streq(a->target, ENVIRONMENT_DIR "/default") || streq(a->target, own))
                 return true;
         if (streq(a->target, SOCI_CONFIG))
                 return streq(unit, SOCI_UNIT);

@@ -37,6 +37,7 @@ static const struct FileRow { const char *path; bool optional; } files[] = {
         { "/etc/containerd/config.d/*", true },
         { SOCI_CONFIG, true },
         { SYSTEM_ENVIRONMENT, true },
+        { ENVIRONMENT_DIR "/*", true },
         { UNIT_DIR "/*.service.d/*.conf", true },
         { "/run/systemd/system/*.service.d/*.conf", true },
         { UNIT_DIR "/*.mount", true },
@@ -181,6 +182,8 @@ static MaskFormat format_of(const char *path, const char *text) {
                 return MASK_YAML;
         if (streq(path, KUBELET_ENVIRONMENT) || streq(path, TAINT_FILE))
                 return MASK_ARGUMENTS;
+        if (startswith(path, ENVIRONMENT_DIR "/"))
+                return MASK_VARIABLES;
         if (text[strspn(text, " \t\r\n")] == '{')
                 return MASK_JSON;
         return startswith(path, UNIT_DIR "/") || startswith(path, "/run/systemd/") ||

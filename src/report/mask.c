@@ -227,6 +227,18 @@ static char *mask_unit(Secrets *s, const char *text) {
         return text_take(&out);
 }
 
+static char *mask_variables(Secrets *s, const char *text) {
+        Text out = {};
+        for (const char *p = text; *p; p += strcspn(p, "\n") + (p[strcspn(p, "\n")] == '\n')) {
+                _cleanup_(freep) char *name = xstrndup(p, strcspn(p, "=\n")),
+                                      *value = assignment_in_environment(text, name);
+                if (value)
+                        note_variable(s, name, value);
+                text_add(&out, "%s=" HIDDEN "\n", name);
+        }
+        return text_take(&out);
+}
+
 int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret, size_t *ret_size) {
         char *masked = NULL;
         if (format == MASK_ARGUMENTS) {
@@ -234,6 +246,8 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
                 (void)note_words(s, line ?: "", false);
         } else if (format == MASK_UNIT)
                 masked = mask_unit(s, text);
+        else if (format == MASK_VARIABLES)
+                masked = mask_variables(s, text);
         else if (format != MASK_TEXT) {
                 _cleanup_(json_decrefp) json_t *json = read_shape(format, text, size);
                 _cleanup_(json_decrefp) json_t *hidden = json ? mask_json(s, json) : NULL;

@@ -8,6 +8,7 @@
 typedef enum MaskFormat {
         MASK_TEXT, MASK_JSON, MASK_TOML, MASK_YAML,
         MASK_UNIT,              /* with Environment= or DefaultEnvironment= in it */
+        MASK_VARIABLES,         /* an EnvironmentFile= of ours, a variable a line */
         MASK_ARGUMENTS,         /* kubelet's, in its environment file: stays as it is */
 } MaskFormat;
 

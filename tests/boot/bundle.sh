@@ -47,7 +47,7 @@ try "the state of our units" state
 try "no unit's environment" sh -c "! grep -rE '^(Default)?Environment=' $B/systemd | grep -v hidden"
 try "the configuration, without values of the environment" has config.json '"API_TOKEN": "\(hidden\)"'
 try "kubelet's arguments" has files/etc/eks/kubelet/environment 'NODEADM_KUBELET_ARGS='
-try "the environment's names" has files/etc/systemd/system/kubelet.service.d/environment.conf '^Environment=API_TOKEN=\(hidden\)$'
+try "the environment's names" has files/etc/nodestrap/environment/kubelet.service '^API_TOKEN=\(hidden\)$'
 try "containerd's configuration" has files/etc/containerd/config.toml nvidia
 try "which is as it was" cmp $B/files/etc/containerd/config.toml /etc/containerd/config.toml
 try "GPUs, as nvidia-smi lists them" has nvidia/list.txt 'GPU 0'

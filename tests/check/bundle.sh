@@ -180,7 +180,7 @@ ok 'it can be unpacked' unpack
 ok 'no secret is in it, in no form' no_secret
 for name in about.txt errors.txt status.json metrics.prom joined.json facts.json config.json manifest.json plan-config.txt listing.txt journal/nodestrap.txt journal/kernel.txt \
         files/etc/kubernetes/kubelet/config.json files/etc/eks/kubelet/environment files/var/lib/kubelet/kubeconfig files/etc/containerd/config.toml \
-        files/etc/containerd/base-runtime-spec.json files/etc/systemd/system.conf.d/environment.conf files/proc/meminfo machine/block.txt; do
+        files/etc/containerd/base-runtime-spec.json files/etc/nodestrap/environment/default files/proc/meminfo machine/block.txt; do
         ok "it has $name" has $name
 done
 ok 'a path longer than a header holds comes through' has files/etc/systemd/system/a-service-with-a-name-that-is-long-enough-to-make-the-path-of-its-file-longer-than-a-tar-header-can-hold.service.d/environment.conf
@@ -199,7 +199,7 @@ assert i['registry']['configs']['r.example']['auth']['password'] == '(hidden)' a
 assert d['root'] == '/var/lib/containerd', d
 END
 ok 'the runtime spec keeps its limits' tells files/etc/containerd/base-runtime-spec.json RLIMIT_NOFILE
-ok 'digests of files for root alone are not shown' json manifest.json '{f["path"]: f["sha256"] for f in d["files"]}["/etc/systemd/system.conf.d/environment.conf"] == "(hidden)"'
+ok 'digests of files for root alone are not shown' json manifest.json '{f["path"]: f["sha256"] for f in d["files"]}["/etc/nodestrap/environment/default"] == "(hidden)"'
 ok 'those of others are' json manifest.json 'len({f["path"]: f["sha256"] for f in d["files"]}["/etc/kubernetes/pki/ca.crt"]) == 64'
 ok 'the rest of a log stays' tells journal/kubelet.txt 'nodestrap[1]: the line that stays'
 ok 'and the rest of a line' tells files/proc/cmdline 'root=/dev/nvme0n1 api_token=(hidden) quiet'
@@ -266,7 +266,7 @@ if [ "$(id -u)" = 0 ]; then
         ok 'nor to a device behind a link' refused 40 'null cannot be written: Operation not permitted' "$tmp/theirs/null"
         exec 3>&-
         ok 'but where /dev says so' "$nodestrap" status --root "$root" --bundle /dev/null
-        ok 'and what he may not is told' eval 'mv "$tmp/theirs/b.tar.gz" "$tmp/b.tar.gz"; unpack && tells errors.txt "facts.json: /run/nodestrap/facts.json: Permission denied" && tells errors.txt "environment.conf cannot be read: Permission denied"'
+        ok 'and what he may not is told' eval 'mv "$tmp/theirs/b.tar.gz" "$tmp/b.tar.gz"; unpack && tells errors.txt "facts.json: /run/nodestrap/facts.json: Permission denied" && tells errors.txt "environment/default cannot be read: Permission denied"'
 fi
 
 # ---- what does not answer ----

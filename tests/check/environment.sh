@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Does a service receive, byte for byte, the variables and arguments that were asked for? A container is booted with the planned files, so
-# that the real systemd reads system.conf, a drop-in, an EnvironmentFile= and $NODEADM_KUBELET_ARGS, and two services write down what they got.
+# that the real systemd reads EnvironmentFile= of ours, system.conf and a drop-in as nodeadm writes them, and $NODEADM_KUBELET_ARGS, and services
+# write down what they got.
 here=$(dirname "$(readlink -f "$0")")
 tool=${HELPERS:-build/tests/helpers}/plan-tool
 boot=$here/../tools/nsboot.sh
@@ -18,20 +19,24 @@ flags = [  # what is asked for, and the arguments it means
     ('--dollar=$HOME ${X}', ['--dollar=$HOME ${X}']), ('--tick=`id`', ['--tick=`id`']), ("--quote=it's", ["--quote=it's"]), ('--half="x', ['--half="x']),
     ('--empty=', ['--empty=']), ('--hash=#;', ['--hash=#;']), ('--utf8=é€', ['--utf8=é€']), ('--star=*?[a]', ['--star=*?[a]']),
     ('--backquote=\\"', ['--backquote=\\"']), ('--last=\\', ['--last=\\'])]
-for name, order in ('default', values), ('kubelet', values[::-1]):   # not the same, since kubelet gets both
-    with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + [''] + [f for f, _ in flags]))
-json.dump({'default': values, 'kubelet': values[::-1], 'words': [w for _, words in flags for w in words]}, open(sys.argv[1] + '/want', 'w'))
+# not the same, since each gets more than one of them: containerd what is for all, kubelet that and its own, and both and "theirs" what nodeadm has for all
+orders = {'containerd': values, 'kubelet': values[::-1], 'other': values[1:] + values[:1], 'theirs': values[2:] + values[:2]}
+for name, order in orders.items():
+    with open(f'{sys.argv[1]}/{name}', 'wb') as out: out.write(b''.join(s.encode() + b'\0' for s in order + ([''] + [f for f, _ in flags] if name == 'kubelet' else [])))
+json.dump(orders | {'words': [w for _, words in flags for w in words]}, open(sys.argv[1] + '/want', 'w'))
 PY
 tree=$tmp/tree
 mkdir -p "$tree/etc/systemd/system" "$tree/usr/local/bin"
-"$tool" 1.33.4 2.1.5 "$tree" environment=default <"$tmp/default" && "$tool" 1.33.4 2.1.5 "$tree" environment=kubelet <"$tmp/kubelet" || exit 1
+"$tool" 1.33.4 2.1.5 "$tree" nodeadm "environment=default:$tmp/other" "environment=theirs:$tmp/theirs" &&
+        "$tool" 1.33.4 2.1.5 "$tree" "environment=default:$tmp/containerd" "environment=kubelet:$tmp/kubelet" || exit 1
 rm -rf "$tree/etc/containerd" "$tree/run"
 printf '#!/bin/bash\ncat /proc/self/environ >/vmtest/out/$1.environ; name=$1; shift; printf "%%s\\0" "$@" >/vmtest/out/$name.words\n' >"$tree/usr/local/bin/tell"
 chmod 755 "$tree/usr/local/bin/tell"
-printf '[Service]\nType=oneshot\nExecStart=/usr/local/bin/tell default\n' >"$tree/etc/systemd/system/other.service"
+for name in containerd other theirs; do printf '[Service]\nType=oneshot\nExecStart=/usr/local/bin/tell %s\n' $name >"$tree/etc/systemd/system/$name.service"; done
 printf '[Service]\nType=oneshot\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/local/bin/tell kubelet $NODEADM_KUBELET_ARGS\n' \
         >"$tree/etc/systemd/system/kubelet.service"
-printf '#!/bin/bash\nsystemctl start other.service kubelet.service\n' >"$tmp/run.sh"
+printf '#!/bin/bash\nsystemctl start containerd other theirs kubelet
+for unit in containerd kubelet; do systemctl show $unit; done >/vmtest/out/shown; setpriv --reuid nobody --clear-groups systemctl show containerd kubelet >>/vmtest/out/shown\n' >"$tmp/run.sh"
 chmod 755 "$tmp/run.sh"
 
 n=0 bad=0
@@ -51,9 +56,11 @@ def say(ok, what, why=''):
     n += 1; bad |= not ok
     print('ok' if ok else 'not ok', n, '-', what, 'of', suite, *(['\n#', why] if not ok else []))
 if not out:
-    say(False, 'services started by systemd', 'exit status ' + sys.argv[6]); say(False, 'variables'); say(False, 'arguments')
+    say(False, 'services started by systemd', 'exit status ' + sys.argv[6])
+    for what in range(5): say(False, 'the rest')
     sys.exit(1)
-for name, what in (('default', "every service's variables by systemd"), ('kubelet', "one service's variables by systemd")):
+for name, what in (('containerd', "every service's variables by systemd"), ('kubelet', "one service's variables by systemd"),
+                   ('other', "every service's variables as nodeadm writes them by systemd"), ('theirs', "one service's variables as nodeadm writes them by systemd")):
     got = dict(e.split(b'=', 1) for e in open(f'{out}/{name}.environ', 'rb').read().split(b'\0') if b'=' in e)
     wrong = [i for i, v in enumerate(want[name]) if got.get(b'A%d' % i) != v.encode()]
     say(not wrong, what, '; '.join(f"{want[name][i][:40]!r} became {got.get(b'A%d' % i)!r}" for i in wrong))
@@ -61,10 +68,12 @@ words = open(f'{out}/kubelet.words', 'rb').read().split(b'\0')[:-1]
 tail = words[-len(want['words']):]
 wrong = [(w, g) for w, g in zip(want['words'], tail) if w.encode() != g]
 say(not wrong and len(words) == 8 + len(tail), "kubelet's arguments by systemd", f'{len(words)} words; ' + '; '.join(map(repr, wrong)))
+shown = open(f'{out}/shown', encoding='utf-8', errors='replace').read()
+say('EnvironmentFiles=/etc/nodestrap/environment/kubelet.service' in shown and 'p%40ss' not in shown, 'what systemd shows of the units without the variables')
 sys.exit(bad)
 PY
         [ $? = 0 ] || bad=1
-        n=$((n + 3))
+        n=$((n + 6))
 done
 echo "1..$n"
 exit $bad

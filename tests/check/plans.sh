@@ -87,7 +87,7 @@ for edit in 's/name: training/name: training-2/' 's/--v=2/--v=3/' 's/registryPul
 
 # ---- nothing secret ----
 silent() { "$@" >"$tmp/out" 2>"$tmp/err"; [ -s "$tmp/out" ] || [ -s "$tmp/err" ] || { echo "says nothing"; return 1; }; lacks "$canary"; }
-ok "the canary is in the files" grep -rqF "$canary" <(planned --write-to "$tmp/secret"; cat "$tmp/secret/etc/systemd/system.conf.d/environment.conf")
+ok "the canary is in the files" grep -rqF "$canary" <(planned --write-to "$tmp/secret"; cat "$tmp/secret/etc/nodestrap/environment/default")
 ok "the text holds no secret" silent plan
 ok "the JSON holds no secret" silent planned
 ok "the debug log holds no secret" silent plan --development
@@ -192,7 +192,7 @@ need(all(re.fullmatch('[0-9]+(m|[kMGTPE]|[KMGTPE]i)?', q) for o in ('capacity', 
 for w in plan['warnings']:
     need(set(w) <= {'code', 'where', 'path', 'text'} and {'code', 'text'} <= set(w), f'warning {w}')
 seen = set()
-keys = {'with', 'afterAny', 'optional', 'retry', 'lenient', 'pages', 'class', 'count', 'words', 'devices', 'layouts', 'missing', 'inputs', 'mode', 'sha256', 'secret',
+keys = {'with', 'afterAny', 'optional', 'retry', 'lenient', 'pages', 'class', 'count', 'words', 'devices', 'layouts', 'missing', 'inputs', 'mode', 'sha256', 'size', 'secret',
         'content', 'state', 'disks', 'serials', 'blank', 'array', 'arrayUuid', 'level', 'filesystem', 'uuid', 'source', 'moves', 'timedFrom'}
 for a in plan['actions']:
     need(list(a)[:8] == ['id', 'phase', 'type', 'group', 'target', 'why', 'after', 'timeoutMs'], f'action {list(a)}')

@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  * usage: plan-tool KUBELET CONTAINERD DIRECTORY OPTION... <TOML
  * Plans an ordinary node with these versions and writes every planned file below DIRECTORY. Options: nvidia,
- * soci; toml reads the user's containerd configuration from standard input; environment=SERVICE reads the
- * values of A0, A1, … for a service, and kubelet flags, each ended by a NUL; text prints the plan. So checks
- * need no metadata service and no instance. */
+ * soci; nodeadm plans under its name; toml reads the user's containerd configuration from standard input;
+ * environment=SERVICE:FILE reads the values of A0, A1, … for a service, and kubelet flags, each ended by a NUL;
+ * text prints the plan. So checks need no metadata service and no instance. */
 #include "base/root.h"
 #include "sample.h"
 
-static char *read_all(size_t *ret_size) {
+static char *read_all(FILE *file, size_t *ret_size) {
         Text t = {};
         char buffer[4096];
-        for (size_t n; (n = fread(buffer, 1, sizeof(buffer), stdin)) > 0;)
+        for (size_t n; (n = fread(buffer, 1, sizeof(buffer), file)) > 0;)
                 text_add_bytes(&t, buffer, n);
         *ret_size = t.size;
         return text_take(&t);
 }
 
-/* "environment=kubelet": values up to an empty one, then flags. */
-static void read_values(Config *config, ServiceEnvironment *e, const char *service, char *text, size_t size) {
+/* "kubelet:FILE": values up to an empty one, then flags. */
+static void read_values(Config *config, ServiceEnvironment *e, const char *what) {
         bool flags = false;
-        *e = (ServiceEnvironment) { .service = xstrdup(service) };
+        size_t size = 0, n = strcspn(what, ":");
+        FILE *file = fopen(what + n + 1, "re");
+        if (!file)
+                FAIL("%s cannot be read", what);
+        _cleanup_(freep) char *text = read_all(file, &size);
+        fclose(file);
+        *e = (ServiceEnvironment) { .service = xstrndup(what, n) };
         for (char *p = text; p < text + size; p += strlen(p) + 1)
                 if (!*p)
                         flags = true;
@@ -30,8 +36,6 @@ static void read_values(Config *config, ServiceEnvironment *e, const char *servi
                         e->variables[e->n] = (Variable) { xasprintf("A%zu", e->n), xstrdup(p) };
                         e->n++;
                 }
-        config->instance.environment = e;
-        config->instance.n_environment = 1;
 }
 
 static int write_files(const Plan *plan, const char *directory) {
@@ -50,7 +54,7 @@ int main(int argc, char **argv) {
                 return 2;
         test_name = argv[0];
         static Sample s;                /* static: what it holds lives as long as the process */
-        static ServiceEnvironment environment;
+        static ServiceEnvironment environment[4];
         const char *why = "";
         unsigned line = 0;
         size_t size = 0;
@@ -62,11 +66,13 @@ int main(int argc, char **argv) {
                         s.host.nvidia_runtime = true;
                 else if (streq(argv[i], "soci"))
                         s.host.soci_snapshotter = s.config.gates.fast_image_pull = true;
-                else if (startswith(argv[i], "environment=")) {
-                        _cleanup_(freep) char *text = read_all(&size);
-                        read_values(&s.config, &environment, argv[i] + strlen("environment="), text, size);
+                else if (streq(argv[i], "nodeadm"))
+                        s.options.as_nodeadm = true;
+                else if (startswith(argv[i], "environment=") && s.config.instance.n_environment < ARRAY_SIZE(environment)) {
+                        s.config.instance.environment = environment;
+                        read_values(&s.config, &environment[s.config.instance.n_environment++], argv[i] + strlen("environment="));
                 } else if (streq(argv[i], "toml")) {
-                        _cleanup_(freep) char *text = read_all(&size);
+                        _cleanup_(freep) char *text = read_all(stdin, &size);
                         if (toml_parse(text, size, &s.config.containerd.config, &line, &why) < 0) {
                                 fprintf(stderr, "line %u: %s\n", line, why);
                                 return 1;

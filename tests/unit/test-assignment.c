@@ -105,6 +105,28 @@ TEST(assignments_for_units) {
         ASSERT_STREQ(hidden, "\"A=\\t\\a\\x1b\\x7f\\u00a0\u00e9\\u200b\\U000e0001\\xff\u4e2d\"");
 }
 
+/* And back, by the reader of such files above; in the container is systemd's own (tests/boot/canary.sh). */
+TEST(lines_of_an_environment_file) {
+        static const struct { const char *value, *line; } cases[] = {
+                { "", "A=\"\"\n" }, { "b c", "A=\"b c\"\n" }, { "$HOME ${X} `id` $", "A=\"\\$HOME \\${X} \\`id\\` \\$\"\n" },
+                { "\\", "A=\"\\\\\"\n" }, { "a\\nb\\", "A=\"a\\\\nb\\\\\"\n" }, { "\"", "A=\"\\\"\"\n" }, { "'x' \"y\"", "A=\"'x' \\\"y\\\"\"\n" },
+                { "#no", "A=\"#no\"\n" }, { ";no", "A=\";no\"\n" }, { " \t x \t ", "A=\" \t x \t \"\n" }, { "100%n%%", "A=\"100%n%%\"\n" },
+                { "a=b", "A=\"a=b\"\n" }, { "!\x01\x7f\u00a0\u4e2d", "A=\"!\x01\x7f\u00a0\u4e2d\"\n" }, { "1\n2", "A=\"1\n2\"\n" },
+        };
+        _cleanup_(text_done) Text all = {};
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *line = assignment_line("A", cases[i].value), *back = assignment_in_environment(line, "A"),
+                                      *name = xasprintf("N%zu", i), *named = assignment_line(name, cases[i].value);
+                ASSERT_STREQ(line, cases[i].line);
+                ASSERT_STREQ(back, cases[i].value);
+                text_add(&all, "%s", named);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(freep) char *name = xasprintf("N%zu", i), *back = assignment_in_environment(all.data, name);
+                ASSERT_STREQ(back, cases[i].value);
+        }
+}
+
 /* ---- /etc/default ---- */
 
 TEST(assignments) {

@@ -67,7 +67,7 @@ TEST(user_s_toml_is_merged) {
         assert_toml(&s, CONFIG, "plugins/io.containerd.cri.v1.images/pinned_images/sandbox", "\"localhost/kubernetes/pause:latest\"");
         assert_toml(&s, CONFIG, "metrics/address", "\"x\"");
         ASSERT_TRUE(!sample_warned(&s, "containerd-schema"));
-        ASSERT_TRUE(!sample_file(&s, CONFIG)->file.secret);
+        ASSERT_TRUE(sample_file(&s, CONFIG)->secret && sample_file(&s, CONFIG)->file.mode == 0600);
 }
 
 TEST(toml_of_the_other_schema) {

@@ -42,10 +42,48 @@ TEST(drop_ins) {
         s.config.instance.environment = e;
         s.config.instance.n_environment = ARRAY_SIZE(e);
         sample_plan(&s);
+        static const struct { const char *path, *content; mode_t mode; bool secret; } files[] = {
+                { ENVIRONMENT_DIR "/default", "A=\"1\"\nB=\"50%\"\n", 0600, true },
+                { ENVIRONMENT_DIR "/kubelet.service", "A=\"1\"\n", 0600, true },
+                { ENVIRONMENT_DIR "/x.service", "A=\"1\"\n", 0600, true },
+                { "/etc/systemd/system/kubelet.service.d/environment.conf", "[Service]\nEnvironmentFile=-/etc/nodestrap/environment/default\nEnvironmentFile=-/etc/nodestrap/environment/kubelet.service\n", 0644, false },
+                { "/etc/systemd/system/containerd.service.d/environment.conf", "[Service]\nEnvironmentFile=-/etc/nodestrap/environment/default\n", 0644, false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                const Action *a = sample_file(&s, files[i].path);
+                ASSERT_STREQ(a->file.content, files[i].content);
+                ASSERT_EQ(a->file.mode, files[i].mode);
+                ASSERT_EQ(a->secret, files[i].secret);
+        }
+        const Action *kubelet = plan_find(s.plan, "start-unit:kubelet.service");
+        ASSERT_TRUE(strv_contains(kubelet->unit.reads, ENVIRONMENT_DIR "/default") && strv_contains(kubelet->unit.reads, ENVIRONMENT_DIR "/kubelet.service"));
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:" SYSTEM_ENVIRONMENT));
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/systemd/system/none.service.d/environment.conf"));
+}
+
+TEST(drop_ins_as_nodeadm) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable two[] = { { (char[]){"A"}, (char[]){"1"} }, { (char[]){"B"}, (char[]){"50%"} } };
+        ServiceEnvironment e[] = { { (char[]){"default"}, two, 2 }, { (char[]){"kubelet"}, two, 1 } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = ARRAY_SIZE(e);
+        s.options.as_nodeadm = true;
+        sample_plan(&s);
         ASSERT_STREQ(sample_file(&s, SYSTEM_ENVIRONMENT)->file.content, "[Manager]\nDefaultEnvironment=\"A=1\"\nDefaultEnvironment=\"B=50%%\"\n");
         ASSERT_STREQ(sample_file(&s, "/etc/systemd/system/kubelet.service.d/environment.conf")->file.content, "[Service]\nEnvironment=\"A=1\"\n");
-        ASSERT_TRUE(sample_file(&s, "/etc/systemd/system/x.service.d/environment.conf")->file.secret);
-        ASSERT_TRUE(!plan_find(s.plan, "write-file:/etc/systemd/system/none.service.d/environment.conf"));
+        ASSERT_TRUE(sample_file(&s, "/etc/systemd/system/kubelet.service.d/environment.conf")->secret);
+        ASSERT_TRUE(!plan_find(s.plan, "write-file:" ENVIRONMENT_DIR "/kubelet.service"));
+}
+
+/* systemd would write such a line to the journal, or let it replace kubelet's own arguments */
+TEST(variables_that_are_left_out) {
+        _cleanup_(sample_done) Sample s = sample_new();
+        Variable v[] = { { (char[]){"A-B"}, (char[]){"1"} }, { (char[]){"NODEADM_KUBELET_ARGS"}, (char[]){"--x"} }, { (char[]){"C"}, (char[]){"2"} } };
+        ServiceEnvironment e[] = { { (char[]){"kubelet"}, v, ARRAY_SIZE(v) } };
+        s.config.instance.environment = e;
+        s.config.instance.n_environment = 1;
+        sample_plan(&s);
+        ASSERT_STREQ(sample_file(&s, ENVIRONMENT_DIR "/kubelet.service")->file.content, "C=\"2\"\n");
 }
 
 TEST(line_breaks_are_refused_without_their_value) {

@@ -46,6 +46,9 @@ TEST(units) {
         _cleanup_(secrets_done) Secrets s = {};
         _cleanup_(freep) char *out = masked(&s, MASK_UNIT, "[Service]\n Environment=A=secret-one\nEnvironment = \"B=secret two\"\nNice=1\n");
         ASSERT_STREQ(out, "[Service]\n Environment=A=(hidden)\nEnvironment = B=(hidden)\nNice=1\n");
+        _cleanup_(freep) char *variables = masked(&s, MASK_VARIABLES, "A=\"secret-\\\"five\"\nPATH=\"/somewhere\"\n");
+        ASSERT_STREQ(variables, "A=(hidden)\nPATH=(hidden)\n");
+        ASSERT_TRUE(strv_contains(s.items, "secret-\"five") && !strv_contains(s.items, "/somewhere"));
         assert_known(&s, "secret-one", true);
         assert_known(&s, "secret two", true);
 }

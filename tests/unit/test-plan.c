@@ -27,7 +27,7 @@ TEST(order_respects_dependencies) {
                 for (char **id = p->actions[i].after; id && *id; id++)
                         ASSERT_TRUE(position(p, *id) < i);
         ASSERT_TRUE(position(p, "start-unit:containerd.service") < position(p, "start-unit:kubelet.service"));
-        ASSERT_TRUE(position(p, "write-file:" SYSTEM_ENVIRONMENT) < position(p, PLAN_RELOAD_ID));
+        ASSERT_TRUE(position(p, "write-file:/etc/systemd/system/kubelet.service.d/environment.conf") < position(p, PLAN_RELOAD_ID));
         ASSERT_TRUE(position(p, "prune-files:/var/lib/nodestrap/manifest.json") < position(p, PLAN_RELOAD_ID));
         ASSERT_TRUE(position(p, "write-file:/run/nodeadm/init") < position(p, "start-unit:containerd.service"));
         ASSERT_STREQ(p->actions[p->n - 1].id, "start-unit:kubelet.service");
@@ -128,9 +128,11 @@ TEST(secrets_are_in_no_output) {
         s.config.instance.environment = e;
         s.config.instance.n_environment = 1;
         s.config.containerd.config = sample_json(&s, "{'plugins': {'io.containerd.cri.v1.images': {'registry': {'configs': {'r.example': {'auth': {'password': 'hunter2'}}}}}}}");
+        s.config.instance.sysctl = (Variable[]){ { (char[]){"kernel.domainname"}, (char[]){"hunter2"} }, { (char[]){"vm.max_map_count"}, (char[]){"262144"} } };
+        s.config.instance.n_sysctl = 2;
         sample_plan(&s);
-        ASSERT_EQ(sample_file(&s, SYSTEM_ENVIRONMENT)->file.mode, 0600);
-        ASSERT_CONTAINS(sample_file(&s, SYSTEM_ENVIRONMENT)->file.content, "hunter2");
+        ASSERT_EQ(sample_file(&s, ENVIRONMENT_DIR "/default")->file.mode, 0600);
+        ASSERT_CONTAINS(sample_file(&s, ENVIRONMENT_DIR "/default")->file.content, "hunter2");
         ASSERT_CONTAINS(sample_file(&s, "/etc/containerd/config.toml")->file.content, "hunter2");
         ASSERT_EQ(sample_file(&s, "/etc/containerd/config.toml")->file.mode, 0600);
         _cleanup_(freep) char *text = plan_to_text(s.plan);
@@ -138,6 +140,8 @@ TEST(secrets_are_in_no_output) {
         _cleanup_(freep) char *dump = json_dumps(json, 0);
         ASSERT_TRUE(!strstr(text, "hunter2"));
         ASSERT_TRUE(!strstr(dump, "hunter2"));
+        ASSERT_CONTAINS(text, "set-sysctl     vm.max_map_count 262144");
+        ASSERT_CONTAINS(text, "set-sysctl     kernel.domainname");
         json_t *file, *files = json_object_get(json, "files");
         size_t i, hidden = 0;
         json_array_foreach(files, i, file)
