@@ -25,6 +25,7 @@ typedef enum Flag {
         FLAG_CREDENTIAL_PLUGIN,
         FLAG_OUTPUT,
         FLAG_WRITE_TO,
+        FLAG_SHOW_SECRETS,
         FLAG_INSTANCE_TYPE,
         FLAG_KUBELET_VERSION,
         FLAG_CONTAINERD_VERSION,
@@ -97,6 +98,7 @@ typedef struct Options {
         const char *cache;              /* --config-cache, or NULL */
         const char *output_file;        /* --config-output, or NULL */
         const char *write_to;
+        bool show_secrets;              /* of plan */
         const char *instance_type, *kubelet_version, *containerd_version, *driver_version;
         char **instance_types;          /* all that were given: of doctor */
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */

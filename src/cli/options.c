@@ -44,6 +44,8 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
                                       "kubeconfig's exec plugin: nodestrap (default) or aws" },
         [FLAG_OUTPUT]             = { "output", "FORMAT", "text (default) or json; of status also svg" },
         [FLAG_WRITE_TO]           = { "write-to", "DIR", "also write every planned file below DIR" },
+        [FLAG_SHOW_SECRETS]       = { "show-secrets", NULL,
+                                      "with what is free in the configuration; for root and its owner" },
         [FLAG_INSTANCE_TYPE]      = { "instance-type", "TYPE",
                                       "plan for such a machine, not this one; doctor: TYPE,TYPE" },
         [FLAG_KUBELET_VERSION]    = { "kubelet-version", "VERSION", "plan for this kubelet" },
@@ -187,6 +189,7 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_CREDENTIAL_PLUGIN:  return set_plugin(o, argument, diag);
         case FLAG_OUTPUT:             return set_output(o, argument, diag);
         case FLAG_WRITE_TO:           o->write_to = argument; return 0;
+        case FLAG_SHOW_SECRETS:       o->show_secrets = true; return 0;
         case FLAG_INSTANCE_TYPE:      return set_type(o, argument);
         case FLAG_KUBELET_VERSION:    o->kubelet_version = argument; return 0;
         case FLAG_CONTAINERD_VERSION: o->containerd_version = argument; return 0;

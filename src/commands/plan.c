@@ -6,7 +6,35 @@
 #include "commands/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
+static bool is_own(const Root *root, const char *uri) {
+        _cleanup_(freep) char *path = startswith(uri, "file://")
+                                              ? root_absolute(root, uri + strlen("file://"))
+                                              : NULL;
+        _cleanup_(close_fd) int fd = path ? root_open(root, path, O_PATH) : -ENOENT;
+        struct stat st;
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* What a user may read he may be shown; this is for terminals that somebody else looks at, and for logs of
+ * what is built for another machine. */
+static int reveal(const Run *run, Diag *diag) {
+        for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
+                if (!is_own(run->root, *uri) && !(run->host->modelled && startswith(*uri, "file://")))
+                        return diag_error(diag, -EPERM, CAUSE_USAGE,
+                                          "--show-secrets is for root, for the owner of the configuration, and "
+                                          "with --instance-type for files: %s is none of yours; sudo nodestrap "
+                                          "plan --show-secrets shows it",
+                                          *uri);
+        for (size_t i = 0; i < run->plan->n; i++)
+                run->plan->actions[i].secret = false;
+        return 0;
+}
+
+/* Below a directory of the reader's choice a file with secrets is for him alone, whoever may read it on the
+ * node. */
 static int write_files(const char *target, const Plan *plan, Diag *diag) {
         _cleanup_(root_freep) Root *dir = NULL;
         _cleanup_(root_freep) Root *here = NULL;
@@ -20,7 +48,8 @@ static int write_files(const char *target, const Plan *plan, Diag *diag) {
         for (size_t i = 0; r >= 0 && i < plan->n; i++) {
                 const Action *a = &plan->actions[i];
                 if (action_is(a, ACTION_OF_FILES))
-                        r = root_replace(dir, a->target, a->file.content, a->file.size, a->file.mode);
+                        r = root_replace(dir, a->target, a->file.content, a->file.size,
+                                         a->secret ? 0600 : a->file.mode);
         }
         return r < 0 ? diag_error(diag, r, CAUSE_FILE, "%s: the planned files cannot be written there: %s",
                                   target, strerror(-r))
@@ -33,6 +62,8 @@ int command_plan(Run *run) {
         diag_move(&run->diag, &run->plan->warnings);
         diag_move(&run->plan->warnings, &run->diag);
         int r = o->write_to ? write_files(o->write_to, run->plan, &run->diag) : 0;
+        if (r >= 0 && o->show_secrets)
+                r = reveal(run, &run->diag);
         if (r < 0)
                 return r;
         if (o->output == OUTPUT_JSON) {

@@ -91,6 +91,19 @@ ok "the canary is in the files" grep -rqF "$canary" <(planned --write-to "$tmp/s
 ok "the text holds no secret" silent plan
 ok "the JSON holds no secret" silent planned
 ok "the debug log holds no secret" silent plan --development
+sed -i "/^    environment:/i\    sysctl: {kernel.domainname: $canary-sysctl}" "$tmp/node.yaml"
+ok "nor do they with a sysctl that is one" eval 'silent plan && grep -q "kernel.domainname  *\[not shown\]" "$tmp/out" && silent planned'
+ok "who asks for it is shown it" eval 'plan --show-secrets 2>"$tmp/err" | grep -qF "kernel.domainname $canary-sysctl" && planned --show-secrets | of "plan[\"files\"]" | grep -qF "http://me:$canary@"'
+ok "under the same id" same "$(planned --show-secrets | id)" "$(planned | id)"
+if [ "$EUID" = 0 ] && chmod 755 "$tmp" && install -m 755 "$nodestrap" "$tmp/nodestrap" && chmod 644 "$tmp/node.yaml" && setpriv --reuid 65534 --clear-groups test -x "$tmp/nodestrap" 2>/dev/null; then
+        theirs() { setpriv --reuid 65534 --clear-groups "$tmp/nodestrap" plan -c "$1" --kubelet-version 1.34.2 --containerd-version 2.1.5 --show-secrets "${@:2}" >"$tmp/out" 2>"$tmp/err"; }
+        mkdir -p "$tmp/machine/theirs" && "$here/../fixtures/expand.sh" p5-48xlarge "$tmp/machine" && cp "$tmp/node.yaml" "$tmp/machine/" && install -o 65534 -m 600 "$tmp/node.yaml" "$tmp/machine/theirs/"
+        ok "somebody else's, of this machine, nobody is" eval '! theirs file:///node.yaml --root "$tmp/machine" && lacks "$canary" && grep -q "(2 EUSAGE).*sudo nodestrap plan --show-secrets" "$tmp/err"'
+        ok "his own he is" eval 'theirs file:///theirs/node.yaml --root "$tmp/machine" && grep -qF "$canary-sysctl" "$tmp/out"'
+        ok "and what a laptop plans" eval 'theirs "file://$tmp/node.yaml" --instance-type p5.48xlarge && grep -qF "$canary-sysctl" "$tmp/out"'
+else count=$((count + 1)); echo "ok $count - somebody else's secrets # SKIP nobody else to be"
+fi
+cp "$tmp/other.yaml" "$tmp/node.yaml"
 sed -i 's/SECRET: \(.*\)}/SECRET: "\1\\n"}/; s/--v=2/"--v=2 '$canary'"/' "$tmp/node.yaml"
 ok "an error holds no secret" silent plan
 cp "$tmp/other.yaml" "$tmp/node.yaml"
