@@ -32,6 +32,15 @@ _nonnull(1) void imds_recall(Imds *i, json_t *answers);
 json_t *imds_answers(const Imds *i);
 /* What this path was answered, and that there was nothing there, is asked for again. */
 _nonnull_ void imds_forget(Imds *i, const char *path);
+/* What this path is answered is known already, from another one. */
+_nonnull_ void imds_know(Imds *i, const char *path, const void *data, size_t size);
+/* The instance identity document, asked for with its signature around it, which one of these certificates
+ * (PEM) must have made
+ * (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/verify-rsa2048.html); whether they have expired is
+ * not asked, as the clock may be wrong. Whoever asks for the document itself later gets this one. What is in
+ * it belongs to the caller. -EKEYREJECTED with CAUSE_BINDING where nobody vouches for it. */
+_must_check_ _nonnull_ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account,
+                                                char **ret_region, Diag *diag);
 
 typedef enum AwsService { AWS_EC2, AWS_STS, _AWS_SERVICE_MAX } AwsService;
 

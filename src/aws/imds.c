@@ -104,6 +104,12 @@ static void keep_answer(Imds *i, const char *path, const Text *body) {
         json_object_set_new(i->answers, path, coded ? json_string(coded) : json_null());
 }
 
+void imds_know(Imds *i, const char *path, const void *data, size_t size) {
+        _cleanup_(text_done) Text body = {};
+        text_add_bytes(&body, data, size);
+        keep_answer(i, path, &body);
+}
+
 static int find_imds_endpoint(Imds *i, Diag *diag) {
         const char *url = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT"),
                    *mode = environment_value("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"),

@@ -27,6 +27,10 @@ typedef enum Cause {
         CAUSE_LIMIT,            /* user data past one of the limits */
         CAUSE_INVALID,          /* a value or a combination that is not allowed */
         CAUSE_STRICT,           /* --strict and there were warnings */
+        CAUSE_SIGNATURE,        /* a source that is not signed as it must be, or was changed since */
+        CAUSE_TRUST,            /* keys that say who may sign, and cannot be used */
+        CAUSE_BINDING,          /* signed for another account, region or cluster, or nothing proves which */
+        CAUSE_DOWNGRADE,        /* signed before what this machine has had already */
         CAUSE_SOURCE,           /* a source that cannot be read */
         CAUSE_IMDS,             /* the metadata service does not answer, or not as it should */
         CAUSE_CREDENTIALS,      /* no AWS credentials */

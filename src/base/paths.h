@@ -19,6 +19,8 @@
 #define MANIFEST_FILE       "/var/lib/nodestrap/manifest.json"  /* of the files that this tool owns */
 #define ENVIRONMENT_DIR     "/etc/nodestrap/environment"        /* what the NodeConfig's environment says for
                                                                  * a service, and for all: "default" */
+#define TRUSTED_DIR         "/etc/nodestrap/trusted.d"          /* keys of who may sign configurations */
+#define SERIALS_FILE        "/var/lib/nodestrap/serials.json"   /* of the signed ones applied last */
 
 /* ---- nodeadm's, which its udev helper looks for (nodeadm: internal/system/marker.go) ---- */
 #define INIT_MARKER         "/run/nodeadm/init"                 /* the run phase has begun: interfaces that

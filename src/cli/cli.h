@@ -36,6 +36,10 @@ typedef enum Flag {
         FLAG_CLUSTER_ID,
         FLAG_REGION,
         FLAG_ROLE_ARN,
+        FLAG_KEY,
+        FLAG_ACCOUNT,
+        FLAG_CLUSTER,
+        FLAG_SERIAL,
         FLAG_FOR,
         FLAG_TIMEOUT,
         FLAG_BUNDLE,
@@ -66,7 +70,7 @@ struct Command {
         const char *words;              /* "config check" */
         const char *help;
         unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
-        unsigned flags;                 /* bits of Flag */
+        uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */
@@ -104,6 +108,8 @@ typedef struct Options {
         unsigned interfaces;            /* of plan: how many to show the places of; 0: not asked */
         const char *credential_plugin;  /* "nodestrap", or "aws", which nodeadm's names keep to */
         const char *cluster_name, *cluster_id, *region, *role_arn;      /* of token */
+        const char *key;                /* of config sign and verify: a file; or NULL */
+        const char *account, *cluster, *serial; /* of config sign, which has the region, too; or NULL */
         const char *goal;               /* of wait: "registered" or "ready" */
         uint64_t timeout_usec;          /* 0: the command's own */
         const char *bundle;             /* of status: the file, "-" for stdout; or NULL */

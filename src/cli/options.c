@@ -11,7 +11,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#define BIT(n)       (1u << (n))
+#define BIT(n)       (UINT64_C(1) << (n))
 #define TIMEOUT_MAX  (86400 * USEC_PER_SEC)
 #define INTERFACES_MAX 999
 #define LONG_ONLY    256                /* getopt_long() hands out flags that have
@@ -58,8 +58,16 @@ static const struct FlagRow { const char *name, *argument, *help; char letter; }
         [FLAG_CLUSTER_NAME]       = { "cluster-name", "NAME", "the cluster that the token is for" },
         [FLAG_CLUSTER_ID]         = { "cluster-id", "ID", "the same for a local cluster on an Outpost" },
         [FLAG_REGION]             = { "region", "REGION",
-                "of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's" },
+                "token: of the cluster; default: AWS_REGION, AWS_DEFAULT_REGION, this instance's; "
+                "sign: only for instances there" },
         [FLAG_ROLE_ARN]           = { "role-arn", "ARN", "assume this role first" },
+        [FLAG_KEY]                = { "key", "FILE",
+                                      "sign: with this private key; verify: by this public one",
+                                      .letter = 'k' },
+        [FLAG_ACCOUNT]            = { "account", "ID", "sign only for instances of this account" },
+        [FLAG_CLUSTER]            = { "cluster", "NAME", "sign only for the cluster of that name" },
+        [FLAG_SERIAL]             = { "serial", "N",
+                "what must never be lower than before; default: seconds since 1970" },
         [FLAG_FOR]                = { "for", "GOAL", "registered or ready (default)" },
         [FLAG_TIMEOUT]            = { "timeout", "TIME", "how long to wait; default: 5m, of boot-hook 1m" },
         [FLAG_BUNDLE]             = { "bundle", "FILE",
@@ -200,6 +208,10 @@ static int set_flag(Options *o, Flag flag, const char *argument, Diag *diag) {
         case FLAG_CLUSTER_ID:         o->cluster_id = argument; return 0;
         case FLAG_REGION:             o->region = argument; return 0;
         case FLAG_ROLE_ARN:           o->role_arn = argument; return 0;
+        case FLAG_KEY:                o->key = argument; return 0;
+        case FLAG_ACCOUNT:            o->account = argument; return 0;
+        case FLAG_CLUSTER:            o->cluster = argument; return 0;
+        case FLAG_SERIAL:             o->serial = argument; return 0;
         case FLAG_FOR:                return set_goal(o, argument, diag);
         case FLAG_TIMEOUT:            return set_timeout(o, argument, diag);
         case FLAG_BUNDLE:             return set_bundle(o, argument, diag);
@@ -449,7 +461,7 @@ int options_parse(int argc, char **argv, const CommandTable *commands, Options *
 
 /* ---- help ---- */
 
-static void print_flags(unsigned mask) {
+static void print_flags(uint64_t mask) {
         for (size_t i = 0; i < _FLAG_MAX; i++) {
                 const struct FlagRow *f = &flags[i];
                 char letter[] = { '-', f->letter, ',', ' ', 0 };

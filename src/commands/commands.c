@@ -6,7 +6,7 @@
 #define INTERNAL (1u << PROGRAM_NODEADM_INTERNAL)
 #define BOTH    (OURS | 1u << PROGRAM_NODEADM)
 
-#define BIT(flag) (1u << FLAG_##flag)
+#define BIT(flag) (UINT64_C(1) << FLAG_##flag)
 #define EVERY   (BIT(DEVELOPMENT) | BIT(HELP) | BIT(VERSION))
 #define ROOT    (BIT(ROOT) | EVERY)
 #define LOADS   (BIT(CONFIG_SOURCE) | BIT(STRICT) | ROOT)
@@ -16,7 +16,9 @@
 #define ASKS    (BIT(CLUSTER_NAME) | BIT(CLUSTER_ID) | BIT(REGION) | BIT(ROLE_ARN))
 
 enum {
-        INIT, PLAN, DOCTOR, CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, TOKEN, WAIT, SEND_EVENTS, STATUS,
+        INIT, PLAN, DOCTOR,
+        CONFIG_CHECK, CONFIG_DUMP, CONFIG_SCHEMA, CONFIG_SIGN, CONFIG_VERIFY,
+        TOKEN, WAIT, SEND_EVENTS, STATUS,
         UDEV_NET_MANAGER, BOOT_HOOK,
         ABOUT_HELP, ABOUT_VERSION,
         _COMMAND_MAX,
@@ -61,6 +63,21 @@ static const Command commands[_COMMAND_MAX] = {
                 .help = "print the JSON Schema of a NodeConfig",
                 .names = OURS, .flags = ROOT | BIT(CONFIG_OUTPUT),
                 .last = STAGE_START, .run = command_config_schema,
+        },
+        [CONFIG_SIGN] = {
+                .words = "config sign",
+                .help = "print the sources as user data that is signed",
+                .names = OURS,
+                .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(CONFIG_OUTPUT) | BIT(KEY) | BIT(ACCOUNT) |
+                         BIT(REGION) | BIT(CLUSTER) | BIT(SERIAL),
+                .last = STAGE_ROOT, .run = command_config_sign,
+        },
+        [CONFIG_VERIFY] = {
+                .words = "config verify",
+                .help = "say who has signed the configuration, or why it does not count",
+                .names = OURS, .flags = ROOT | BIT(CONFIG_SOURCE) | BIT(KEY),
+                .last = STAGE_ROOT, .run = command_config_verify,
+                .done = "The configuration is signed.",
         },
         [TOKEN] = {
                 .words = "token",

@@ -15,6 +15,10 @@ _must_check_ _nonnull_ int command_config_check(Run *run);
 _must_check_ _nonnull_ int command_doctor(Run *run);
 _must_check_ _nonnull_ int command_config_dump(Run *run);       /* prints the merged NodeConfig */
 _must_check_ _nonnull_ int command_config_schema(Run *run);
+/* prints the sources as one message with a signature */
+_must_check_ _nonnull_ int command_config_sign(Run *run);
+/* by whom the sources are signed; nothing but that */
+_must_check_ _nonnull_ int command_config_verify(Run *run);
 /* an ExecCredential on stdout, within ten seconds */
 _must_check_ _nonnull_ int command_token(Run *run);
 /* until the node has joined; reports by itself */

@@ -5,6 +5,7 @@
 #include "commands/run.h"
 
 int command_config_check(Run *run) {
+        tell_signatures(run);
         return config_check_expression(run->config, &run->diag);
 }
 

@@ -111,6 +111,10 @@ int command_init(Run *run) {
         int r = run_enter(run, "apply");
         if (r < 0)
                 return r;
+        r = signatures_keep(run->root, &run->signatures, &run->diag);
+        if (r < 0)
+                return r;
+        tell_signatures(run);
         log_info("Applying plan %s.", run->plan->id);
         warn_of_other(run);
         /* A name that is corrected is known once the files have it: a run that ends before asks again. */

@@ -39,6 +39,8 @@ void run_done(Run *run) {
         config_free(run->config);
         documents_done(&run->documents);
         blobs_done(&run->blobs);
+        signatures_done(&run->signatures);
+        trust_free(run->trust);
         imds_free(run->imds);
         free(run->cache);
         root_free(run->root);
@@ -105,6 +107,8 @@ static int consult_cache(Run *run, int loaded, Diag *found) {
 
         if (r < 0)                      /* none yet, or one that cannot be read, which was warned about */
                 return loaded;
+        if (loaded == -ENODATA && run->trust)   /* nor is it signed, and it may be older than what is */
+                return loaded;
         if (loaded == -ENODATA) {
                 _cleanup_(json_decrefp) json_t *document =
                         json_pack("{s:s, s:s, s:O}", "apiVersion", CONFIG_API_VERSION, "kind", CONFIG_KIND,
@@ -152,9 +156,14 @@ static void open_imds(Run *run) {
 }
 
 static int read_documents(Run *run) {
-        int r = source_read(run->root, run->options.sources, run->imds, &run->blobs, &run->diag);
+        int r = trust_load(run->root, &run->trust, &run->diag);
+        if (r >= 0)
+                r = source_read(run->root, run->options.sources, run->imds, run->trust, &run->blobs,
+                                &run->diag);
         if (r >= 0)
                 r = run_enter(run, "decode");
+        if (r >= 0 && run->trust)
+                r = signatures_verify(&run->blobs, run->trust, &run->signatures, &run->diag);
         if (r >= 0)
                 r = source_decode(&run->blobs, &run->documents, &run->diag);
         return r < 0 ? r : run_enter(run, "validate");
@@ -173,6 +182,9 @@ int run_load_config(Run *run) {
         if (run->cache && (r >= 0 || r == -ENODATA))
                 r = consult_cache(run, r, &found);
         diag_move(&run->diag, &found);
+        if (r >= 0 && run->trust)
+                r = signatures_check(run->root, &run->signatures, run->trust, run->config, run->imds,
+                                     !run_changes_machine(run), &run->diag);
         if (r == -ENODATA)
                 run->step = "source";   /* whatever is there, it is not ours */
         if (r < 0)

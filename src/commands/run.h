@@ -4,6 +4,7 @@
 #include "apply/apply.h"
 #include "cli/cli.h"
 #include "commands/kept.h"
+#include "source/binding.h"
 #include "source/source.h"
 
 struct Run {
@@ -11,6 +12,8 @@ struct Run {
         Root *root;
         char *cache;                    /* --config-cache as a path below the root, or NULL */
         Imds *imds;
+        Trust *trust;                   /* NULL: configurations need not be signed */
+        Signatures signatures;
         Blobs blobs;
         Documents documents;
         Config *config;
@@ -65,3 +68,7 @@ _must_check_ _nonnull_ int run_open_root(Run *run);
 _must_check_ _nonnull_ int run_load_config(Run *run);
 /* detect → plan; behind the lock, where the machine will be changed */
 _must_check_ _nonnull_ int run_make_plan(Run *run);
+
+/* ---- for all that load it (config-sign.c) ---- */
+/* Who has signed the configuration, or that nobody was asked whether somebody has. */
+_nonnull_ void tell_signatures(const Run *run);

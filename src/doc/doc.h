@@ -21,13 +21,15 @@ typedef struct Blob {
         char *data;             /* owned, a NUL behind it */
         size_t size;
         unsigned max_nodes;     /* of one of its documents; 0: DOC_MAX_NODES */
+        bool unpacked;          /* by doc_unpack(), which leaves it alone from then on */
+        bool guarded;           /* asked for and true: a file that nobody but root can change */
 } Blob;
 typedef struct Blobs { Blob *items; size_t n; } Blobs;
 void blobs_add(Blobs *b, Position at, char *data, size_t size);        /* takes data */
 void blobs_done(Blobs *b);
 
 /* Undoes at most one layer of base64, then at most one of gzip, each recognised by content (E1, E3, E4);
- * in place. */
+ * in place, and once: a second call changes nothing. */
 _must_check_ _nonnull_ int doc_unpack(Blob *blob, Diag *diag);
 /* Padded base64 in the standard alphabet; line ends are skipped where the flag says so. -EINVAL when it is
  * anything else. */
@@ -41,6 +43,10 @@ _malloc_ char *base64_encode(const void *data, size_t size);
  * error. */
 _must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret,
                                       bool *ret_is_mime, Diag *diag);
+/* Where the closing delimiter of a multipart begins, and its boundary, the caller's: what is put in there is
+ * a part more. 1; 0 where it is no multipart; -EINVAL where nothing closes it, or text stands behind, or it is
+ * indented: only lenient readers take it. */
+_must_check_ _nonnull_ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary);
 
 /* ---- YAML ---- */
 typedef enum NodeType { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeType;

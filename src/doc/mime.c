@@ -439,3 +439,29 @@ int mime_split(const Blob *message, const char *content_type, Blobs *ret, bool *
         *ret = parts;
         return 0;
 }
+
+int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary) {
+        Cursor c = { message->data, message->data + message->size, 1 };
+        _cleanup_(headers_done) Headers h = {};
+        bool open = false;
+        Line l;
+
+        headers_read(&c, &h);
+        if (!is_multipart(&h))
+                return 0;
+        _cleanup_(freep) char *boundary = boundary_of(h.type);
+        size_t n = boundary ? strlen(boundary) : 0;
+        for (; n > 0 && line_peek(&c, &l); line_skip(&c)) {
+                Delimiter kind = delimiter_of(l, boundary, n);
+                open = open || kind == DELIMITER_OPEN;
+                if (kind != DELIMITER_CLOSE || !open)
+                        continue;
+                *ret_at = (size_t)(c.next - message->data);
+                for (line_skip(&c); line_peek(&c, &l); line_skip(&c))
+                        if (!line_is_blank(l))
+                                return -EINVAL;
+                *ret_boundary = TAKE_PTR(boundary);
+                return 1;
+        }
+        return -EINVAL;
+}

@@ -133,6 +133,9 @@ int doc_unpack(Blob *blob, Diag *diag) {
         size_t size;
         int r = 0;
 
+        if (blob->unpacked)
+                return 0;
+        blob->unpacked = true;
         if (blob->size > 0 && base64_decode(blob->data, blob->size, true, &plain, &size) >= 0) {
                 free(blob->data);
                 blob->data = plain;

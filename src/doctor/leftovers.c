@@ -154,6 +154,7 @@ static void search_node(const Image *image, Checks *checks) {
                 "/etc/kubernetes/kubelet/config.json",
                 KUBELET_ENVIRONMENT,
                 MANIFEST_FILE,
+                SERIALS_FILE,
                 NVIDIA_OPTIONS,
         };
         static const char *const managers[] = { KUBELET_DIR "/cpu_manager_state",

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <strings.h>
 
-#define CONTENT_TYPE "application/node.eks.aws"
-
 typedef struct Cut { const char *s, *end; } Cut;
 
 static void cut_blanks(Cut *c) {
@@ -151,6 +149,10 @@ static const char *foreign_kind(const Blob *b) {
         return NULL;
 }
 
+bool source_is_foreign(const Blob *blob) {
+        return foreign_kind(blob);
+}
+
 static void documents_move(Documents *to, Documents *from) {
         to->items = xrealloc(to->items, to->n + from->n, sizeof *to->items);
         if (from->n > 0)
@@ -227,7 +229,7 @@ static int decode_blob(Blob *b, Documents *ret, Diag *diag, Diag *notes) {
         int r = doc_unpack(b, diag);
 
         if (r >= 0)
-                r = mime_split(b, CONTENT_TYPE, &parts, &is_mime, diag);
+                r = mime_split(b, NODECONFIG_TYPE, &parts, &is_mime, diag);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < parts.n; i++) {

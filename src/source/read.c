@@ -5,6 +5,7 @@
  * path with its escapes, without a query or a fragment. */
 #include "source/source.h"
 
+#include "base/guard.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -71,7 +72,11 @@ static int read_user_data(Imds *imds, Blobs *ret, Diag *diag) {
 }
 
 /* name is what the user typed and messages say, path is where that is below the root. */
-static int read_file(const Root *root, const char *path, const char *name, Blobs *ret, Diag *diag) {
+static int read_file(const Root *root, const char *path, const char *name, bool guard, Blobs *ret,
+                     Diag *diag) {
+        /* looked at first: what is safe from others then stays it */
+        _cleanup_(freep) char *why = NULL;
+        bool guarded = guard && path_is_guarded(root, path, &why) > 0;
         char *data = NULL;
         size_t size = 0;
         int r = root_read(root, path, SOURCE_MAX_BYTES, &data, &size);
@@ -83,6 +88,7 @@ static int read_file(const Root *root, const char *path, const char *name, Blobs
                 return diag_error_at(diag, r, CAUSE_SOURCE, &(Position){ .source = name }, NULL,
                                      "cannot be read as a configuration source: %s", strerror(-r));
         blobs_add(ret, (Position){ .source = keep_name(name), .line = 1 }, data, size);
+        ret->items[ret->n - 1].guarded = guarded;
         return 0;
 }
 
@@ -93,7 +99,8 @@ static bool is_drop_in(const Root *root, const char *path, const char *name) {
                root_list(root, path, &names) < 0;       /* a directory of such a name is none */
 }
 
-static int read_directory(const Root *root, const char *path, const char *name, Blobs *ret, Diag *diag) {
+static int read_directory(const Root *root, const char *path, const char *name, bool guard, Blobs *ret,
+                          Diag *diag) {
         _cleanup_(strv_freep) char **names = NULL;
         int r = root_list(root, path, &names);
         if (r < 0)
@@ -105,14 +112,14 @@ static int read_directory(const Root *root, const char *path, const char *name, 
                                       *shown = xasprintf("%s%s%s", name, slash, *entry);
                 if (!is_drop_in(root, file, *entry))
                         continue;
-                r = read_file(root, file, shown, ret, diag);
+                r = read_file(root, file, shown, guard, ret, diag);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag) {
+static int read_path(const Root *root, const char *path, bool guard, Blobs *ret, Diag *diag) {
         _cleanup_(freep) char *absolute = root_absolute(root, path);
         struct stat st = {};
         int fd = absolute ? root_open(root, absolute, O_PATH) : -ENOENT, r = fd;
@@ -125,28 +132,28 @@ static int read_path(const Root *root, const char *path, Blobs *ret, Diag *diag)
                                      "cannot be opened as a configuration source%s%s: %s",
                                      root_is_host(root) ? "" : " below ",
                                      root_is_host(root) ? "" : root_path(root), strerror(-r));
-        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, ret, diag)
-                                   : read_file(root, absolute, path, ret, diag);
+        return S_ISDIR(st.st_mode) ? read_directory(root, absolute, path, guard, ret, diag)
+                                   : read_file(root, absolute, path, guard, ret, diag);
 }
 
-static int read_uri(const Root *root, const char *uri, Imds *imds, Blobs *ret, Diag *diag) {
+static int read_uri(const Root *root, const char *uri, Imds *imds, bool guard, Blobs *ret, Diag *diag) {
         _cleanup_(freep) char *path = source_file_path(uri);
         if (source_is_imds(uri))
                 return imds ? read_user_data(imds, ret, diag)
                             : diag_error(diag, -ENOTCONN, CAUSE_SOURCE,
                                          "%s: the metadata service is not asked in this mode", uri);
         if (path)
-                return read_path(root, keep_name(path), ret, diag);
+                return read_path(root, keep_name(path), guard, ret, diag);
         bool bare = !strchr(uri, ':') && *uri != '-' && *uri;
         return diag_error(diag, -EINVAL, CAUSE_USAGE,
                           "configuration source \"%s\" is neither imds://user-data nor file://PATH%s%s", uri,
                           bare ? ": did you mean file://" : "", bare ? uri : "");
 }
 
-int source_read(const Root *root, char *const *uris, Imds *imds, Blobs *ret, Diag *diag) {
+int source_read(const Root *root, char *const *uris, Imds *imds, bool guard, Blobs *ret, Diag *diag) {
         Blobs blobs = {};
         for (; *uris; uris++) {
-                int r = read_uri(root, *uris, imds, &blobs, diag);
+                int r = read_uri(root, *uris, imds, guard, &blobs, diag);
                 if (r < 0) {
                         blobs_done(&blobs);
                         return r;

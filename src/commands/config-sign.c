@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * `nodestrap config sign` and `config verify`: the two ends of a signed configuration, on whatever machine
+ * they are typed. Neither says anything about whether it is valid; `config check` does. */
+#include "commands/commands.h"
+#include "commands/output.h"
+#include "commands/run.h"
+
+#include "base/log.h"
+#include "base/paths.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* of user data, before base64 (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html) */
+#define USER_DATA_MAX 16384
+#define KEY_LIMIT     4096
+
+void tell_signatures(const Run *run) {
+        for (size_t i = 0; i < run->signatures.n; i++) {
+                _cleanup_(freep) char *text = signature_text(&run->signatures.items[i]);
+                log_info("%s.", text);
+        }
+        for (size_t i = 0; i < run->blobs.n && !run->trust; i++)
+                if (signature_is_there(&run->blobs.items[i]))
+                        log_info("%s bears a signature, which nobody looks at here: " TRUSTED_DIR
+                                 " is not there or empty.",
+                                 run->blobs.items[i].at.source);
+}
+
+/* ---- sign ---- */
+
+static int check_fields(const Options *o, Signature *ret, Diag *diag) {
+        const char *const fields[] = { "account", o->account, "region", o->region, "cluster", o->cluster };
+        uint64_t serial = (uint64_t)time(NULL);
+        if (!o->key)
+                return diag_error(
+                        diag, -EINVAL, CAUSE_USAGE,
+                        "config sign takes -k KEY.pem, the private key to sign with; openssl genpkey "
+                        "-algorithm ed25519 -out KEY.pem makes one");
+        if (o->serial && (parse_u64(o->serial, &serial) < 0 || serial > INT64_MAX))
+                return diag_error(diag, -EINVAL, CAUSE_USAGE, "--serial takes a number, not \"%s\"",
+                                  o->serial);
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i += 2)
+                if (fields[i + 1] && !signature_field_is_valid(fields[i], fields[i + 1]))
+                        return diag_error(diag, -EINVAL, CAUSE_USAGE, "--%s: \"%s\" cannot be the %s of one",
+                                          fields[i], fields[i + 1],
+                                          streq(fields[i], "account") ? "id, which has twelve digits,"
+                                                                      : "name");
+        *ret = (Signature){ .serial = serial };
+        ret->account = o->account ? xstrdup(o->account) : NULL;
+        ret->region = o->region ? xstrdup(o->region) : NULL;
+        ret->cluster = o->cluster ? xstrdup(o->cluster) : NULL;
+        return 0;
+}
+
+static int read_key(const Root *root, const char *file, Ed25519Key *ret, Diag *diag) {
+        _cleanup_(freep) char *path = root_absolute(root, file), *text = NULL;
+        const Position at = { .source = file };
+        const char *why = NULL;
+        struct stat st = {};
+        size_t size = 0;
+        int r = path ? root_read(root, path, KEY_LIMIT, &text, &size) : -ENOENT;
+        if (r >= 0)
+                r = ed25519_parse_private(text, size, ret, &why);
+        if (text)
+                OPENSSL_cleanse(text, size);
+        if (r < 0)
+                return diag_error_at(diag, r, CAUSE_USAGE, &at, NULL, "cannot be signed with: %s",
+                                     why ?: strerror(-r));
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH);
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
+                diag_warn_at(diag, "key-readable", &at, NULL,
+                             "others than its owner may read this private key: chmod 600");
+        return 0;
+}
+
+/* What nobody would want to have signed: text that no node can read, or that is for another cluster than is
+ * said. What a configuration lacks, drop-ins of the image may have. */
+static int check_content(Blobs *blobs, const char *cluster, Diag *diag) {
+        _cleanup_(documents_done) Documents documents = {};
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(diag_done) Diag ignored = {};
+        int r = source_decode(blobs, &documents, diag);
+        if (r < 0)
+                return r;
+        if (config_load_unchecked(&documents, &config, &ignored) < 0) {
+                diag_warn(diag, "no-config",
+                          "there is no NodeConfig in this, or not a valid one; see config check");
+                return 0;
+        }
+        json_t *spec = json_object_get(config->document, "spec");
+        const char *name = json_string_value(json_object_get(json_object_get(spec, "cluster"), "name"));
+        if (cluster && name && !streq(name, cluster))
+                return diag_error(
+                        diag, -EINVAL, CAUSE_USAGE,
+                        "--cluster %s: the configuration is for the cluster %s, so that every node would "
+                        "refuse it",
+                        cluster, name);
+        return 0;
+}
+
+/* What is handed out is what a node would take. */
+static int check_signed(const char *text, const Options *o, Diag *diag) {
+        _cleanup_(blobs_done) Blobs blobs = {};
+        size_t size = strlen(text);
+        blobs_add(&blobs, (Position){ .source = "what was signed" }, xmemdup(text, size), size);
+        if (size > USER_DATA_MAX)
+                diag_warn(diag, "user-data-large",
+                          "this has %zu bytes, and EC2 takes %d as user data: compress it (gzip -9), which "
+                          "nodestrap, nodeadm and cloud-init undo",
+                          size, USER_DATA_MAX);
+        return check_content(&blobs, o->cluster, diag);
+}
+
+int command_config_sign(Run *run) {
+        const Options *o = &run->options;
+        _cleanup_(signature_done) Signature fields = {};
+        _cleanup_(freep) char *text = NULL;
+        Ed25519Key key = {};
+        run->step = "sign";
+        int r = check_fields(o, &fields, &run->diag);
+        if (r >= 0)
+                r = read_key(run->root, o->key, &key, &run->diag);
+        for (char **s = o->sources; r >= 0 && *s; s++)
+                if (source_is_imds(*s))
+                        r = diag_error(
+                                &run->diag, -EINVAL, CAUSE_USAGE,
+                                "config sign takes -c file://PATH: what it signs is yours to vouch for");
+        if (r >= 0)
+                r = source_read(run->root, o->sources, NULL, false, &run->blobs, &run->diag);
+        if (r >= 0 && run->blobs.n == 0)
+                r = diag_error(&run->diag, -ENODATA, CAUSE_NO_CONFIG,
+                               "there is nothing to sign in these sources");
+        if (r >= 0)
+                r = signature_make(&run->blobs, &key, &fields, &text, &run->diag);
+        OPENSSL_cleanse(&key, sizeof key);
+        if (r >= 0)
+                r = check_signed(text, o, &run->diag);
+        if (r < 0)
+                return r;
+        return o->output_file ? output_file(o->output_file, text, strlen(text), &run->diag)
+                              : output_text(text, &run->diag);
+}
+
+/* ---- verify ---- */
+
+int command_config_verify(Run *run) {
+        const Options *o = &run->options;
+        run->step = "verify";
+        for (char **s = o->sources; *s && !run->imds; s++)
+                if (source_is_imds(*s))
+                        run->imds = imds_new(0);
+        int r = o->key ? trust_load_file(run->root, o->key, &run->trust, &run->diag)
+                       : trust_load(run->root, &run->trust, &run->diag);
+        if (r >= 0 && !run->trust)
+                r = diag_error(&run->diag, -ENOKEY, CAUSE_USAGE,
+                               "there is no key in " TRUSTED_DIR
+                               "; -k KEY.pub names the one that it should be "
+                               "signed with");
+        if (r >= 0)
+                r = source_read(run->root, o->sources, run->imds, false, &run->blobs, &run->diag);
+        if (r >= 0)
+                r = signatures_verify(&run->blobs, run->trust, &run->signatures, &run->diag);
+        if (r >= 0 && run->signatures.n == 0)
+                r = diag_error(&run->diag, -ENODATA, CAUSE_SIGNATURE,
+                               "these sources are empty, and nothing is signed");
+        if (r >= 0)
+                tell_signatures(run);
+        return r;
+}

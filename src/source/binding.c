@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a signature says beside the configuration, against this machine: the cluster that the configuration
+ * names, the account and region of the instance, and SERIALS_FILE: source → the serial applied last. Clocks
+ * are not asked. */
+#include "source/binding.h"
+
+#include "base/json.h"
+#include "base/paths.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define SERIALS_LIMIT (64u << 10)
+
+static int refuse(const Signature *s, const char *what, const char *bound, const char *here, Diag *diag) {
+        return diag_error_at(diag, -EKEYREJECTED, CAUSE_BINDING, &(Position){ .source = s->source }, NULL,
+                             "is signed for %s %s, and this is %s; sign it for this one, or launch it there",
+                             what, bound, here);
+}
+
+static int check_identity(const Signature *s, const Trust *trust, Imds *imds, bool only_looks, Diag *diag) {
+        const Position at = { .source = s->source };
+        _cleanup_(freep) char *account = NULL, *region = NULL;
+        if (!s->account && !s->region)
+                return 0;
+        if (!imds && only_looks) {
+                diag_warn_at(
+                        diag, "binding-not-checked", &at, NULL,
+                        "is bound to an account or a region; which ones this is nobody asked, as no source "
+                        "is imds://");
+                return 0;
+        }
+        if (!trust->certificates || !imds)
+                return diag_error_at(
+                        diag, -ENOKEY, CAUSE_BINDING, &at, NULL,
+                        "is bound to an account or a region, and " TRUSTED_DIR
+                        " has no certificate of AWS (*.pem) by which an instance proves where it "
+                        "is; put those there that AWS publishes for these regions");
+        int r = imds_verify_identity(imds, trust->certificates, &account, &region, diag);
+        if (r >= 0 && s->account && !streq(s->account, account))
+                r = refuse(s, "account", s->account, account, diag);
+        if (r >= 0 && s->region && !streq(s->region, region))
+                r = refuse(s, "region", s->region, region, diag);
+        return r;
+}
+
+/* What was applied so far; an empty object where nothing was. */
+static int serials_read(const Root *root, json_t **ret) {
+        _cleanup_(freep) char *text = NULL;
+        size_t size = 0;
+        int r = root_read(root, SERIALS_FILE, SERIALS_LIMIT, &text, &size);
+        json_t *json = r >= 0         ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL)
+                       : r == -ENOENT ? json_object()
+                                      : NULL;
+        if (r < 0 && r != -ENOENT)
+                return r;
+        if (!json_is_object(json)) {
+                json_decref(json);
+                return -EBADMSG;
+        }
+        *ret = json;
+        return 0;
+}
+
+static int report_unreadable(int r, Diag *diag) {
+        return diag_error(diag, r, CAUSE_DOWNGRADE,
+                          SERIALS_FILE
+                          ", which says what was applied here last, cannot be read (%s), so that an "
+                          "older configuration could pass for a newer one; it belongs away only if "
+                          "that is no risk here",
+                          r == -EBADMSG ? "it holds something else" : strerror(-r));
+}
+
+static int check_serial(const Signature *s, const json_t *serials, Diag *diag) {
+        const json_t *last = json_object_get(serials, s->source);
+        if (last && !json_is_integer(last))
+                return report_unreadable(-EBADMSG, diag);
+        if (s->serial >= (uint64_t)json_integer_value(last))
+                return 0;
+        return diag_error_at(diag, -EKEYEXPIRED, CAUSE_DOWNGRADE, &(Position){ .source = s->source }, NULL,
+                             "is signed with the serial %llu, and this machine has applied one with %lld "
+                             "(" SERIALS_FILE "): an older configuration is not taken; sign it again",
+                             (unsigned long long)s->serial, (long long)json_integer_value(last));
+}
+
+int signatures_check(const Root *root, const Signatures *signatures, const Trust *trust, const Config *config,
+                     Imds *imds, bool only_looks, Diag *diag) {
+        const json_t *spec = json_object_get(config->document, "spec");
+        const char *cluster = json_get_text(json_object_get(spec, "cluster"), "name");
+        _cleanup_(json_decrefp) json_t *serials = NULL;
+        int r = signatures->n > 0 ? serials_read(root, &serials) : 0;
+        if (r == -EACCES && only_looks) {
+                diag_warn(diag, "serial-not-checked",
+                          SERIALS_FILE " is for root alone: whether this configuration is older than the one "
+                                       "applied last was not looked at");
+                r = 0;
+        }
+        if (r < 0)
+                return report_unreadable(r, diag);
+        for (size_t i = 0; r >= 0 && i < signatures->n; i++) {
+                const Signature *s = &signatures->items[i];
+                r = check_serial(s, serials, diag);
+                if (r >= 0 && s->cluster && !streq(s->cluster, cluster))
+                        r = refuse(s, "cluster", s->cluster, cluster, diag);
+                if (r >= 0)
+                        r = check_identity(s, trust, imds, only_looks, diag);
+        }
+        return r;
+}
+
+int signatures_keep(const Root *root, const Signatures *signatures, Diag *diag) {
+        _cleanup_(json_decrefp) json_t *serials = NULL;
+        if (signatures->n == 0)
+                return 0;
+        int r = serials_read(root, &serials);
+        if (r < 0)
+                return report_unreadable(r, diag);
+        for (size_t i = 0; i < signatures->n; i++)
+                json_object_set_new(serials, signatures->items[i].source,
+                                    json_integer((json_int_t)signatures->items[i].serial));
+        _cleanup_(freep) char *text = json_dumps(serials, JSON_COMPACT | JSON_SORT_KEYS);
+        r = text ? root_replace(root, SERIALS_FILE, text, strlen(text), 0600) : -EILSEQ;
+        return r < 0 ? diag_error(diag, r, CAUSE_FILE,
+                                  SERIALS_FILE
+                                  ", by which older configurations are refused, cannot be written: %s",
+                                  strerror(-r))
+                     : 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * TRUSTED_DIR → Trust. The builder of the image makes it; a mistake there must not turn the check off, so
+ * that whatever is in it turns it on, and what cannot be used is a failure by name. */
+#include "source/trust.h"
+
+#include "base/guard.h"
+#include "base/hash.h"
+#include "base/paths.h"
+#include "base/str.h"
+
+#include <errno.h>
+
+#define KEY_LIMIT         4096u
+#define CERTIFICATE_LIMIT (256u << 10)
+
+Trust *trust_free(Trust *t) {
+        for (size_t i = 0; t && i < t->n; i++) {
+                free(t->keys[i].file);
+                free(t->keys[i].name);
+        }
+        if (t) {
+                free(t->keys);
+                free(t->certificates);
+        }
+        free(t);
+        return NULL;
+}
+
+static int add_key(const Root *root, const char *path, Trust *t, Diag *diag) {
+        const Position at = { .source = path };
+        _cleanup_(freep) char *text = NULL;
+        const char *why = NULL;
+        Ed25519Key key = {};
+        size_t size = 0;
+        int r = root_read(root, path, KEY_LIMIT, &text, &size);
+        if (r >= 0)
+                r = ed25519_parse_public(text, size, &key, &why);
+        if (r < 0)
+                return diag_error_at(diag, r, CAUSE_TRUST, &at, NULL,
+                                     "says who may sign configurations, and cannot be used: %s",
+                                     why ?: strerror(-r));
+        t->keys = xrealloc(t->keys, t->n + 1, sizeof *t->keys);
+        t->keys[t->n++] = (TrustedKey){ .file = xstrdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path),
+                                        .name = ed25519_name(&key),
+                                        .key = key };
+        return 0;
+}
+
+static int add_certificates(const Root *root, const char *path, Trust *t, Diag *diag) {
+        const Position at = { .source = path };
+        _cleanup_(freep) char *text = NULL;
+        int r = root_read(root, path, CERTIFICATE_LIMIT, &text, NULL);
+        if (r < 0)
+                return diag_error_at(diag, r, CAUSE_TRUST, &at, NULL,
+                                     "is to hold certificates of AWS, and cannot be read: %s", strerror(-r));
+        char *both = xasprintf("%s%s\n", t->certificates ?: "", text);
+        free(t->certificates);
+        t->certificates = both;
+        return 0;
+}
+
+static int add_file(const Root *root, const char *name, Trust *t, Diag *diag) {
+        _cleanup_(freep) char *path = xasprintf(TRUSTED_DIR "/%s", name), *why = NULL;
+        bool key = endswith(name, ".pub");
+        if (!key && !endswith(name, ".pem"))
+                return 0;
+        int r = path_is_guarded(root, path, &why);
+        if (r <= 0)
+                return diag_error(diag, r < 0 ? r : -EPERM, CAUSE_TRUST,
+                                  "%s says whom this machine believes, and cannot be trusted: %s", path,
+                                  why ?: strerror(-r));
+        return key ? add_key(root, path, t, diag) : add_certificates(root, path, t, diag);
+}
+
+static int check_anything(const Trust *t, Diag *diag) {
+        return t->n > 0 ? 0
+                        : diag_error(diag, -ENOKEY, CAUSE_TRUST,
+                                     TRUSTED_DIR " is not empty, so that configurations must be signed, but "
+                                                 "it has no key (*.pub) that one could be signed with: put "
+                                                 "one there, or remove the directory");
+}
+
+int trust_load(const Root *root, Trust **ret, Diag *diag) {
+        _cleanup_(strv_freep) char **names = NULL;
+        _cleanup_(trust_freep) Trust *t = NULL;
+        int r = root_list(root, TRUSTED_DIR, &names);
+        if (r < 0 && r != -ENOENT)
+                return diag_error(diag, r, CAUSE_TRUST,
+                                  TRUSTED_DIR " says who may sign configurations, and cannot be read: %s",
+                                  strerror(-r));
+        for (char **name = names; name && *name; name++) {
+                if (**name == '.')
+                        continue;
+                if (!t)
+                        r = hash_load(diag);
+                t = t ?: xcalloc(1, sizeof *t);
+                if (r >= 0)
+                        r = add_file(root, *name, t, diag);
+                if (r < 0)
+                        return r;
+        }
+        r = t ? check_anything(t, diag) : 0;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(t);
+        return 0;
+}
+
+int trust_load_file(const Root *root, const char *path, Trust **ret, Diag *diag) {
+        _cleanup_(trust_freep) Trust *t = xcalloc(1, sizeof *t);
+        _cleanup_(freep) char *absolute = root_absolute(root, path);
+        int r = hash_load(diag);
+        if (r >= 0)
+                r = add_key(root, absolute ?: path, t, diag);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(t);
+        return 0;
+}
