@@ -118,7 +118,7 @@ static KubeSent send_event(const Root *root, const KubeAccess *access, const jso
         const char *first = json_get_text(before, "first");
         _cleanup_(freep) char *since = xstrdup(*first ? first : e.last);
         e.first = since;
-        e.count = MAX(json_integer_value(json_object_get(before, "count")), 0) + 1;
+        e.count = MIN(MAX(json_integer_value(json_object_get(before, "count")), 0), INT32_MAX - 1) + 1;
         kube_event_send(access, &identity, &e, &result);
         if (result.cause == CAUSE_NONE) {
                 log_info("Cluster %s has heard it: %s, Event %s in namespace default, count %lld.",

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
+#include "report/status.h"
 
 #include <string.h>
 
@@ -13,16 +14,11 @@
 #define KUBELET "start-unit:kubelet.service"
 #define TURN    "take-turn:devices"
 #define GAP     "cloud-init"
-#define NUMBER_MAX (1LL << 52)          /* so that none that a damaged file holds overflows */
 #define DEPTH   8U                      /* of actions that never began, one behind the other */
 #define SHOWN   3U
 
 /* name: its key, which phases it did; NULL: no such run. */
 typedef struct Place { const char *name; const json_t *run, *action; } Place;
-
-static int64_t usec_of(const json_t *object, const char *key) {
-        return MIN(MAX(json_integer_value(json_object_get(object, key)), 0), NUMBER_MAX);
-}
 
 static const json_t *action_find(const json_t *run, const char *id) {
         const json_t *action;
@@ -34,7 +30,7 @@ static const json_t *action_find(const json_t *run, const char *id) {
 }
 
 static const json_t *later(const json_t *a, const json_t *b) {
-        return !b || usec_of(a, "endUsec") > usec_of(b, "endUsec") ? a : b;
+        return !b || status_number(a, "endUsec") > status_number(b, "endUsec") ? a : b;
 }
 
 /* Of what it comes after the one that ended last. One that never began stands for what it comes after
@@ -44,9 +40,9 @@ static const json_t *last_before(const json_t *run, const json_t *action, unsign
         size_t i;
         json_array_foreach(json_object_get(action, "after"), i, id) {
                 const json_t *before = action_find(run, json_string_value(id) ?: "");
-                if (before && usec_of(before, "endUsec") == 0 && depth > 0)
+                if (before && status_number(before, "endUsec") == 0 && depth > 0)
                         before = last_before(run, before, depth - 1);
-                if (before && usec_of(before, "endUsec") > 0)
+                if (before && status_number(before, "endUsec") > 0)
                         last = later(before, last);
         }
         return last;
@@ -56,7 +52,7 @@ static const json_t *last_of(const json_t *run) {
         const json_t *last = NULL, *action;
         size_t i;
         json_array_foreach(json_object_get(run, "actions"), i, action)
-                if (usec_of(action, "endUsec") > 0)
+                if (status_number(action, "endUsec") > 0)
                         last = later(action, last);
         return last;
 }
@@ -66,7 +62,7 @@ static Place run_find(json_t *runs, const Place *own, const char *phase, int64_t
         const char *name;
         json_t *run;
         json_object_foreach(runs, name, run) {
-                int64_t end = usec_of(run, "endUsec");
+                int64_t end = status_number(run, "endUsec");
                 if (run != own->run && strstr(name, phase) && end > from && end <= to && last_of(run))
                         return (Place) { .name = name, .run = run, .action = last_of(run) };
         }
@@ -83,10 +79,10 @@ static void path_push(json_t *path, const char *run, const char *id, int64_t beg
  * what that one waited for. */
 static Place step_back(json_t *path, json_t *runs, const Place *at) {
         Place before = {};
-        int64_t begin = usec_of(at->run, "beginUsec");
+        int64_t begin = status_number(at->run, "beginUsec");
         if (streq(json_get_text(at->action, "id"), TURN))
-                before = run_find(runs, at, "devices", usec_of(at->action, "beginUsec"),
-                                  usec_of(at->action, "endUsec"));
+                before = run_find(runs, at, "devices", status_number(at->action, "beginUsec"),
+                                  status_number(at->action, "endUsec"));
         if (before.run)
                 return before;
         before = (Place) { .name = at->name, .run = at->run };
@@ -95,7 +91,7 @@ static Place step_back(json_t *path, json_t *runs, const Place *at) {
                 return before;
         before = run_find(runs, at, "config", 0, begin);
         if (before.run && strstr(at->name, "run"))
-                path_push(path, at->name, GAP, usec_of(before.run, "endUsec"), begin);
+                path_push(path, at->name, GAP, status_number(before.run, "endUsec"), begin);
         return before;
 }
 
@@ -113,11 +109,11 @@ void critical_put(json_t *status, json_t *runs) {
         const char *name;
         Place at = {};
         json_object_foreach(runs, name, run)
-                if (usec_of(action_find(run, KUBELET), "endUsec") > 0)
+                if (status_number(action_find(run, KUBELET), "endUsec") > 0)
                         at = (Place) { .name = name, .run = run, .action = action_find(run, KUBELET) };
         while (at.action && !path_has(path, at.name, json_get_text(at.action, "id"))) {
-                path_push(path, at.name, json_get_text(at.action, "id"), usec_of(at.action, "beginUsec"),
-                          usec_of(at.action, "endUsec"));
+                path_push(path, at.name, json_get_text(at.action, "id"),
+                          status_number(at.action, "beginUsec"), status_number(at.action, "endUsec"));
                 at = step_back(path, runs, &at);
         }
         if (json_array_size(path) > 0)
@@ -134,8 +130,9 @@ bool critical_has(const json_t *status, const char *run, const char *id) {
 /* From the end of the step before it to its own: only then was it the one that was waited for. */
 static int64_t share_of(const json_t *path, size_t i) {
         const json_t *step = json_array_get(path, i);
-        int64_t begin = usec_of(i > 0 ? json_array_get(path, i - 1) : step, i > 0 ? "endUsec" : "beginUsec");
-        return MAX(usec_of(step, "endUsec") - begin, 0);
+        int64_t begin = status_number(i > 0 ? json_array_get(path, i - 1) : step,
+                                      i > 0 ? "endUsec" : "beginUsec");
+        return MAX(status_number(step, "endUsec") - begin, 0);
 }
 
 char *critical_text(const json_t *status) {
@@ -144,7 +141,7 @@ char *critical_text(const json_t *status) {
         if (n == 0)
                 return xstrdup("");
         Text t = {};
-        _cleanup_(freep) char *whole = usec_text(usec_of(json_array_get(path, n - 1), "endUsec"));
+        _cleanup_(freep) char *whole = usec_text(status_number(json_array_get(path, n - 1), "endUsec"));
         text_add(&t, "critical path (>): kubelet started %s after power-on", whole);
         for (size_t k = 0; k < MIN(n, SHOWN); k++) {
                 told[k] = SIZE_MAX;

@@ -13,7 +13,6 @@
 #define CHART 900                       /* from the first beginning to the last end */
 #define GLYPH 8                         /* a character of the font, at most */
 #define TICKS 10                        /* at most */
-#define NUMBER_MAX (1LL << 52)          /* so that none that a file may hold overflows */
 #define NAME_SHOWN 100U
 #define TEXT_SHOWN 2000
 
@@ -62,11 +61,6 @@ static void add_row(Chart *c, bool is_phase, const char *name, const char *outco
         c->longest = MAX(c->longest, MIN(strlen(name) + 2, NAME_SHOWN));
 }
 
-static int64_t number_of(const json_t *object, const char *key) {
-        int64_t number = json_integer_value(json_object_get(object, key));
-        return MIN(MAX(number, 0), NUMBER_MAX);
-}
-
 /* ---- status.json → rows ---- */
 
 /* cloud-init's part of it is a row of its own, before the run that waited. */
@@ -76,8 +70,8 @@ static void add_gap(Chart *c, const json_t *status, const char *phases) {
         json_array_foreach(json_object_get(status, "criticalPath"), i, step) {
                 if (!streq(json_get_text(step, "run"), phases) || strchr(json_get_text(step, "id"), ':'))
                         continue;
-                add_row(c, false, json_get_text(step, "id"), "wait", "", number_of(step, "beginUsec"),
-                        number_of(step, "endUsec"));
+                add_row(c, false, json_get_text(step, "id"), "wait", "", status_number(step, "beginUsec"),
+                        status_number(step, "endUsec"));
                 c->rows[c->n - 1].critical = true;
         }
 }
@@ -86,12 +80,12 @@ static void add_run(Chart *c, const json_t *status, const char *phases, const js
         json_t *action;
         size_t i;
         add_gap(c, status, phases);
-        add_row(c, true, phases, json_get_text(run, "verdict"), "", number_of(run, "beginUsec"),
-                number_of(run, "endUsec"));
+        add_row(c, true, phases, json_get_text(run, "verdict"), "", status_number(run, "beginUsec"),
+                status_number(run, "endUsec"));
         json_array_foreach(json_object_get(run, "actions"), i, action) {
                 add_row(c, false, json_get_text(action, "id"), json_get_text(action, "outcome"),
-                        json_get_text(action, "text"), number_of(action, "beginUsec"),
-                        number_of(action, "endUsec"));
+                        json_get_text(action, "text"), status_number(action, "beginUsec"),
+                        status_number(action, "endUsec"));
                 c->rows[c->n - 1].critical = critical_has(status, phases, json_get_text(action, "id"));
         }
 }
@@ -101,11 +95,11 @@ static void add_run(Chart *c, const json_t *status, const char *phases, const js
 static void add_join(Chart *c, const json_t *joined) {
         static const char *const steps[][2] = { { "registeredUsec", "await-registered" },
                                                 { "readyUsec", "await-ready" } };
-        int64_t begin = number_of(joined, "beginUsec");
+        int64_t begin = status_number(joined, "beginUsec");
         add_row(c, true, "join", json_get_text(joined, "verdict"), json_get_text(joined, "text"), begin,
-                number_of(joined, "endUsec"));
+                status_number(joined, "endUsec"));
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-                int64_t end = number_of(joined, steps[i][0]);
+                int64_t end = status_number(joined, steps[i][0]);
                 if (end == 0)
                         continue;
                 add_row(c, false, steps[i][1], "done", "", MIN(begin, end), end);

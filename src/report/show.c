@@ -17,10 +17,6 @@
 
 #define BAR 24
 
-static int64_t number_of(const json_t *object, const char *key) {
-        return json_integer_value(json_object_get(object, key));
-}
-
 static void lines_show(const char *indent, const char *text) {
         while (*text) {
                 size_t n = strcspn(text, "\n");
@@ -50,7 +46,7 @@ static void bar_make(char bar[static BAR + 1], int64_t from, int64_t to, int64_t
 
 /* critical: kubelet's start waited for it longest. */
 static void action_show(const json_t *action, int64_t run_begin, int64_t run_end, bool critical) {
-        int64_t begin = number_of(action, "beginUsec"), end = number_of(action, "endUsec");
+        int64_t begin = status_number(action, "beginUsec"), end = status_number(action, "endUsec");
         char bar[BAR + 1] = "";
         _cleanup_(freep) char *start = NULL, *took = NULL;
         if (begin > 0) {
@@ -64,15 +60,15 @@ static void action_show(const json_t *action, int64_t run_begin, int64_t run_end
 }
 
 static void run_show(const json_t *status, const char *phases, const json_t *run) {
-        int64_t begin = number_of(run, "beginUsec"), end = number_of(run, "endUsec");
+        int64_t begin = status_number(run, "beginUsec"), end = status_number(run, "endUsec");
         _cleanup_(freep) char *since = usec_text(begin), *took = usec_text(end - begin);
         const json_t *requests = json_object_get(run, "requests");
         json_t *action;
         size_t i;
 
         printf("\n%s: %s, began %s after power-on, took %s, %lld IMDS and %lld EC2 requests, ended %s\n",
-               phases, json_get_text(run, "verdict"), since, took, (long long)number_of(requests, "imds"),
-               (long long)number_of(requests, "ec2"), json_get_text(run, "endedAt"));
+               phases, json_get_text(run, "verdict"), since, took, (long long)status_number(requests, "imds"),
+               (long long)status_number(requests, "ec2"), json_get_text(run, "endedAt"));
         /* else they stand at the actions that failed */
         if (json_array_size(json_object_get(run, "actions")) == 0)
                 list_show("error", json_object_get(run, "errors"));
@@ -97,7 +93,7 @@ void status_show(const json_t *status) {
                 printf("ok: ");
         else {
                 printf("%s (%lld %s) at %s:\n", json_get_text(status, "verdict"),
-                       (long long)number_of(status, "exit"), json_get_text(status, "code"),
+                       (long long)status_number(status, "exit"), json_get_text(status, "code"),
                        json_get_text(status, "step"));
                 lines_show("  ", json_get_text(status, "text"));
         }

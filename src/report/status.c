@@ -49,6 +49,10 @@ int status_read(const Root *root, json_t **ret) {
         return 0;
 }
 
+int64_t status_number(const json_t *object, const char *key) {
+        return MIN(MAX(json_integer_value(json_object_get(object, key)), 0), 1LL << 52);
+}
+
 char *status_plan_id(const Root *root) {
         _cleanup_(json_decrefp) json_t *status = NULL;
         if (file_read(root, &status) < 0 || !*json_get_text(status, "planId"))

@@ -14,9 +14,12 @@ extern const char *const status_phases[7];
 _must_check_ _nonnull_ int status_lock(const Root *root);
 /* The file's new content: this run, beside what is there of other phases of the same boot. */
 _nonnull_ json_t *status_make(const Root *root, const Report *report, const Verdict *v, uint64_t end_usec);
+/* A time or a count of it: 0 to 2^52, so that none that a damaged file holds overflows when it is reckoned
+ * with. */
+int64_t status_number(const json_t *object, const char *key);
 /* How many actions of "runs" ended how; a step that one phase has done and a later one found done is one that
  * was done. */
-_nonnull_ void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]);
+_nonnull(2) void status_count(json_t *runs, size_t counts[static OUTCOME_FAILED + 1]);
 /* What the last run left, with joined.json of this boot as "joined". -ENOENT where there was none, -EBADMSG
  * where it is damaged. */
 _must_check_ _nonnull_ int status_read(const Root *root, json_t **ret);
