@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What earlier runs have left below /run and /var (a tree, tree.h), as somebody else may have written it → what
+ * people and machines are told, what the next run takes over, and what prune-files makes of its manifest. */
+#include "tree.h"
+
+#include "apply/executor.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "commands/kept.h"
+#include "commands/snapshot.h"
+#include "config/config.h"
+#include "report/draw.h"
+#include "report/event.h"
+#include "report/found.h"
+#include "report/metrics.h"
+#include "report/show.h"
+#include "report/status.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What it prints goes nowhere. */
+static void show(const json_t *status) {
+        FILE *before = stdout, *nowhere = fopen("/dev/null", "we");
+        if (!nowhere)
+                abort();
+        stdout = nowhere;
+        status_show(status);
+        stdout = before;
+        fclose(nowhere);
+}
+
+static void read_status(const Root *root) {
+        json_t *status = NULL;
+        if (status_read(root, &status) < 0)
+                return;
+        show(status);
+        _cleanup_(freep) char *metrics = metrics_make(status), *found = found_text(status),
+                              *plan = status_plan_id(root), *drawing = status_draw(status);
+        if (!metrics || !found || !drawing || (plan && !*plan))
+                abort();
+        json_decref(status);
+}
+
+/* A run of this boot, beside what is there of others. */
+static void write_status(const Root *root, const char *phases) {
+        _cleanup_(diag_done) Diag diag = {};
+        Report report = { .command = "init", .phases = phases, .diag = &diag, .begin_usec = 5 };
+        Verdict v = { .word = "failed", .code = "EFACTS", .exit_code = EXIT_FACTS, .step = "detect",
+                      .text = (char *)"text" };
+        (void)diag_error(&diag, -1, CAUSE_FACTS, "text");
+        json_t *status = status_make(root, &report, &v, 9);
+        _cleanup_(freep) char *text = json_dumps(status, 0);
+        if (!text)
+                abort();
+        show(status);
+        json_decref(status);
+        event_of_run(root, &report, &v, false);
+        v.exit_code = EXIT_DONE;
+        event_of_run(root, &report, &v, true);
+}
+
+static void read_kept(const Root *root) {
+        _cleanup_(diag_done) Diag diag = {};
+        _cleanup_(kept_done) Kept kept = {};
+        _cleanup_(snapshot_done) Snapshot snapshot = {};
+        _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL;
+        if (kept_read(root, &kept) >= 0 && kept_write(root, &kept) < 0)
+                abort();
+        if (config_cache_read(root, RUN_CONFIG_CACHE, &spec, &status, &diag) >= 0) {
+                _cleanup_(config_freep) Config *config = NULL;
+                if (!config_cache_matches(spec, spec))
+                        abort();
+                if (config_from_json(spec, "cache", &config, &diag) >= 0 &&
+                    config_cache_write(root, RUN_CONFIG_CACHE, config, status, &diag) < 0)
+                        abort();
+        }
+        snapshot_read(root, &snapshot, &diag);
+        snapshot_write(root, &snapshot, &diag);
+}
+
+/* Whatever the manifest says, what no plan has ever written stays: /etc/victim is in none by that path. */
+static void prune(const Root *root) {
+        _cleanup_(diag_done) Diag diag = {};
+        Action actions[] = {
+                { .id = (char *)"write-file:/etc/ours", .type = ACTION_WRITE_FILE, .target = (char *)"/etc/ours",
+                  .deadline_usec = 10 * USEC_PER_SEC,
+                  .file = { .content = (char *)"x", .size = 1, .mode = 0644 } },
+                { .id = (char *)"prune-files", .type = ACTION_PRUNE_FILES, .target = (char *)MANIFEST_FILE,
+                  .deadline_usec = 10 * USEC_PER_SEC },
+        };
+        Plan plan = { .actions = actions, .n = ARRAY_SIZE(actions) };
+        Results results = {};
+        (void)!apply_plan(root, &plan, &results, &diag);
+        results_done(&results);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(diag_done) Diag diag = {};
+        if (size < 1 || size > MAX_INPUT)
+                return 0;
+        log_set_level(LOG_EMERG);
+        if (hash_load(&diag) < 0)
+                abort();
+        Tree tree = tree_new();
+        tree_unpack(&tree, (const char *)data + 1, (const char *)data + size);
+        switch (data[0] & 3) {
+        case 0: read_status(tree.root); break;
+        case 1: write_status(tree.root, data[0] & 4 ? "run" : "config,devices"); break;
+        case 2: read_kept(tree.root); break;
+        default: prune(tree.root);
+        }
+        tree_done(&tree);
+        return 0;
+}
