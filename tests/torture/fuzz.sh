@@ -15,6 +15,12 @@ W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n); int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { return d && n > 9; }' >"$W/a.c"
 clang -fsanitize=fuzzer,address -o "$W/a" "$W/a.c" 2>/dev/null || skip "clang has no libFuzzer here: make deps-test"
 nice make -j"$(nproc)" CC=clang O=$B "${all[@]/#/$B/fuzzers/}" >"$W/log" 2>&1 || { tail -n 20 "$W/log"; echo 'Bail out! the fuzzers cannot be built'; exit 1; }
+# Words that a mutation would not find: keys of the configuration, and what sysfs, AWS and Kubernetes call things, as the corpora have them.
+grep -ohE '"[A-Za-z]{4,24}"' conf/nodeconfig.schema.json | sort -u >"$W/config.dict"
+for f in "${all[@]}"; do
+        case $f in fuzz-decode | fuzz-plan | fuzz-source) cp "$W/config.dict" "$W/$f.dict"; continue;; esac
+        grep -aohE '[A-Za-z_][A-Za-z_0-9-]{3,23}' "tests/fuzz/corpus/$f"/* | sort | uniq -c | sort -rn | awk 'NR <= 400 { print "\"" $2 "\"" }' >"$W/$f.dict"
+done
 mkdir -p "$B/found"; echo "1..$((${#all[@]} + 1))"
 
 # NAME SECONDS: one turn; a line "executions CPU-seconds exit" to $W/NAME.
@@ -22,7 +28,7 @@ turn() {
         local f=$1 log="$W/$1.log" rc n cpu
         mkdir -p "$B/corpus/$f"
         ( TIMEFORMAT='cpu %U %S'
-          time nice "$B/fuzzers/$f" -max_total_time="$2" -timeout=25 -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 \
+          time nice "$B/fuzzers/$f" -max_total_time="$2" -timeout=25 -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -dict="$W/$1.dict" \
               -use_value_profile=$((RANDOM % 4 == 0)) -artifact_prefix="$B/found/$f-" "$B/corpus/$f" "tests/fuzz/corpus/$f"
         ) >"$log" 2>&1; rc=$?
         n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log"); cpu=$(awk '/^cpu / { print $2 + $3 }' "$log")
