@@ -49,7 +49,9 @@ static const char *hex_field(const char *s, size_t least, size_t most, char stop
         size_t n = strspn(s, "0123456789abcdefABCDEF");
         if (n < least || n > most || (stop && s[n] != stop))
                 return NULL;
-        *ret = (unsigned)strtoul(s, NULL, 16);
+        *ret = 0;
+        for (size_t i = 0; i < n; i++) /* strtoul() would read on in "0x140004" */
+                *ret = *ret << 4 | (unsigned)hex_digit(s[i]);
         return s + n + (stop != 0);
 }
 
