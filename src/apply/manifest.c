@@ -135,8 +135,10 @@ static int remove_entry(Task *t, const json_t *entry) {
         if (json_is_true(json_object_get(entry, "block")))
                 return remove_block(t->apply->root, path);
         int r = file_is_unchanged(t->apply->root, path, json_get_text(entry, "sha256"));
-        if (r == -ENOENT || r == -ENOTDIR)
+        if (r == -ENOENT || r == -ENOTDIR) {
+                remove_empty_dropin_dir(t->apply->root, path);  /* a run that was killed got no further */
                 return 0;
+        }
         if (r == -EISDIR || r == -ELOOP) {
                 diag_warn_at(t->apply->diag, "file-kept", NULL, path,
                              "no longer asked for, but what stands there is not the file that was written; "

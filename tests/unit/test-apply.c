@@ -383,6 +383,16 @@ TEST(prune_removes_what_is_no_longer_asked_for) {
         assert_no_leftovers(&b);
 }
 
+TEST(prune_removes_the_directory_that_a_killed_run_left_empty) {
+        BOX(b);
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
+        ASSERT_OK(apply(&b));
+        ASSERT_OK(root_remove(b.root, "/etc/systemd/system/x.service.d/environment.conf"));
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
+        ASSERT_OK(apply(&b));
+        assert_absent(&b, "/etc/systemd/system/x.service.d");
+}
+
 TEST(prune_keeps_a_dropin_directory_that_others_use) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
