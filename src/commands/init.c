@@ -39,12 +39,15 @@ static void keep_plan(const Run *run) {
                 log_debug("%s cannot be written: %s", path, strerror(-r));
 }
 
-/* Its loss is no reason to hold up a node. */
+/* Its loss is no reason to hold up a node; but an older configuration is none that a later phase may take for
+ * this one. */
 static void write_cache(Run *run) {
         _cleanup_(json_decrefp) json_t *status = host_status(run->host);
         Diag ignored = {};
-        if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0)
+        if (config_cache_write(run->root, run->cache, run->config, status, &ignored) < 0) {
+                (void)!root_remove(run->root, run->cache);
                 log_warning("%s cannot be written; the next run asks its sources again.", run->cache);
+        }
         diag_done(&ignored);
 }
 

@@ -31,6 +31,12 @@ if [ -n "${OWN_MOUNTS-}" ]; then
         ok 'with some space freed it succeeds' same_word "$code" 0
         umount "$root/etc"
         rmdir "$root/etc" && mv "$root/etc.real" "$root/etc"
+        mkdir -p "$root${cache%/*}" && mount -t tmpfs -o size=16k none "$root${cache%/*}" && echo '{"spec": {}}' >"$root$cache" && cat /dev/zero >"$root${cache%/*}/filler" 2>/dev/null
+        init --config-cache "$cache"
+        ok 'no room for the cached configuration' same_word "$code" 0
+        ok 'no room for the cached configuration: it is said' says "$cache cannot be written; the next run asks its sources again"
+        ok 'no room for the cached configuration: an older one does not stay' test ! -e "$root$cache"
+        umount "$root${cache%/*}"
         mount -t tmpfs -o ro none "$root/run"
         init
         ok 'a read-only /run' same_word "$code" 40
