@@ -18,6 +18,7 @@
 #include <time.h>
 
 #define ATTEMPT_USEC (5 * USEC_PER_SEC)
+#define CORRECTIONS  3                  /* chrony may set the clock between two attempts */
 #define CLOCK_SKEW   240                /* seconds; AWS itself accepts about five minutes */
 
 /* Seconds by which AWS's clock is ahead of this machine's, once a refusal has shown that it matters: for all
@@ -43,7 +44,8 @@ typedef struct Asking {
         QueryEndpoint endpoint;
         char *form;
         uint64_t deadline_usec;
-        bool clock_corrected, credentials_renewed;      /* each is tried once */
+        unsigned clock_corrected;       /* so many times */
+        bool credentials_renewed;       /* which is tried once */
         bool reached;                   /* something has answered */
         bool missing;                   /* the service itself, at last, that there is nothing (yet), */
         bool throttled;                 /* or that too many ask */
@@ -141,10 +143,15 @@ static QueryStep judge_answer(Asking *a, const HttpsReply *reply) {
 static bool correct_clock(Asking *a, const HttpsReply *reply) {
         const char *name = a->query->service->name;
         int64_t ahead = reply->date - (int64_t)time(NULL), wrong = ahead - clock_ahead;
-        if (a->clock_corrected || reply->date == 0 || (wrong < CLOCK_SKEW && wrong > -CLOCK_SKEW))
+        if (a->clock_corrected >= CORRECTIONS || reply->date == 0 ||
+            (wrong < CLOCK_SKEW && wrong > -CLOCK_SKEW))
                 return false;
-        a->clock_corrected = true;
+        a->clock_corrected++;
         clock_ahead = ahead;
+        if (ahead < CLOCK_SKEW && ahead > -CLOCK_SKEW) {
+                log_info("The clock of this machine has been set meanwhile, and is %s's.", name);
+                return true;
+        }
         log_warning("The clock of this machine is %lld s %s %s's; requests are signed with %s's time. Look "
                     "at chrony.",
                     (long long)(ahead < 0 ? -ahead : ahead), ahead < 0 ? "ahead of" : "behind", name, name);

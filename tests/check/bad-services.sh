@@ -59,6 +59,7 @@ well 'EC2 that throttles' 'EC2, DescribeInstances: RequestLimitExceeded (HTTP 50
 well 'an instance whose name comes late' 'the instance has no private DNS name (yet); trying again' "${name[@]}" --fault 'ec2:empty*1'
 well 'a clock a day behind' "warning: The clock of this machine is 86400 s behind EC2's" "${name[@]}" --fault ec2:skew=86400
 well 'a clock a day ahead' "warning: The clock of this machine is 86400 s ahead of EC2's" "${name[@]}" --fault ec2:skew=-86400
+well 'a clock that is set while EC2 is asked' 'The clock of this machine has been set meanwhile' "${name[@]}" --fault 'ec2:skew=86400*2'
 settled
 
 # broken DESCRIPTION CODE WORD STEP WORDS OPTION...: where the name is EC2's word (node-name.sh has what happens where it need not be)

@@ -32,7 +32,7 @@ listens, then serves until killed.
            no-date (an answer without the Date header)
     imds:  big=BYTES (a body of that size)   bad-token (a token with a line end in it)   text=TEXT (that instead)
     ec2:   throttle   unauthorized   authfailure   notfound   expired (the first credentials handed out are)   empty (no name yet)
-           skew=SECONDS (EC2's clock is that much ahead)   not-xml   error=CODE   retry-after=SECONDS (in that header, beside others)
+           skew=SECONDS (EC2's clock is that much ahead; with *COUNT until that request, which finds it right)   not-xml   error=CODE   retry-after=SECONDS (in that header, beside others)
     sts:   not-xml   error=CODE   expired and skew=SECONDS as for ec2        container: body=TEXT
 EC2 and STS check the signature (Version 4) of each request with the credentials that the metadata service hands out, or those
 of --key ID:SECRET[:TOKEN], and the date against their clock: 300 s either way, as AWS does. Who assumes the role of
@@ -121,7 +121,7 @@ def send(conn, code, body, headers, framing):
 
 
 def now():
-    return time.time() + options.clock
+    return time.time() + sum(float(f.value) for f in options.fault if f.kind == 'skew' and f.left != 0)
 
 
 # ---- instance metadata ----
@@ -488,7 +488,6 @@ def main():
     if options.help:
         sys.exit(__doc__)
     options.role = options.role_arn and options.role_arn.rsplit(':', 3)
-    options.clock = sum(float(f.value) for f in options.fault if f.kind == 'skew')
     tls = options.tls and ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     if tls:
         tls.load_cert_chain(*options.tls.split(':'))
