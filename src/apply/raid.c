@@ -82,10 +82,10 @@ static bool is_free(const Content *c) {
         return c->kind == CONTENT_BLANK || c->kind == CONTENT_REMAINS;
 }
 
-/* What an array of ours has left: named kubernetes, on whatever host. */
+/* What an array of ours has left, from whatever host. */
 static bool is_remains(const Content *c) {
         return c->kind == CONTENT_RAID_MEMBER && c->raid.uuid && c->raid.name &&
-               streq(raid_short_name(c->raid.name), RAID_NAME);
+               raid_is_ours(c->raid.name);
 }
 
 static bool is_of_array(const Content *c, const char *uuid) {
@@ -248,6 +248,10 @@ static int mdadm(Work *w, const char *verb, char ***options, char *const *disks)
         return work_run(w, CAUSE_ARRAY, what, *options);
 }
 
+static const char *device_of(const Action *a) {
+        return a->storage.device ?: a->target;
+}
+
 /* --homehost=any is stored in the name ("any:kubernetes") and makes the array local to whatever host
  * assembles it (mdadm(8)), so that udev calls it by its name after the host was renamed. --run answers
  * mdadm's questions; a bitmap would slow writes down for a repair that instance stores hardly ever see. */
@@ -255,8 +259,9 @@ static int array_create(Work *w) {
         const Action *a = w->action;
         _cleanup_(freep) char *array = NULL;
         _cleanup_(strv_freep) char **argv =
-                command("mdadm", "--create", a->target, "--run", "--force", "--homehost=any",
-                        "--name=" RAID_NAME, "--metadata=1.2", NULL);
+                command("mdadm", "--create", device_of(a), "--run", "--force", "--homehost=any",
+                        a->storage.device ? "--name=" RAID_OTHER_NAME : "--name=" RAID_NAME, "--metadata=1.2",
+                        NULL);
         strv_push(&argv, xasprintf("--level=%s", a->storage.level));
         strv_push(&argv, xasprintf("--chunk=%u", CHUNK_KIB));
         strv_push(&argv, xasprintf("--raid-devices=%zu", strv_length(a->storage.disks)));
@@ -273,7 +278,7 @@ static int array_create(Work *w) {
 static int array_assemble(Work *w, char *const *disks) {
         const Action *a = w->action;
         _cleanup_(strv_freep) char **argv =
-                command("mdadm", "--assemble", "--run", "--homehost=any", a->target, NULL);
+                command("mdadm", "--assemble", "--run", "--homehost=any", device_of(a), NULL);
         strv_push(&argv, xasprintf("--uuid=%s", a->storage.array_uuid));
         return mdadm(w, "assembled", &argv, disks);
 }

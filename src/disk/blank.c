@@ -2,8 +2,8 @@
  * Is a device that carries no signature blank? Read are both its ends, where superblocks and partition tables
  * lie, and blocks in between: evenly over all of it, and where copies of superblocks and the data of arrays
  * and of LUKS begin, at powers of two (md(4); btrfs, Documentation/dev/On-disk-format; cryptsetup,
- * docs/on-disk-format-luks2.pdf). About 300 reads, whatever its size, which the kernel is told of beforehand,
- * so that they overlap. */
+ * docs/on-disk-format-luks2.pdf). At most some 1100 reads, which the kernel is told of beforehand, so that
+ * they overlap. */
 #include "disk/disk.h"
 
 #include "base/str.h"
@@ -14,8 +14,10 @@
 
 #define BLOCK 4096U
 #define END   (1U << 20)
-#define PARTS 256U /* of which each is looked at where it begins */
-#define MARKS 16U  /* in the middle: a program that makes a file system writes over few of them */
+#define PART  (4ULL << 30) /* each is looked at where it begins, but for disks that are very small or large: */
+#define PARTS_LEAST 256U
+#define PARTS_MOST  1024U
+#define MARKS       16U /* a program that makes a file system writes over few of them */
 
 /* As long as this lies there, the power may fail at any moment. */
 static const char mark[] =
@@ -34,11 +36,15 @@ char *disk_read(int fd, void *data, size_t size, uint64_t offset) {
         return NULL;
 }
 
+static size_t parts(uint64_t size) {
+        return (size_t)MAX(PARTS_LEAST, MIN(PARTS_MOST, size / PART));
+}
+
 /* The i-th place in between; size where there is no further one. */
 static uint64_t place(uint64_t size, size_t i) {
-        if (i < PARTS)
-                return size / PARTS / BLOCK * BLOCK * i;
-        size_t k = i - PARTS;
+        if (i < parts(size))
+                return size / parts(size) / BLOCK * BLOCK * i;
+        size_t k = i - parts(size);
         /* 4, 5, 8, 9, 16, 17 MiB …: the data of an array begins there, or one MiB behind it */
         return MIN(((4ULL << k / 2) + (k & 1)) << 20, size);
 }
@@ -88,7 +94,8 @@ static int mark_each(int fd, bool member, bool set) {
         off_t size = lseek(fd, 0, SEEK_END);
         _cleanup_(freep) char *data = xcalloc(BLOCK, 1);
         for (size_t i = 0; size > 0 && i < (member ? 1 : MARKS); i++) {
-                uint64_t at = member ? 0 : place((uint64_t)size, PARTS / MARKS * i + PARTS / MARKS / 2);
+                size_t step = parts((uint64_t)size) / MARKS;
+                uint64_t at = member ? 0 : place((uint64_t)size, step * i + step / 2);
                 ssize_t n = set ? BLOCK : pread(fd, data, BLOCK, (off_t)at);
                 if (n == BLOCK && !set && memcmp(data, mark, sizeof mark) != 0)
                         continue;

@@ -67,6 +67,14 @@ _malloc_ _nonnull_ char *content_describe(const Content *c);
 #define LABEL_FINISHED   "kubernetes"
 _nonnull_ bool content_unfinished(const Content *c);
 
+/* The array of the instance stores: as nodeadm has it, or with a name of its own where somebody else's array has
+ * that one already. What belongs to it is told by its members. */
+#define RAID_NAME        "kubernetes"
+#define RAID_OTHER_NAME  "nodestrap"
+#define RAID_DEVICE      "/dev/md/" RAID_NAME
+/* Is the array of such a name (RaidMember.name) ours? */
+_nonnull_ bool raid_is_ours(const char *name);
+
 /* The 4096 bytes at offset of a device as an md superblock of metadata 1.x; -EINVAL where they are none, or a
  * damaged one. The strings are the caller's. */
 #define MD_SUPERBLOCK_SIZE 4096

@@ -70,6 +70,11 @@ int raid_member_parse(const void *block, uint64_t offset, RaidMember *ret) {
         return 0;
 }
 
+bool raid_is_ours(const char *name) {
+        const char *s = raid_short_name(name);
+        return streq(s, RAID_NAME) || streq(s, RAID_OTHER_NAME);
+}
+
 const char *raid_short_name(const char *name) {
         const char *colon = strchr(name, ':');
         return colon ? colon + 1 : name;

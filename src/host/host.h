@@ -90,6 +90,7 @@ typedef struct Storage {
                                                          * below it, storage_binds, and the
                                                          * places and targets of volumes */
         MountUnit *units; size_t n_units;               /* sorted by name */
+        char *named;                    /* the array that RAID_DEVICE leads to: "md127"; or NULL */
         char **idle;                    /* controllers of instance stores that brought no disk: PCI addresses */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
                                          * "mkfs.xfs" those that are in the path */

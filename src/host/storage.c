@@ -269,6 +269,7 @@ static int read_storage(const Root *root, const Config *config, const HostOption
         if (config->instance.n_volumes > 0)
                 detect_volume_names(root, config, h);
         find_idle(root, h);
+        (void)!root_link_name(root, RAID_DEVICE, &h->storage.named);
         int r = disks_look_closer(root, h, diag);
         if (r >= 0)
                 r = detect_arrays(root, &h->storage, diag);
@@ -339,6 +340,7 @@ void storage_clear(Storage *s) {
         free(s->directories);
         strv_free(s->programs);
         strv_free(s->idle);
+        free(s->named);
         free(s->not_looked);
         free(s->chance);
         *s = (Storage){};

@@ -130,7 +130,8 @@ static const Family units = {
 
 static void storage_done(Action *a) {
         char *strings[] = { a->storage.running,    a->storage.array_uuid, a->storage.level,
-                            a->storage.filesystem, a->storage.uuid,       a->storage.source };
+                            a->storage.filesystem, a->storage.uuid,       a->storage.source,
+                            a->storage.device };
         for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
                 free(strings[i]);
         for (size_t i = 0; i < a->storage.n_moves; i++) {
@@ -152,6 +153,7 @@ static void put_storage(json_t *into, const Action *a) {
         json_set_list(into, "blank", a->storage.blank);
         json_set_text(into, "array", a->storage.running);
         json_set_text(into, "arrayUuid", a->storage.array_uuid);
+        json_set_text(into, "device", a->storage.device);
         json_set_text(into, "level", a->storage.level);
         json_set_text(into, "filesystem", a->storage.filesystem);
         json_set_text(into, "uuid", a->storage.uuid);

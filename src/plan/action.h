@@ -168,6 +168,8 @@ typedef struct Action {
                                                  * is stopped first. STEP_REPAIR: stopped first
                                                  * if it is inactive */
                         char *array_uuid;       /* STEP_ASSEMBLE, STEP_REPAIR, STEP_KEEP: md's */
+                        char *device;           /* create-raid: what its node is called where somebody
+                                                 * else's array has the target's name; or NULL */
                         bool array;             /* the device is the array over disks, not disks[0] itself */
                         char *level;            /* create-raid: "raid0", "raid10" */
                         char *filesystem;       /* make-filesystem, mount: "xfs", "ext4" (mount: what

@@ -19,7 +19,7 @@ static bool is_member(const Disk *d) {
 
 static bool is_ours(const Disk *d) {
         return is_member(d) && d->content.raid.uuid &&
-               streq(raid_short_name(d->content.raid.name ?: ""), RAID_NAME);
+               raid_is_ours(d->content.raid.name ?: "");
 }
 
 static bool same_array(const Disk *a, const Disk *b) {
@@ -59,6 +59,13 @@ static void refuse_mixed(Stores *s, const Array *a) {
                       "and is left alone. If it is not "
                       "needed: `mdadm --stop /dev/%s` and `blkdiscard --force` for its members",
                       a->name, stores.data, others.data, a->name);
+}
+
+const char *array_name_taken(const Stores *s) {
+        for (size_t i = 0; s->seen->named && i < s->seen->n_arrays; i++)
+                if (streq(s->seen->arrays[i].name, s->seen->named) && stores_in(s, &s->seen->arrays[i]) == 0)
+                        return s->seen->named;
+        return NULL;
 }
 
 /* The one array that holds disks of ours; it may run or not. */

@@ -70,9 +70,6 @@ _nonnull_ bool name_is_secret(const char *name, size_t size, const char *value);
 _nonnull_ bool text_holds_password(const char *text);
 
 /* Names by which what was done is found again. */
-#define RAID_NAME   "kubernetes"                /* as nodeadm has it; also the label of
-                                                 * file systems that are finished */
-#define RAID_DEVICE "/dev/md/" RAID_NAME
 #define CLIQUE_KEY  "nvidia.com/gpu.clique"     /* label: NVIDIA/k8s-device-plugin, which owns it later */
 #define TAINT_KEY   "nodestrap/unhealthy"       /* of the taint and the label; their
                                                  * value is the cause's word */

@@ -153,6 +153,12 @@ static void add_array(Plan *plan, const Stores *s, const Device *d, int level, c
         a->storage.state = f->state;
         a->storage.level = xasprintf("raid%d", level);
         a->storage.blank = strv_copy(f->blank);
+        const char *taken = f->state == STEP_KEEP ? NULL : array_name_taken(s);
+        if (taken) {
+                free(a->why);
+                a->why = xasprintf("%s; as /dev/md/" RAID_OTHER_NAME ", for %s has that name", why, taken);
+                a->storage.device = xstrdup("/dev/md/" RAID_OTHER_NAME);
+        }
         a->storage.running = f->array ? xstrdup(f->array->name) : NULL;
         a->storage.array_uuid =
                 f->uuid && f->state != STEP_MAKE && f->state != STEP_REMAKE ? xstrdup(f->uuid) : NULL;

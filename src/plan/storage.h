@@ -80,6 +80,8 @@ typedef struct ArrayFound {
 } ArrayFound;
 void array_found_done(ArrayFound *f);
 void array_find(Stores *s, int level, ArrayFound *ret);
+/* The array of somebody else's that has ours' name; NULL: none. */
+_nonnull_ const char *array_name_taken(const Stores *s);
 /* Of an array that superblocks tell of and that has more members than disks are here: " of the raid0 array
  * \"kubernetes\" the members 1 and 3 are not here"; "" otherwise. */
 _malloc_ char *array_missing(const Stores *s);

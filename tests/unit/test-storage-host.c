@@ -326,6 +326,29 @@ TEST(expected_stores) {
         config.instance.storage.expected_disks = 0;
         type.disks = -1;                /* the table does not know */
         ASSERT_EQ(host_expected_stores(&config, &host), 0);
+        /* as many as there are controllers, of which EBS volumes and others are none */
+        PciDevice pci[] = {
+                { .vendor = 0x1d0f, .device = 0x8061, .class = 0x010802 }, { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802 },
+                { .vendor = 0x1d0f, .device = 0xcd02, .class = 0x010802 }, { .vendor = 0x1b36, .device = 0xcd01, .class = 0x010802 },
+                { .vendor = 0x1d0f, .device = 0xcd00, .class = 0x010802 }, { .vendor = 0x1d0f, .device = 0xcd01, .class = 0x020000 },
+        };
+        host.pci = pci;
+        host.n_pci = ARRAY_SIZE(pci);
+        ASSERT_EQ(host_expected_stores(&config, &host), 3);
+        ASSERT_CONTAINS(host_expected_by(&config, &host), "PCI");
+        host.type = NULL;
+        ASSERT_EQ(host_expected_stores(&config, &host), 3);
+        host.type = &type;
+        type.disks = 4;
+        ASSERT_EQ(host_expected_stores(&config, &host), 4);
+        ASSERT_CONTAINS(host_expected_by(&config, &host), "table");
+        config.instance.storage.expected_disks = 1;
+        ASSERT_EQ(host_expected_stores(&config, &host), 1);
+        ASSERT_STREQ(host_expected_by(&config, &host), "expectedDisks");
+        config.instance.storage.expected_disks = 0;
+        host.modelled = true;
+        type.disks = -1;
+        ASSERT_EQ(host_expected_stores(&config, &host), 0);
 }
 
 /* ---- arrays ---- */

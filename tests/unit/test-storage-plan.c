@@ -69,7 +69,7 @@ static void set_member(Machine *m, Content *c, const char *uuid, const char *nam
 }
 
 /* b blank, D data without a signature, R what we were making, x xfs, e ext4, u one that was cut off, U in the middle of its superblock, v btrfs, 0-7 member of ours with this role, S one that stayed behind, P a spare,
- * H member by another host name, F of an array of another name, K of a second kubernetes, O of old metadata, o LVM, p partitions,
+ * H member by another host name, N of the array with a name of its own, F of an array of another name, K of a second kubernetes, O of old metadata, o LVM, p partitions,
  * h held by dm, m mounted, r read-only, f failing, q not known, n no serial */
 static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) {
         Disk *d = &m->disks[i];
@@ -93,6 +93,7 @@ static void set_disk(Machine *m, size_t i, char letter, int level, unsigned of) 
         case 'S': set_member(m, c, UUID_OURS, "kubernetes", level, of, (int)role, 12); break;
         case 'P': set_member(m, c, UUID_OURS, "kubernetes", level, of, -1, 20); break;
         case 'H': set_member(m, c, UUID_OURS, "ip-10-0-0-1:kubernetes", level, of, (int)role, 20); break;
+        case 'N': set_member(m, c, UUID_OURS, "any:nodestrap", level, of, (int)role, 20); break;
         case 'F': set_member(m, c, UUID_OTHER, "data", level, of, (int)role, 7); break;
         case 'K': set_member(m, c, UUID_OTHER, "old:kubernetes", level, of, (int)role, 7); break;
         case 'O': set_member(m, c, NULL, "", level, of, (int)role, 0); break;
@@ -223,6 +224,9 @@ static const Row rows[] = {
         { STORAGE_RAID0, "HHH", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
         { STORAGE_RAID0, "012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "all 3 members are there" },
         { STORAGE_RAID0, "HHH", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID0, "NNN", .raid = "assemble", .filesystem = "assemble", .mount = "assemble" },
+        { STORAGE_RAID0, "NNN", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },
+        { STORAGE_RAID0, "NbN", .raid = "remake", .filesystem = "remake", .mount = "make" },
         { STORAGE_RAID0, "210", "i012", .raid = "assemble", .filesystem = "assemble", .mount = "assemble", .why = "md127 holds them and does not run" },
         { STORAGE_RAID0, "01b", "r012:x", .raid = "keep", .filesystem = "keep", .mount = "make" },     /* wiped while it runs */
         /* RAID0: a member is blank */
@@ -682,6 +686,29 @@ TEST(missing_disks_are_counted_and_named) {
         more->s.config.instance.storage.expected_disks = 2;
         ASSERT_PLANNED(more);
         ASSERT_STREQ(planned(more, "create-raid:" RAID_DEVICE)->with, "raid0 3 disks");
+}
+
+/* Somebody else's array has the name: ours has one of its own, in the plan's state and not in its id. */
+TEST(a_foreign_array_with_our_name_is_left_to_itself) {
+        static const struct { const char *disks, *array; bool other; } cases[] = {
+                { "bbb", "rE", true }, { "012", "rE", true }, { "01b", "rE", true }, { "012", "r012:x", false },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, cases[i].disks, 0);
+                ASSERT_PLANNED(m);
+                _cleanup_(freep) char *id = xstrdup(m->s.plan->id);
+                set_array(m, cases[i].array, "raid0");
+                m->s.host.storage.named = TEXT(m, "md127");
+                ASSERT_PLANNED(m);
+                const Action *a = planned(m, "create-raid:" RAID_DEVICE);
+                ASSERT_STREQ(m->s.plan->id, id);
+                if (!cases[i].other) {
+                        ASSERT_TRUE(!a->storage.device);
+                        continue;
+                }
+                ASSERT_STREQ(a->storage.device, "/dev/md/nodestrap");
+                ASSERT_CONTAINS(a->why, "as /dev/md/nodestrap, for md127 has that name");
+        }
 }
 
 TEST(everything_that_is_wrong_is_told) {

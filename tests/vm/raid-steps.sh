@@ -123,7 +123,7 @@ try "a file system is made" applies 0 "^done make-filesystem:$R" < <(fs xfs make
 xfs_admin -L kubernetes "$R" >/dev/null; automatic no; stop_arrays
 for n in 0 1 2; do mdadm --quiet --zero-superblock "/dev/${disk[n]}"; done; automatic yes; udevadm settle
 try "no array is made of disks whose superblocks were zeroed by hand" refuses "${disk[0]} \(${serial[0]}\) carries data without a signature \(byte [0-9]+ is not zero\)" < <(raid raid0 make "$D3")
-try "nor a file system on one of them" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 1)")
+try "nor a file system on one of them" refuses "carries data without a signature" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
 blank
 D1=$(disks 0)
 try "an array of one disk, as nodeadm makes it" applies 0 "^done create-raid:$R" < <(raid raid0 make "$D1")
@@ -165,11 +165,14 @@ try "a step that nobody looked at the disks for" refuses "were not looked at" < 
 # ---- programs ----
 mkdir empty failing
 printf '#!/bin/sh\necho "mdadm: not today" >&2\nexit 2\n' >failing/mdadm; chmod 755 failing/mdadm
-programs=$PWD/empty try "no mdadm" refuses "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
-programs=$PWD/empty try "no mkfs" refuses "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
-programs=$PWD/failing:$PATH try "mdadm fails" refuses "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "no mdadm" applies 30 "mdadm is not there; the image needs mdadm" < <(raid raid0 make "$D3")
+programs=$PWD/empty try "no mkfs" applies 30 "mkfs.xfs is not there; the image needs xfsprogs" < <(echo "make-filesystem x filesystem=xfs uuid=$U state=make $(disks 0)")
+programs=$PWD/failing:$PATH try "mdadm fails" applies 30 "$R of ${disk[0]} \(${serial[0]}\), .* cannot be created: mdadm exited with status 2, last said \"mdadm: not today\"" < <(raid raid0 make "$D3")
 printf '#!/bin/sh\nexit 0\n' >failing/mdadm
-programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" refuses "there is no array of ${disk[0]}" < <(raid raid0 make "$D3")
+programs=$PWD/failing:$PATH try "mdadm says that all is well, and it is not" applies 30 "there is no array of ${disk[0]}" < <(raid raid0 make "$D3")
+
+try "each disk says that nothing on it is needed" is "$(marked 0 1 2)" 3
+wipe 0 1 2
 
 # ---- one disk each ----
 each=$(for n in 0 1 2 3; do echo "make-filesystem ${serial[n]} filesystem=xfs uuid=${U%?}$n state=make deadline=60s $(disks $n)"; done)

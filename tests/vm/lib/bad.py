@@ -9,7 +9,7 @@ import os
 import struct
 
 import storage
-from storage import CONTAINERD, KUBELET, MIB, Node, Problem, Report, blank, counters, disks, settle, sh, write
+from storage import CONTAINERD, HERE, KUBELET, MIB, Node, Problem, Report, blank, counters, disks, settle, sh, write
 
 MDADM = '/usr/sbin/mdadm'
 
@@ -73,10 +73,21 @@ def raid10_of_two(node):
     yield 'EDISKS', ['RAID10', 'four'], False
 
 
-def fewer_than_promised(node):
-    """fewer disks than promised"""
-    node.configure(expected=4)
-    yield 'EDISKS', ['1 of 4 instance stores is missing', disks()[0].serial], False
+def idle_controller(node):
+    """a controller of an instance store on the PCI bus brings no disk"""
+    bus, fake = '/sys/bus/pci/devices', HERE + '/pci'
+    os.makedirs(fake)
+    for name in os.listdir(bus):
+        os.symlink(os.path.realpath(f'{bus}/{name}'), f'{fake}/{name}')
+    for i in range(4):              # QEMU's have another vendor
+        address = f'{fake}/0000:7f:0{i}.0'
+        write(address + '/uevent', 'DRIVER=nvme\nPCI_CLASS=10802\nPCI_ID=1D0F:CD01\nPCI_SUBSYS_ID=1D0F:CD01\n')
+        write(address + '/numa_node', '-1\n')
+        os.makedirs(f'{address}/nvme/nvme{i}' + f'/nvme{i}n1' * (i < 3))
+    sh('mount', '--bind', fake, bus)
+    node.configure(expected=0)
+    yield 'EDISKS', ['1 of 4 instance stores is missing', 'the PCI bus', disks()[0].serial, 'no disk came of the controllers at 0000:7f:03.0.'], False
+    sh('umount', bus)
 
 
 def place(node, path):
@@ -244,28 +255,6 @@ def two_arrays(node):
         raise Problem(f'not all is said: {node.last.err}')
 
 
-def array_elsewhere(node):
-    """an array of the same name on disks of another kind"""
-    loops = []
-    for i in (1, 2):
-        path = f'{storage.HERE}/elsewhere{i}'
-        with open(path, 'wb') as f:
-            f.truncate(64 * MIB)
-        loops.append(sh('losetup', '--find', '--show', path).strip())
-    sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--raid-devices=2', *loops)
-    settle()
-    name = os.path.basename(os.path.realpath('/dev/md/kubernetes'))
-    node.other, node.seen = (name, counters(name)), {d.name: counters(d.name) for d in disks()}
-    yield 'EARRAY', ['/dev/md/kubernetes', 'in use'], True      # only mdadm finds out, before it writes
-    if any(counters(d.name) != node.seen[d.name] for d in disks()):
-        raise Problem('disks were written')
-    if node.other != (name, counters(name)):
-        raise Problem(f'{name} was written')
-    sh(MDADM, '--stop', '/dev/' + name)
-    for loop in loops:
-        sh('losetup', '--detach', loop)
-
-
 def partitioned(node):
     """a disk with partitions"""
     victim = disks()[1]
@@ -373,6 +362,10 @@ def array_of_ours():
     members = ['/dev/' + d.name for d in disks()]
     sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--chunk=256', '--raid-devices=3', *members)
     sh('/usr/sbin/mkfs.xfs', '-q', '-f', '-K', '-L', 'kubernetes', '/dev/md/kubernetes')
+    os.makedirs('/srv/used', exist_ok=True)
+    sh('mount', '/dev/md/kubernetes', '/srv/used')
+    fill('/srv/used/file', 24)
+    sh('umount', '/srv/used')
     settle()
     return os.path.basename(os.path.realpath('/dev/md/kubernetes'))
 
@@ -423,8 +416,8 @@ def pod_mount(node):
     sh('umount', path)
 
 
-CASES = (raid10_of_two, fewer_than_promised, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
-         disk_with_errors_later, disk_that_hangs, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays, array_elsewhere,
+CASES = (raid10_of_two, idle_controller, path_is_file, path_below_file, path_not_empty, path_read_only, path_into_proc, disk_with_errors,
+         disk_with_errors_later, disk_that_hangs, disk_read_only, no_mkfs, no_mkfs_ext4, no_mdadm, no_cp, too_much_to_move, no_space, two_arrays,
          partitioned, lvm, luks, swap, unknown_data, superblock_of_member_lost, superblock_of_file_system_lost, their_file_system, mounted_elsewhere, held, pod_mount)
 
 
@@ -447,6 +440,42 @@ def try_case(node, case):
     return found
 
 
+def array_elsewhere():
+    """One on disks of another kind that has the name of ours."""
+    loops = []
+    for i in (1, 2):
+        path = f'{HERE}/elsewhere{i}'
+        with open(path, 'wb') as f:
+            f.truncate(64 * MIB)
+        loops.append(sh('losetup', '--find', '--show', path).strip())
+    sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', '--level=0', '--raid-devices=2', *loops)
+    settle()
+    return os.path.basename(os.path.realpath('/dev/md/kubernetes')), loops
+
+
+def name_is_taken(node, report):
+    """All is blank again, and somebody else's array has the name of ours; so it is at the next boot, and then it is gone."""
+    fresh(node)
+    name, loops = array_elsewhere()
+    seen = (name, counters(name))
+    for state, what in (('make', 'after all that, blank disks are used, under another name where an array elsewhere has that of ours'),
+                        ('assemble', 'the array is found again beside that one')):
+        node.boot()
+        found = node.complaints_up({'create-raid': state, 'bind': 'make'})
+        own = os.path.basename(os.path.realpath('/dev/md/nodestrap'))
+        if storage.arrays().get(own, (None, []))[1] != sorted(d.name for d in node.stores()):
+            found.append(f'/dev/md/nodestrap is {own}: {storage.arrays()}')
+        if (os.path.basename(os.path.realpath('/dev/md/kubernetes')), counters(name)) != seen:
+            found.append(f'{name} was touched')
+        report.line(what, found, node.describe)
+        node.off()
+    sh(MDADM, '--stop', '/dev/' + name)
+    for loop in loops:
+        sh('losetup', '--detach', loop)
+    node.boot()
+    report.line('and without it', node.complaints_up({'create-raid': 'assemble', 'bind': 'make'}), node.describe)
+
+
 def main():
     report, node = Report(), Node()
     for case in CASES:
@@ -455,9 +484,7 @@ def main():
         except (Problem, OSError, StopIteration) as e:
             found = [f'{type(e).__name__}: {e}']
         report.line(case.__doc__, found, node.describe)
-    fresh(node)
-    node.boot()
-    report.line('after all that, blank disks are used', node.complaints_up({'create-raid': 'make', 'bind': 'make'}))
+    name_is_taken(node, report)
     report.finish()
 
 
