@@ -343,6 +343,8 @@ def unknown_data(node):
     """disks with data that no signature tells of: each is named"""
     node.configure(n=4)
     storage.plug(node.all[:4])
+    node.stop_arrays()
+    blank([d.name for d in disks()])
     foreign, middle, everywhere, ciphered = [d.name for d in disks()]
     put(foreign, 0, b'FOREIGN!' + os.urandom(65536))
     sh('/usr/sbin/mkfs.ext4', '-q', '-F', '-E', 'nodiscard', '/dev/' + middle)
