@@ -18,38 +18,43 @@
 #define SIGNED   "dynamic/instance-identity/rsa2048"
 #define DOCUMENT "dynamic/instance-identity/document"
 
-/* All that can be read of it; the caller frees them. */
-static STACK_OF(X509) * certificates_read(const char *pem) {
-        STACK_OF(X509) *all = sk_X509_new_null();
-        BIO *from = BIO_new_mem_buf(pem, -1);
-        X509 *one;
-        while (all && from && (one = PEM_read_bio_X509(from, NULL, NULL, NULL)))
-                if (sk_X509_push(all, one) == 0)
-                        X509_free(one);
-        BIO_free(from);
-        return all;
-}
-
-/* Not the certificates that it brings along (PKCS7_NOINTERN): the signer is one of ours, which needs nobody
+/* Not by the certificates that it brings along (PKCS7_NOINTERN): the signer is this one, which needs nobody
  * else to vouch for it (PKCS7_NOVERIFY). NULL where it is not. */
-static char *document_inside(const char *text, size_t size, STACK_OF(X509) * certificates) {
-        _cleanup_(freep) char *der = NULL, *document = NULL;
-        size_t n = 0;
-        if (base64_decode(text, size, true, &der, &n) < 0)
-                return NULL;
-        const unsigned char *p = (const unsigned char *)der;
-        PKCS7 *signature = d2i_PKCS7(NULL, &p, (long)n);
+static char *verify_by(PKCS7 *signature, X509 *certificate) {
+        STACK_OF(X509) *only = sk_X509_new_null();
         BIO *out = BIO_new(BIO_s_mem());
-        char *data = NULL;
-        if (signature && out &&
-            PKCS7_verify(signature, certificates, NULL, NULL, out,
-                         PKCS7_NOVERIFY | PKCS7_NOINTERN | PKCS7_BINARY) == 1) {
+        char *data = NULL, *document = NULL;
+        if (only && out && sk_X509_push(only, certificate) > 0 &&
+            PKCS7_verify(signature, only, NULL, NULL, out, PKCS7_NOVERIFY | PKCS7_NOINTERN | PKCS7_BINARY) ==
+                    1) {
                 long length = BIO_get_mem_data(out, &data);
                 document = xstrndup(data, (size_t)MAX(length, 0));
         }
         BIO_free(out);
+        sk_X509_free(only);
+        return document;
+}
+
+/* One certificate after the other: libcrypto finds the signer by issuer and number, which several may have in
+ * common. ret_n: of those that can be read. */
+static char *find_document(const char *text, size_t size, const char *certificates, unsigned *ret_n) {
+        _cleanup_(freep) char *der = NULL;
+        char *document = NULL;
+        size_t n = 0;
+        int r = base64_decode(text, size, true, &der, &n);
+        const unsigned char *p = (const unsigned char *)der;
+        PKCS7 *signature = r >= 0 ? d2i_PKCS7(NULL, &p, (long)n) : NULL;
+        BIO *from = BIO_new_mem_buf(certificates, -1);
+        X509 *one;
+        while (from && (one = PEM_read_bio_X509(from, NULL, NULL, NULL))) {
+                ++*ret_n;
+                if (signature && !document)
+                        document = verify_by(signature, one);
+                X509_free(one);
+        }
+        BIO_free(from);
         PKCS7_free(signature);
-        return TAKE_PTR(document);
+        return document;
 }
 
 static int refuse(Diag *diag, const char *why) {
@@ -62,6 +67,7 @@ static int refuse(Diag *diag, const char *why) {
 int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, char **ret_region,
                          Diag *diag) {
         _cleanup_(freep) char *text = NULL, *document = NULL;
+        unsigned n = 0;
         size_t size = 0;
         int r = imds_get(i, SIGNED, &text, &size, diag);
         if (r == -ENOENT)
@@ -69,12 +75,8 @@ int imds_verify_identity(Imds *i, const char *certificates, char **ret_account, 
         if (r < 0)
                 return r;
         library_settle_libcrypto();
-        STACK_OF(X509) *all = certificates_read(certificates);
-        int n = all ? sk_X509_num(all) : 0;
-        if (n > 0)
-                document = document_inside(text, size, all);
-        sk_X509_pop_free(all, X509_free);
-        if (n <= 0)
+        document = find_document(text, size, certificates, &n);
+        if (n == 0)
                 return refuse(diag, "none of the *.pem beside the trusted keys holds a certificate");
         if (!document)
                 return refuse(diag, "its identity document (/latest/" SIGNED ") is signed by none of the "
