@@ -161,8 +161,8 @@ ok 'none where there should be one' refused ETRUST source 'it has no key (*.pub)
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/else.key" -out "$tmp/else.crt" -subj '/CN=ec2' -days 1 2>/dev/null \
         -set_serial "0x$(openssl x509 -in "$tmp/aws.crt" -noout -serial | cut -d= -f2)"
 cp "$tmp/rsa.pem" "$tmp/aws.key"
-# As the service has it: the document inside, in base64 without its first and last line.
-identify() { openssl smime -sign -in "$1" -outform PEM -nodetach -binary -noattr -md sha256 -signer "$tmp/$2.crt" -inkey "$tmp/$2.key" | sed '1d;$d' >"$identity/rsa2048"; }
+# As the service has it: the document inside, BER of no length that is told ("MIAG..."), in base64 without its first and last line.
+identify() { openssl smime -sign -in "$1" -outform PEM -stream -nodetach -binary -md sha256 -signer "$tmp/$2.crt" -inkey "$tmp/$2.key" | sed '1d;$d' >"$identity/rsa2048"; }
 cp "$tmp/aws.crt" "$tmp/aws.pem"; cp "$tmp/else.crt" "$tmp/else.pem"
 trust "$tmp/ours.pub"
 sign --serial 7 --account "$account" --region "$region"; boot
