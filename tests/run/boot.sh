@@ -12,6 +12,9 @@
 #   # interfaces: N OPTION…         with tree: interfaces: a card for each interface of tests/fakes/interfaces.py OPTION…, the first N from power-on
 #   # tree: WORD…                   what the guest gets besides the installed program, functions tree_WORD below
 #   # script: LINE                 one more line of the shell script in the user data; may stand several times
+#   # signed: OPTION…               the user data is signed (config sign OPTION…) with the one key that the guest trusts, and its identity document,
+#                                 too; with imds: alone
+#   # changed: EXPRESSION         of sed, for what was signed
 #   # watcher: LINE                with tree: watcher: a line of what runs once the devices phase is over
 #   # vpc: OPTION…                  with tree: vpc: network interfaces that tests/fakes/interfaces.py makes, with a VPC around them
 #   # environment: NAME=VALUE…      of the tool: imds.py's variables
@@ -382,6 +385,15 @@ for word in $(head_of tree); do
         printf '1..0 # SKIP %s: no %s here\n' "$name" "$word"
         exit
 done
+sign_user_data() {                      # TRUSTED IMDS: both ends made here
+        local identity=$2/dynamic/instance-identity; mkdir -p "$1"
+        openssl genpkey -algorithm ed25519 -out "$W/key.pem" && openssl pkey -in "$W/key.pem" -pubout -out "$1/boot.pub" || return
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout "$W/aws.key" -out "$1/aws.pem" -subj /CN=ec2 -days 9 2>/dev/null || return
+        openssl smime -sign -in "$identity/document" -outform PEM -stream -nodetach -binary -md sha256 -signer "$1/aws.pem" -inkey "$W/aws.key" | sed '1d;$d' >"$identity/rsa2048"
+        # shellcheck disable=SC2046 # options are words
+        "$here_made" config sign -k "$W/key.pem" -c "file://$2/user-data" $(head_of signed) >"$W/signed" 2>/dev/null || return
+        sed "$(head_of changed)" "$W/signed" >"$2/user-data"
+}
 read -r tool options <<<"$(head_of run)"; read -r imds userdata <<<"$(head_of imds)"; options+=$cards
 [ -z "${CLUSTER-}" ] || options+=" -i $CLUSTER/imds"    # tests/run/cluster.sh
 if [ -n "$imds" ]; then
@@ -389,6 +401,7 @@ if [ -n "$imds" ]; then
         [ -z "$userdata" ] || cp "$here/fixtures/user-data/$userdata" "$W/imds/latest/user-data"
         head_of script >"$W/script"; [ ! -s "$W/script" ] || sed -i -e "/^systemctl is-active --quiet kubelet/r $W/script" "$W/imds/latest/user-data"
         [ -z "$type" ] || "$here/fakes/imds.sh" "$W/imds" "$type"
+        [ -z "$(head_of signed)" ] || sign_user_data "$tree/etc/nodestrap/trusted.d" "$W/imds/latest" || fails "the user data cannot be signed"
         options+=" -i $W/imds"
 fi
 # shellcheck disable=SC2086,SC2046 # options and variables are words
