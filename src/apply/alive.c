@@ -122,5 +122,5 @@ int alive_start(_unused_ Task *t) {
 
 char *alive_waiting(Task *t) {
         Unit *u = t->data;
-        return u && u->state.active ? unit_failure(u, 0, true) : unit_waiting(t);
+        return u && u->state.active ? unit_failure(u, 0) : unit_waiting(t);
 }

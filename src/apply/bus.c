@@ -554,9 +554,8 @@ static const char *meaning_of(char *const *lines) {
         return NULL;
 }
 
-/* quote: with its last words, which may hold a secret until the report hides it. */
-static void failure_add(Text *t, const Unit *u, char *const *lines, bool quote) {
-        size_t n = strv_length(lines);
+/* Nothing that the unit itself has said: the sentence is shown on the console, and told to the cluster. */
+static void failure_add(Text *t, const Unit *u, char *const *lines) {
         const char *log = unit_log(u->name), *meaning = meaning_of(lines);
         _cleanup_(freep) char *why = failure_text(u);
         text_add(t, "%s %s: %s", u->name, u->kind->failed, meaning ?: why);
@@ -565,16 +564,13 @@ static void failure_add(Text *t, const Unit *u, char *const *lines, bool quote) 
                          u->state.restarts > 1 ? "s" : "");
         if (startswith(u->state.sub, "auto-restart"))
                 text_add(t, "; systemd goes on restarting it");
-        if (quote && n > 0)
-                text_add(t, "; last said \"%s\"", lines[n - 1]);
-        if (!quote || n == 0 || log)
-                text_add(t, "; journalctl -u %s%s%s", u->name, log ? " and " : "", log ?: "");
+        text_add(t, "; journalctl -u %s%s%s", u->name, log ? " and " : "", log ?: "");
 }
 
-char *unit_failure(const Unit *u, uint64_t since_usec, bool quote) {
+char *unit_failure(const Unit *u, uint64_t since_usec) {
         _cleanup_(strv_freep) char **lines = journal_tail(u->name, since_usec, TAIL_LINES);
         Text t = {};
-        failure_add(&t, u, lines, quote);
+        failure_add(&t, u, lines);
         return text_take(&t);
 }
 
@@ -582,10 +578,10 @@ void unit_fail(Unit *u) {
         _cleanup_(strv_freep) char **lines =
                 journal_tail(u->name, u->kind->history ? 0 : u->task->result->begin_usec, TAIL_LINES);
         _cleanup_(text_done) Text t = {};
-        failure_add(&t, u, lines, true);
+        failure_add(&t, u, lines);
         if (u->calls > 1)
                 text_add(&t, "; %u starts failed", u->calls);
-        for (char **line = lines; line && *line; line++)
+        for (char **line = u->task->action->quiet ? NULL : lines; line && *line; line++)
                 text_add(&t, "\n%s", *line);
         (void)task_fail(u->task, -EIO, unit_cause(u->name), "%s", t.data);
 }

@@ -226,7 +226,7 @@ static bool start_again(Unit *u) {
         if (sd_event_add_time_relative(t->apply->event, &u->timer, CLOCK_MONOTONIC, pause, USEC_PER_MSEC,
                                        on_again, u) < 0)
                 return false;
-        _cleanup_(freep) char *why = unit_failure(u, u->begun_usec, false);
+        _cleanup_(freep) char *why = unit_failure(u, u->begun_usec);
         log_warning("%s: %s; start %u failed, the next one is in %llu s", t->action->id, why, u->calls,
                     pause / USEC_PER_SEC);
         return true;
@@ -383,7 +383,7 @@ char *unit_waiting(Task *t) {
                 return xstrdup(
                         "systemd had not finished reloading; look at its messages with journalctl _PID=1");
         if (u->timer)
-                return unit_failure(u, t->result->begin_usec, true);
+                return unit_failure(u, t->result->begin_usec);
         if (u->call || !u->state.active)
                 return xasprintf("systemd did not answer about %s", u->name);
         _cleanup_(freep) char *others = u->job ? job_blockers(u) : NULL;
@@ -391,12 +391,8 @@ char *unit_waiting(Task *t) {
         if (others)
                 return xasprintf("the %sjob of %s was waiting for %s; systemctl list-jobs shows more", type,
                                  u->name, others);
-        char **lines = journal_tail(u->name, t->result->begin_usec, 1);
-        char *text = xasprintf("the %sjob of %s was running, the unit %s (%s)%s%s%s", type, u->name,
-                               u->state.active, u->state.sub, lines ? "; last said \"" : "; it said nothing",
-                               lines ? lines[0] : "", lines ? "\"" : "");
-        strv_free(lines);
-        return text;
+        return xasprintf("the %sjob of %s was running, the unit %s (%s); journalctl -u %s", type, u->name,
+                         u->state.active, u->state.sub, u->name);
 }
 
 /* Or systemd would start it behind our back when we have given up. */

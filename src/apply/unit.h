@@ -103,11 +103,11 @@ char *job_blockers(Unit *u);
 /* Is the job, over whatever others, waiting for the unit that this process runs in, which waits for the job?
  * Fails the task. */
 void unit_look_for_deadlock(Unit *u, const char *job);
-/* Ends the task with what is known of the failure: the unit's result and the last lines of its journal. */
+/* Ends the task with what is known of the failure: the unit's result and, unless the action is quiet, the last
+ * lines of its journal. */
 void unit_fail(Unit *u);
-/* The first line of that, about what happened since that instant. quote: with the unit's last words, for a
- * report, which hides secrets in them; a message that goes out at once has none. */
-_malloc_ char *unit_failure(const Unit *u, uint64_t since_usec, bool quote);
+/* The first line of that, about what happened since that instant. */
+_malloc_ char *unit_failure(const Unit *u, uint64_t since_usec);
 /* Was its last start skipped, because a condition was not met? */
 bool unit_was_skipped(const Unit *u);
 /* What it means when this unit fails: CAUSE_UNIT, or of some that are known by name something that says

@@ -425,13 +425,15 @@ static int fail_to_succeed(Work *w, Cause cause, const char *what, const char *p
         const char *last = strrchr(words, '\n');
         Text t = {};
         last = last ? last + 1 : words;
-        if (*last) {
+        if (w->action->quiet)
+                text_add(&t, ", what it said may hold secrets and is not repeated");
+        else if (*last) {
                 text_add(&t, ", last said \"");
                 text_add_shown(&t, last, strlen(last), WORDS_MAX, '"');
                 text_add(&t, "\"");
         }
         text_add(&t, "%s", hint_for(cause));
-        if (last != words)
+        if (last != words && !w->action->quiet)
                 text_add(&t, "\n%s", words);
         if (c->status > 128 && c->status <= 128 + SIGRTMAX)     /* nvidia-smi exits with 255 by itself */
                 (void)work_fail(w, -EIO, cause, "%s: %s was killed by signal %d%s%s", what, program,

@@ -43,6 +43,7 @@
 /* ---- containerd's ---- */
 #define CONTAINERD_DIR      "/var/lib/containerd"
 #define CONTAINERD_SOCKET   "/run/containerd/containerd.sock"
+#define CONTAINERD_CONFIG   "/etc/containerd/config.toml"
 #define RUNTIME_SPEC        "/etc/containerd/base-runtime-spec.json"
 #define SANDBOX_IMAGE       "localhost/kubernetes/pause:latest"  /* of every EKS AMI, so that nothing is
                                                                  * pulled (cache-pause-container in

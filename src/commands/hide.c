@@ -31,12 +31,10 @@ void hide_in_join(const Root *root, JoinOutcome *outcome) {
         _cleanup_(secrets_done) Secrets s = {};
         _cleanup_(json_decrefp) json_t *spec = NULL, *status = NULL, *document = NULL;
         _cleanup_(diag_done) Diag ignored = {};
-        if (!outcome->text && !outcome->details)
+        if (!outcome->text)
                 return;
         if (config_cache_read(root, RUN_CONFIG_CACHE, &spec, &status, &ignored) >= 0)
                 document = json_pack("{sO}", "spec", spec);
         learn(&s, document);
         hide_text(&s, &outcome->text);
-        for (char **line = outcome->details; line && *line; line++)
-                hide_text(&s, line);
 }

@@ -34,7 +34,7 @@ static void keep_plan(const Run *run) {
                            : o->skip_config               ? RUN_DIR "/plan-run.txt"
                                                           : RUN_DIR "/plan.txt";
         _cleanup_(freep) char *text = plan_to_text(run->plan);
-        int r = root_replace_volatile(run->root, path, text, strlen(text), 0644);
+        int r = root_replace_volatile(run->root, path, text, strlen(text), REPORT_MODE);
         if (r < 0)
                 log_debug("%s cannot be written: %s", path, strerror(-r));
 }

@@ -88,12 +88,10 @@ static json_t *failure_read(const Root *root) {
         return TAKE_PTR(status);
 }
 
-/* The sentence is init's; a unit's last words stand on lines of their own behind it. */
+/* The sentence is init's; a unit's last words stand on lines of their own behind it, and stay there. */
 static void take_failure(const json_t *status, JoinOutcome *ret) {
         const char *text = json_get_text(status, "text");
         free(ret->text);
-        strv_free(ret->details);
-        ret->details = NULL;
         ret->cause = CAUSE_INIT;
         ret->text = xasprintf("kubelet is not started, because nodestrap init has failed (%lld %s at %s): "
                               "%.*s; when that is mended, run nodestrap init or reboot; nodestrap status "
@@ -101,8 +99,6 @@ static void take_failure(const json_t *status, JoinOutcome *ret) {
                               (long long)json_integer_value(json_object_get(status, "exit")),
                               json_get_text(status, "code"), json_get_text(status, "step"),
                               (int)strcspn(text, "\n"), text);
-        for (const char *p = strchr(text, '\n'); p; p = strchr(p + 1, '\n'))
-                strv_push(&ret->details, xstrndup(p + 1, strcspn(p + 1, "\n")));
 }
 
 /* Asked once a second, also where all is well: systemd is asked only where there is reason to. */

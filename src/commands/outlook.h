@@ -5,6 +5,6 @@
 
 /* Is an init at work on this machine, or will one of this boot's units run it? */
 _must_check_ _nonnull_ bool outlook_has_init(const Root *root);
-/* Has init failed in this boot, with none to come, and is kubelet not started therefore? Then cause, text and
- * details of ret say why, in the place of what they said. */
+/* Has init failed in this boot, with none to come, and is kubelet not started therefore? Then cause and
+ * text of ret say why, in the place of what it said. */
 _must_check_ _nonnull_ bool outlook_is_lost(const Root *root, JoinOutcome *ret);

@@ -21,6 +21,10 @@ int command_status(Run *run) {
                 return diag_error(diag, r, CAUSE_USAGE,
                                   "there is no " REPORT_STATUS
                                   ": nodestrap init has not run since this machine booted");
+        if (r == -EACCES)
+                return diag_error(diag, r, CAUSE_FILE,
+                                  REPORT_STATUS " is for root and who may read the journal: sudo nodestrap "
+                                                "status, or be of the group systemd-journal");
         if (r < 0)
                 return diag_error(diag, r, CAUSE_FILE, REPORT_STATUS " cannot be shown: %s", strerror(-r));
         if (run->options.output == OUTPUT_JSON)

@@ -100,14 +100,6 @@ typedef struct Kubelet {
         char *state;                    /* "kubelet.service is active (running)";
                                          * NULL: systemd does not say */
         bool runs;
-        char *words;                    /* of this boot: those that tell most, without the time; NULL: none */
-        char **lines;                   /* the last lines */
 } Kubelet;
 void kubelet_done(Kubelet *k);
-/* registered: what it says is not about its registration. */
-_nonnull_ void kubelet_look(const Root *root, bool registered, Kubelet *ret);
-/* Which of kubelet's lines, oldest first, says why there is no Node, or else what its last error was, or its
- * last line. NULL where there are none. */
-const char *kubelet_choose_line(char *const *lines, bool registered);
-/* Without "E0102 15:04:05.123456    1234 file.go:42] ", which klog puts before what is said. */
-_nonnull_ const char *klog_text(const char *line);
+_nonnull_ void kubelet_look(const Root *root, Kubelet *ret);

@@ -37,7 +37,6 @@ typedef struct Watch {
 
 void join_outcome_done(JoinOutcome *o) {
         free(o->text);
-        strv_free(o->details);
         *o = (JoinOutcome){};
 }
 
@@ -269,17 +268,14 @@ static void try_until(Watch *w) {
 
 /* ---- the end ---- */
 
-/* What kubelet and systemd say, where it is kubelet's turn. */
+/* What systemd says of kubelet, where it is kubelet's turn. */
 static void add_kubelet(Watch *w, Text *t) {
         Kubelet k = {};
-        kubelet_look(w->task->root, w->outcome->cause == CAUSE_NOT_READY, &k);
+        kubelet_look(w->task->root, &k);
         if (k.state)
                 text_add(t, "; %s", k.state);
-        if (k.words)
-                text_add(t, "; it says: %s", k.words);
         text_add(t, "; journalctl -u kubelet%s",
                  k.state && !k.runs ? " and systemctl status kubelet tell more" : " tells more");
-        w->outcome->details = TAKE_PTR(k.lines);
         kubelet_done(&k);
 }
 

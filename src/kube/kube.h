@@ -57,8 +57,7 @@ DECLARE_STRING_TABLE(join_goal, JoinGoal);
 
 typedef struct JoinOutcome {
         Cause cause;                    /* CAUSE_NONE: the goal is reached */
-        char *text;                     /* else one sentence: what, where, why, what next; */
-        char **details;                 /* and kubelet's last lines, where they may tell more */
+        char *text;                     /* else one sentence: what, where, why, what next */
         uint64_t registered_usec, ready_usec;   /* since the kernel started (CLOCK_MONOTONIC); 0: not known */
         unsigned requests;
 } JoinOutcome;
@@ -70,7 +69,7 @@ typedef struct JoinTask {
         JoinGoal goal;
         uint64_t deadline_usec;         /* now_usec() */
         /* Asked about once a second while kubelet of this boot has not reported yet: will it never do so?
-         * Then cause, text and details of ret say why; what they were is its to free. */
+         * Then cause and text of ret say why; what it was is its to free. */
         bool (*is_lost)(const Root *root, JoinOutcome *ret);
 } JoinTask;
 /* Until the goal is reached, the deadline passes, all is lost, or a signal asks to stop. The API server is

@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include <errno.h>
 
-#define CONFIG_FILE      "/etc/containerd/config.toml"
 #define SOCI_DROP_IN     UNIT_DIR "/containerd.service.d/10-soci-snapshotter.conf"
 #define MEMLOCK_DROP_IN  UNIT_DIR "/containerd.service.d/40-nodestrap-memlock.conf"
 #define GIBIBYTE         (1ULL << 30)
@@ -302,7 +301,7 @@ static int plan_config(Plan *plan, const Config *config, const Host *host, const
                 "containerd %s, schema %u; runtime %s%s%s%s", host->containerd_version, c->schema, c->runtime,
                 c->cdi ? ", CDI" : "", c->soci ? ", SOCI" : "",
                 json_object_size(user) > 0 ? "; the user's TOML merged in" : "");
-        plan_users_file(plan, "containerd", CONFIG_FILE, why, text, json_object_size(user) > 0,
+        plan_users_file(plan, "containerd", CONTAINERD_CONFIG, why, text, json_object_size(user) > 0,
                         json_holds_secret(user));
         return 0;
 }

@@ -327,6 +327,7 @@ int plan_make(const Config *config, const Host *host, const PlanOptions *options
         plan_take_turn(plan);
         plan_units(plan, config, host);
         plan_node(plan, config, host);
+        plan_quieten(plan);
         r = plan_finish(plan, diag);
         if (r >= 0)
                 *ret = TAKE_PTR(plan);

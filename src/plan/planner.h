@@ -81,6 +81,9 @@ bool json_holds_secret(const json_t *json);
 /* The same of a command line's options and their values. */
 bool words_hold_secret(char *const *words);
 
+/* Says of each action whose unit or program may repeat a secret that its words are not. */
+_nonnull_ void plan_quieten(Plan *plan);
+
 /* ---- kubelet ---- */
 
 /* How many pods, and why: source is one clause for the reader, static. */

@@ -51,13 +51,10 @@ static json_t *join_json(const Root *root, const JoinReport *join, const Verdict
         _cleanup_(json_decrefp) json_t *before = join_read(root);
         _cleanup_(freep) char *when = verdict_time(), *boot_id = NULL;
         const KubeAccess *a = &join->access;
-        json_t *joined = json_object(), *details = json_array();
+        json_t *joined = json_object();
         (void)!root_boot_id(root, &boot_id);
-        for (char **line = join->outcome.details; line && *line; line++)
-                json_array_append_new(details, text_json(*line));
         json_object_set_new(joined, "bootId", text_json(boot_id ?: ""));
         verdict_put(joined, v, plan_id);
-        json_object_set_new(joined, "details", details);
         json_object_set_new(joined, "for", json_string(join_goal_to_string(join->goal)));
         json_object_set_new(joined, "node", text_json(a->node));
         json_object_set_new(joined, "cluster", text_json(a->cluster));
@@ -128,7 +125,7 @@ static char *join_last_line(const JoinReport *join, const Verdict *v, const json
 
 static void files_write(const Root *root, const json_t *joined, const Verdict *v) {
         _cleanup_(freep) char *text = json_dumps(joined, JSON_INDENT(1)), *metrics = gauges_make(joined, v);
-        int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), 0644);
+        int r = root_replace_volatile(root, JOINED_FILE, text, strlen(text), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, JOINED_METRICS, metrics, strlen(metrics), 0644);
         if (r == -EACCES || r == -EPERM)        /* anybody may ask, but not everybody writes for all */
@@ -167,8 +164,6 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
                 event_of_join(root, &v);
         if (root_is_host(root))
                 (by_unit ? verdict_announce : verdict_record)(&v, "join", plan_id ?: "", seconds, console);
-        for (char **line = o->details; line && *line; line++)
-                log_error("  | %s", *line);
         verdict_tell(&v, last);
         return v.exit_code;
 }
@@ -178,8 +173,6 @@ ExitCode report_join(const Root *root, const JoinReport *join) {
 void join_show(const json_t *joined) {
         _cleanup_(freep) char *times = times_text(joined, "sentence");
         const char *verdict = json_get_text(joined, "verdict");
-        json_t *line;
-        size_t i;
         if (streq(verdict, "ok"))
                 printf("joined: %s after the kernel started (node %s of cluster %s)\n", times,
                        json_string_value(json_object_get(joined, "node")) ?: "?",
@@ -189,7 +182,4 @@ void join_show(const json_t *joined) {
                        (long long)json_integer_value(json_object_get(joined, "exit")),
                        json_string_value(json_object_get(joined, "code")) ?: "?",
                        json_get_text(joined, "text"));
-        json_array_foreach(json_object_get(joined, "details"), i, line) {
-                printf("  | %s\n", json_string_value(line) ?: "");
-        }
 }

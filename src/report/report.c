@@ -115,16 +115,10 @@ static char *last_line(const Verdict *v, const Report *report, double seconds) {
                          report->phases, seconds);
 }
 
-/* A unit's last words, one by one, before the line that names the root cause. */
-static void tell_details(const char *text) {
-        for (const char *p = text ? strchr(text, '\n') : NULL; p; p = strchr(p + 1, '\n'))
-                log_error("  | %.*s", (int)strcspn(p + 1, "\n"), p + 1);
-}
-
 /* ---- all of it ---- */
 
 static void files_write(const Root *root, const char *status, const char *metrics) {
-        int r = root_replace_volatile(root, REPORT_STATUS, status, strlen(status), 0644);
+        int r = root_replace_volatile(root, REPORT_STATUS, status, strlen(status), REPORT_MODE);
         if (r >= 0)
                 r = root_replace_volatile(root, REPORT_METRICS, metrics, strlen(metrics), 0644);
         if (r < 0)
@@ -140,6 +134,7 @@ void report_tell(const Diag *diag) {
                 if (!diag->items[i].warning && errors == 1)
                         continue;
                 _cleanup_(freep) char *line = diagnostic_format(&diag->items[i]);
+                line[strcspn(line, "\n")] = 0;  /* behind it a program's or a unit's own words */
                 log_line(diag->items[i].warning ? LOG_WARNING : LOG_ERR, "%s", line);
         }
 }
@@ -174,7 +169,6 @@ ExitCode report_write(const Root *root, const Report *given) {
         event_of_run(root, &report, &v, well);
         if (root_is_host(root))
                 verdict_announce(&v, report.phases, report.plan ? report.plan->id : "", seconds, console);
-        tell_details(v.text);
         verdict_tell(&v, last);
         free(v.text);
         return v.tolerated ? EXIT_DONE : v.exit_code;

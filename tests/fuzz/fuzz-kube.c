@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an API server sends: a line of a watch, the body of an error, and a Node; and a line of kubelet's log. */
+ * What an API server sends: a line of a watch, the body of an error, and a Node. */
 #include "kube/internal.h"
 
 #include <errno.h>
@@ -17,10 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (r < 0 && (node.reason || node.message || node.state != KUBE_NODE_ABSENT))
                 abort();
         text_add_bytes(&body, data, size);
-        _cleanup_(freep) char *line = xstrndup((const char *)data, size);
-        char *lines[] = { line, NULL };
-        if (klog_text(line) > line + strlen(line) || kubelet_choose_line(lines, false) != line)
-                abort();
         free(kube_status_message(&body));
         for (int found = 0; found < 2; found++) {
                 _cleanup_(node_look_done) NodeLook look = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Applies a plan that is described on stdin, for tests against a real systemd. A line an action:
  *     TYPE TARGET [inputs=TEXT] [reads=PATH] [deadline=5s] [after=ID,ID] [after-any=ID,ID] [timed-from=ID]
- *         [optional=yes] [retry=yes] [lenient=yes] [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for
+ *         [optional=yes] [retry=yes] [lenient=yes] [quiet=yes] [words=WORD,WORD] [mode=0600] [content=TEXT, the rest of the line, \n for
  *         newlines]
  * and for storage
  *     [state=make] [disks=NAME,NAME serials=SERIAL,SERIAL] [blank=NAME,NAME] [running=md127]
@@ -83,7 +83,7 @@ static __attribute__((noinline)) void option_set(Action *a, char *word) {
                 { "seen", &a->device.seen },
         };
         const struct { const char *name; bool *flag; } flags[] = {
-                { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient },
+                { "optional", &a->optional }, { "retry", &a->retry }, { "lenient", &a->lenient }, { "quiet", &a->quiet },
                 { "array", &a->storage.array },
         };
         char *value = strchr(word, '=');

@@ -376,47 +376,4 @@ TEST(when_the_clock_is_asked_for) {
         ASSERT_TRUE(!kube_failure_wants_clock(&(KubeReply){ .status = 401 }));
 }
 
-/* ---- kubelet's words, as 1.33.13 and 1.37.0 log them ---- */
-
-#define STARTS   "I1123 04:15:55.702952    8264 server.go:530] \"Kubelet version\" kubeletVersion=\"v1.33.13\""
-#define FAILS    "E1123 04:15:56.962592    8374 run.go:72] \"command failed\" err=\"failed to validate kubelet configuration, error: kubelet is configured to not run on a host using cgroup v1\""
-#define NO_NODE  "E1123 04:16:01.000001    8374 kubelet_node_status.go:107] \"Unable to register node with API server\" err=\"etcdserver: mvcc: database space exceeded\" node=\"n\""
-#define NOISE    "E1123 04:16:02.000001    8374 eviction_manager.go:292] \"Eviction manager: failed to get summary stats\" err=\"failed to get node info: node \\\"n\\\" not found\""
-#define LEASE    "E1123 04:56:07.980854     386 controller.go:208] \"Failed to ensure lease exists, will retry\" err=\"context deadline exceeded\" interval=\"200ms\""
-#define MIRROR   "E1123 04:56:08.003041     386 kubelet.go:3596] \"Unable to register mirror pod because node is not registered yet\" err=\"node \\\"n\\\" not found\" node=\"n\""
-#define NOT_FOUND "E1123 04:56:08.033098     386 kubelet_node_status.go:396] \"Error getting the current node from lister\" err=\"node \\\"n\\\" not found\""
-#define HAS_NODE "I1123 04:16:03.000001    8374 kubelet_node_status.go:78] \"Successfully registered node\" node=\"n\""
-
-TEST(the_words_of_kubelet_that_tell_most) {
-        static const struct { const char *lines[6]; bool registered; int want; } cases[] = {
-                { { STARTS, FAILS }, false, 1 },
-                { { FAILS, STARTS, "\tvolumeStatsAggPeriod: 1m0s", " >" }, false, 0 },          /* it has started again */
-                { { STARTS, NO_NODE, NOISE, STARTS }, false, 1 },
-                { { STARTS, NO_NODE, NOISE, NO_NODE, NOISE }, false, 3 },
-                { { NO_NODE, HAS_NODE, NOISE, STARTS }, false, 2 },                             /* that is over */
-                { { NO_NODE, LEASE, MIRROR, NOT_FOUND, MIRROR }, false, 0 },                    /* twenty a second */
-                { { NO_NODE, NOISE, STARTS }, true, 1 },
-                { { STARTS, " >" }, false, 1 },
-                { { STARTS, "joining-kubelet: registers n" }, false, 1 },
-                { { "Error: no klog] line", "E11x3 04: no] line", "E1123", "" }, false, 3 },
-        };
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                char *lines[ARRAY_SIZE(cases[i].lines)];
-                memcpy(lines, cases[i].lines, sizeof lines);
-                const char *line = kubelet_choose_line(lines, cases[i].registered);
-                if (line != cases[i].lines[cases[i].want])
-                        FAIL("case %zu: %s", i, line);
-        }
-        char *none[] = { NULL };
-        ASSERT_TRUE(!kubelet_choose_line(none, false) && !kubelet_choose_line(NULL, false));
-}
-
-TEST(without_what_klog_puts_before_it) {
-        ASSERT_STREQ(klog_text("E1123 04:15:55.575868    8231 run.go:72] \"command failed\" err=\"[x] y\""), "\"command failed\" err=\"[x] y\"");
-        ASSERT_STREQ(klog_text("joining-kubelet: registers n"), "joining-kubelet: registers n");
-        ASSERT_STREQ(klog_text("E1123 without an end"), "E1123 without an end");
-        ASSERT_STREQ(klog_text("E112"), "E112");
-        ASSERT_STREQ(klog_text(""), "");
-}
-
 TEST_MAIN

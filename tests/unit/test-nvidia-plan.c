@@ -892,4 +892,25 @@ TEST(json_names_what_a_step_wants) {
         json_decref(plan);
 }
 
+/* ---- who is quoted ---- */
+
+TEST(units_that_may_repeat_a_secret_are_quiet) {
+        static const char *const quiet[] = { "start-unit:containerd.service", "start-unit:kubelet.service" };
+        Variable v[] = { { (char[]){"A"}, (char[]){"1"} } };
+        ServiceEnvironment e[] = { { (char[]){"nvidia-fabricmanager"}, v, 1 } };
+        BOX(b, "p5.48xlarge");
+        sample_plan(&b.s);
+        for (size_t i = 0; i < ARRAY_SIZE(quiet); i++)
+                ASSERT_TRUE(plan_find(b.s.plan, quiet[i])->quiet);
+        ASSERT_TRUE(!plan_find(b.s.plan, "start-unit:" FM)->quiet && !plan_find(b.s.plan, "check-unit:" FM)->quiet);
+        ASSERT_TRUE(!plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
+        b.s.config.instance.environment = e;
+        b.s.config.instance.n_environment = 1;
+        b.s.config.containerd.config = sample_json(&b.s, "{'metrics': {'address': 'x'}}");
+        sample_plan(&b.s);
+        ASSERT_TRUE(plan_find(b.s.plan, "start-unit:" FM)->quiet && plan_find(b.s.plan, "check-unit:" FM)->quiet);
+        ASSERT_TRUE(!plan_find(b.s.plan, "start-unit:" PERSISTENCED)->quiet);
+        ASSERT_TRUE(plan_find(b.s.plan, "import-image:" SANDBOX_ARCHIVE)->quiet);
+}
+
 TEST_MAIN
