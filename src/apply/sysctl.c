@@ -72,6 +72,12 @@ static char *value_shown(const char *value) {
         return text_take(&t);
 }
 
+/* What was asked for, where a plan shows it, too. */
+static char *wanted_shown(const Work *w) {
+        _cleanup_(freep) char *value = value_shown(w->action->with ?: "");
+        return w->action->secret ? xstrdup("the value") : xasprintf("\"%s\"", value);
+}
+
 static char *similar_name(const Root *root, const char *path) {
         const char *slash = strrchr(path, '/');
         _cleanup_(freep) char *directory = xstrndup(path, (size_t)(slash - path));
@@ -93,13 +99,13 @@ static int fail_to_find(Work *w, const char *path) {
 }
 
 static int fail_to_set(Work *w, int r, const char *path) {
-        _cleanup_(freep) char *value = value_shown(w->action->with ?: "");
+        _cleanup_(freep) char *value = wanted_shown(w);
         if (r == -ENOENT || r == -ENOTDIR)
                 return fail_to_find(w, path);
         if (r == -EINVAL || r == -ERANGE)
                 return work_fail(
                         w, r, CAUSE_SYSCTL,
-                        "the kernel does not take \"%s\" for it (%s); correct it in spec.instance.sysctl",
+                        "the kernel does not take %s for it (%s); correct it in spec.instance.sysctl",
                         value, strerror(-r));
         if (r == -EISDIR)
                 return work_fail(w, r, CAUSE_SYSCTL,
@@ -137,11 +143,12 @@ static int set(Work *w, const char *path) {
                 return fail_to_set(w, r, path);
         if (r > 0 || !have)
                 return 1;
-        _cleanup_(freep) char *want = value_shown(w->action->with ?: ""), *is = value_shown(have);
+        _cleanup_(freep) char *want = wanted_shown(w), *is = value_shown(have);
         return work_fail(w, -EINVAL, CAUSE_SYSCTL,
-                         "the kernel took \"%s\" for it and has \"%s\" now; ask for what it can have in "
+                         "the kernel took %s for it and has %s%s%s now; ask for what it can have in "
                          "spec.instance.sysctl",
-                         want, is);
+                         want, w->action->secret ? "another" : "\"", w->action->secret ? "" : is,
+                         w->action->secret ? "" : "\"");
 }
 
 int sysctl_work(Work *w) {

@@ -93,7 +93,9 @@ static char **journal_last(sd_journal *j, const char *field, const char *unit, u
                         break;                  /* of an earlier boot (-ESTALE), or before we began */
                 _cleanup_(freep) char *line = entry_message(j), *invocation = entry_invocation(j);
                 newest = newest ?: xstrdup(invocation);
-                if (line && line_is_panic(line) && streq(invocation, newest))
+                /* of a process that is gone journald does not always know it any more */
+                bool same = !*invocation || !*newest || streq(invocation, newest);
+                if (line && line_is_panic(line) && same)
                         first = strv_length(newest_first);
                 if (line && *line)
                         strv_push(&newest_first, TAKE_PTR(line));

@@ -35,7 +35,7 @@ static void add_cached_config(Bundle *b) {
                 return;
         }
         _cleanup_(json_decrefp) json_t *document = json_pack("{sO}", "spec", spec);
-        _cleanup_(json_decrefp) json_t *masked = mask_config(&b->secrets, document);
+        _cleanup_(json_decrefp) json_t *masked = mask_config_whole(&b->secrets, document);
         pack_json(b, "config.json", masked);
 }
 
@@ -60,7 +60,7 @@ static void note_sources(Bundle *b, json_t *answers) {
                         const Node *root = documents.items[k].root;
                         _cleanup_(json_decrefp) json_t *document = NULL;
                         if (root && yaml_to_json(root, &document) >= 0)
-                                json_decref(mask_config(&b->secrets, document));
+                                json_decref(mask_config_whole(&b->secrets, document));
                 }
         }
 }

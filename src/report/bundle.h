@@ -9,6 +9,7 @@ typedef struct Bundle {
         const Root *root;
         char *top;                      /* the directory in it: "nodestrap-HOST-TIME" */
         Secrets secrets;
+        bool blind;                     /* no NodeConfig tells of any */
         BundleMember *members;
         size_t n, size;                 /* size: of all members */
         Text missing;                   /* errors.txt: a line for what could not be had */

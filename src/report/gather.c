@@ -231,13 +231,23 @@ static int read_file(const Root *root, const void *path, Text *out) {
         return root_read(root, path, FILE_MAX, &out->data, &out->size);
 }
 
+/* -EACCES: by root alone. */
+static int is_readable(const Root *root, const void *path, Text *out) {
+        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
+        struct stat st;
+        (void)out;
+        return fd < 0 ? fd : fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
+}
+
 static void add_file(Bundle *b, const char *name, const char *path, bool optional) {
         _cleanup_(freep) char *text = NULL;
         char *masked;
         size_t size = 0, masked_size;
         if (bundle_has(b, name))
                 return;
-        int r = read_apart(b, read_file, path, &text, &size);
+        int r = b->blind && read_apart(b, is_readable, path, &text, &size) == -EACCES
+                        ? -EKEYREJECTED
+                        : read_apart(b, read_file, path, &text, &size);
         if (r == -ENOENT || r == -ENOTDIR) {
                 if (!optional)
                         bundle_miss(b, name, "%s is not there", path);
@@ -247,6 +257,9 @@ static void add_file(Bundle *b, const char *name, const char *path, bool optiona
                 r = mask_file(&b->secrets, format_of(path, text), text, size, &masked, &masked_size);
         if (r >= 0)
                 bundle_add(b, name, masked, masked_size);
+        else if (r == -EKEYREJECTED)
+                bundle_miss(b, name, "%s is for root alone, and nothing tells what in it is secret; left out",
+                            path);
         else if (r == -EBADMSG)
                 bundle_miss(b, name, "%s cannot be parsed, and might hold secrets anywhere; left out", path);
         else
@@ -281,13 +294,6 @@ static void add_matching(Bundle *b, const char *pattern, bool optional) {
 }
 
 /* The digest of a file that only root may read could be guessed from: what is short has few values. */
-static int is_readable(const Root *root, const void *path, Text *out) {
-        _cleanup_(close_fd) int fd = root_open(root, path, O_PATH | O_NOFOLLOW);
-        struct stat st;
-        (void)out;
-        return fd >= 0 && fstat(fd, &st) == 0 && st.st_mode & 0044 ? 0 : -EACCES;
-}
-
 static void mask_digest(const Bundle *b, json_t *entry) {
         _cleanup_(freep) char *none = NULL;
         size_t size;
@@ -468,6 +474,7 @@ static void add_files(Bundle *b, bool driver) {
 }
 
 void bundle_gather(Bundle *b) {
+        b->blind = !bundle_has(b, "config.json") && b->secrets.n == 0;
         for (size_t i = 0; i < ARRAY_SIZE(own_files); i++)
                 add_file(b, strrchr(own_files[i].path, '/') + 1, own_files[i].path, own_files[i].optional);
         add_files(b, false);

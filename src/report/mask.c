@@ -262,3 +262,76 @@ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char
         *ret = masked ?: xmemdup(text, size);
         return 0;
 }
+
+/* ---- all that is free in it ---- */
+
+/* A number, a quantity, a word or a path of such words: what texts are full of, and hardly a secret. */
+static bool is_common(const char *text) {
+        static const char *const units[] = { "", "m", "s", "h", "ms", "%", "k", "M", "G", "Ki", "Mi", "Gi" };
+        const char *unit = text + strspn(text, "-.,:0123456789");
+        size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-_./:");
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+                if (streq(unit, units[i]))
+                        return true;
+        return !text[n] && (n <= 12 || *text == '/');
+}
+
+/* Noted with what stands behind its '=', and without quotes, as kubelet logs its flags. */
+static json_t *hide_free_text(Secrets *s, const char *text) {
+        const char *equals = strchr(text, '=');
+        _cleanup_(freep) char *value = equals ? str_strip(equals + 1) : NULL;
+        size_t n = value ? strlen(value) : 0;
+        if (is_common(text))
+                return json_string(text);
+        secrets_add(s, text);
+        if (value && !is_common(value))
+                secrets_add(s, value);
+        if (n > 2 && value[0] == value[n - 1] && strchr("\"'", *value)) {
+                value[n - 1] = 0;
+                secrets_add(s, value + 1);
+        }
+        return json_string(HIDDEN);
+}
+
+/* Keys, numbers and switches stay. */
+static json_t *hide_free(Secrets *s, const json_t *json) {
+        const char *key;
+        json_t *copy, *value;
+        size_t i;
+        if (json_is_string(json))
+                return hide_free_text(s, json_string_value(json));
+        if (!json_is_object(json) && !json_is_array(json))
+                return json_deep_copy(json);
+        copy = json_is_object(json) ? json_object() : json_array();
+        json_object_foreach((json_t *)json, key, value)
+                json_object_set_new_nocheck(copy, key, hide_free(s, value));
+        json_array_foreach(json, i, value)
+                json_array_append_new(copy, hide_free(s, value));
+        return copy;
+}
+
+static json_t *hide_free_toml(Secrets *s, const char *text) {
+        _cleanup_(json_decrefp) json_t *json = read_shape(MASK_TOML, text, strlen(text)),
+                               *hidden = json ? hide_free(s, json) : NULL;
+        _cleanup_(freep) char *masked = NULL;
+        return json_string(hidden && toml_format(hidden, &masked) >= 0 ? masked : HIDDEN);
+}
+
+json_t *mask_config_whole(Secrets *s, const json_t *document) {
+        static const char *const places[][2] = {
+                { "kubelet", "config" }, { "kubelet", "flags" }, { "kubelet", "maxPodsExpression" },
+                { "containerd", "config" }, { "containerd", "baseRuntimeSpec" }, { "instance", "sysctl" },
+        };
+        json_t *copy = mask_config(s, document);
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                json_t *into = json_object_get(json_object_get(copy, "spec"), places[i][0]);
+                const json_t *given = json_object_get(
+                        json_object_get(json_object_get(document, "spec"), places[i][0]), places[i][1]);
+                if (given)
+                        json_object_set_new(into, places[i][1],
+                                            i == 3 && json_is_string(given)
+                                                    ? hide_free_toml(s, json_string_value(given))
+                                                    : hide_free(s, given));
+        }
+        return copy;
+}

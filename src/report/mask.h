@@ -16,6 +16,9 @@ typedef enum MaskFormat {
 json_t *mask_json(Secrets *s, const json_t *json) _nonnull_;
 /* The same of a NodeConfig ({"spec"}): no variable of a service's environment stays. */
 json_t *mask_config(Secrets *s, const json_t *document) _nonnull_;
+/* The same without any text of the free-form parts, which may be secret whatever its key is; all of them are
+ * noted, but for common words. */
+json_t *mask_config_whole(Secrets *s, const json_t *document) _nonnull_;
 /* The same of a file. One without secrets is given back as it is, another is written anew. -EBADMSG for what
  * is not of its format: it might hold anything. ret is the caller's. */
 _must_check_ _nonnull_ int mask_file(Secrets *s, MaskFormat format, const char *text, size_t size, char **ret,

@@ -20,7 +20,7 @@ try "nodestrap-run.service is active" active nodestrap-run
 try "kubelet.service is active" active kubelet
 try "no ordering cycle was broken" no_cycle
 # shellcheck disable=SC2046 # sources are words
-try "the plan can be shown again" sh -c "nodestrap plan $(sources) --output json >plan.json"
+try "the plan can be shown again" sh -c "nodestrap plan $(sources) --show-secrets --output json >plan.json"
 try "every planned file is there" python3 compare.py files plan.json
 try "kubelet got exactly the planned flags" python3 compare.py kubelet plan.json /run/recording-kubelet/argv
 check_second_run

@@ -222,6 +222,7 @@ rm "$root/run/nodestrap/facts.json"
 echo '{"broken' >"$root/etc/kubernetes/kubelet/config.json"
 echo 'broken = [' >"$root/etc/containerd/config.toml"
 ok 'with files that cannot be parsed' eval 'bundle && unpack'
+ok 'one of them for root alone' tells errors.txt '/etc/containerd/base-runtime-spec.json is for root alone, and nothing tells what in it is secret; left out'
 ok 'they are left out' test ! -e "$tmp/x/files/etc/kubernetes/kubelet/config.json" -a ! -e "$tmp/x/files/etc/containerd/config.toml"
 ok 'which is told' tells errors.txt 'config.json cannot be parsed, and might hold secrets anywhere'
 for f in status.json joined.json facts.json; do echo '[' >"$root/run/nodestrap/$f"; done

@@ -15,7 +15,7 @@ ended_well() { is "$(property "$1" Result) $(property "$1" ConditionResult) $(pr
 # It has "started" when its program was begun (Type=simple), which may be before it has recorded anything.
 kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/null | grep -qm1 start; }
 kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
-kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
+kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --show-secrets --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
 
 # What holds on that image whoever starts it.
 check_image() { # BOOT

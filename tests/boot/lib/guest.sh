@@ -34,7 +34,7 @@ never_started() { [ ! -e /run/recording-kubelet/starts ] || { echo "kubelet was 
 # The same sources as the units name, so the plan is the one they have carried out.
 sources() { echo --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d/; }
 # shellcheck disable=SC2046 # sources are words
-plan() { nodestrap plan $(sources) --output json; }
+plan() { nodestrap plan $(sources) --show-secrets --output json; }
 # All files that the plan names, with bytes, modes, inodes and times: the same twice means that nothing was written.
 stamp() { xargs -r stat -c '%n %i %s %a %y' < <(python3 compare.py paths plan.json) | sort; }
 uptime_usec() { awk 'NR == 1 { printf "%.0f", $1 * 1000000 }' "$1"; }
@@ -48,7 +48,7 @@ check_node() {
         try "no ordering cycle was broken" no_cycle
         try "the first phase ended before the second began" before "$(property nodestrap-config ExecMainExitTimestampMonotonic)" "$(property nodestrap-run ExecMainStartTimestampMonotonic)"
         try "CRI answers" ctr --connect-timeout 20s version
-        try "the plan can be shown again" sh -c "nodestrap plan $(sources) --output json >plan.json"
+        try "the plan can be shown again" sh -c "nodestrap plan $(sources) --show-secrets --output json >plan.json"
         try "the plan that ran is the plan that is shown" python3 compare.py applied plan.json /run/nodestrap/status.json
         try "every planned file is there" python3 compare.py files plan.json
         try "containerd dumps its configuration" sh -c "containerd config dump >dump.toml"
@@ -103,7 +103,7 @@ check_two_boots() {
         try "after a reboot: nodestrap-run.service is active" active nodestrap-run
         try "after a reboot: kubelet is active" active kubelet
         try "after a reboot: kubelet was started once" starts 1
-        try "after a reboot: the plan is the same" sh -c "nodestrap plan $(sources) --output json >out/plan.2 && python3 compare.py same out/plan.1 out/plan.2"
+        try "after a reboot: the plan is the same" sh -c "nodestrap plan $(sources) --show-secrets --output json >out/plan.2 && python3 compare.py same out/plan.1 out/plan.2"
         try "after a reboot: kubelet got exactly the planned flags" python3 compare.py kubelet out/plan.1 /run/recording-kubelet/argv
         try "after a reboot: no ordering cycle was broken" no_cycle
 }
