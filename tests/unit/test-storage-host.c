@@ -351,6 +351,29 @@ TEST(expected_stores) {
         ASSERT_EQ(host_expected_stores(&config, &host), 0);
 }
 
+/* One controller on the bus has its disk, one is not bound to a driver, one has none yet; the fourth is EBS's. */
+TEST(controllers_without_a_disk) {
+        RUN(r, "stores");
+        static const struct { const char *address, *id, *disk; } devices[] = {
+                { "0000:00:1c.0", "1D0F:8061", NULL },              { "0000:00:1d.0", "1D0F:CD01", "nvme/nvme1/nvme1c0n1" },
+                { "0000:00:1e.0", "1D0F:CD01", NULL },              { "0000:00:1f.0", "1D0F:CD02", "nvme/nvme2/power" },
+        };
+        for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+                _cleanup_(freep) char *dir = xasprintf("/sys/bus/pci/devices/%s/%s", devices[i].address, devices[i].disk ?: "power"),
+                                      *path = xasprintf("/sys/bus/pci/devices/%s/uevent", devices[i].address),
+                                      *text = xasprintf("PCI_CLASS=10802\nPCI_ID=%s\n", devices[i].id);
+                ASSERT_OK(root_make_dirs(r.root, dir, 0755));
+                run_write(&r, path, text);
+        }
+        join_is(run_ok(&r)->idle, "0000:00:1e.0 0000:00:1f.0");
+        ASSERT_EQ(host_expected_stores(&r.config, r.host), 3);
+        ASSERT_TRUE(!r.host->storage.named);
+        ASSERT_OK(root_make_dirs(r.root, "/dev/md", 0755));
+        _cleanup_(freep) char *link = xasprintf("%s/dev/md/kubernetes", r.dir);
+        ASSERT_EQ(symlink("../md5", link), 0);
+        ASSERT_STREQ(run_ok(&r)->named, "md5");
+}
+
 /* ---- arrays ---- */
 
 TEST(arrays) {

@@ -673,6 +673,28 @@ TEST(a_promise_that_the_table_denies_is_warned_about) {
 
 /* ---- fewer than promised ---- */
 
+static bool warns(const Machine *m, const char *code) {
+        for (size_t i = 0; i < m->s.plan->warnings.n; i++)
+                if (m->s.plan->warnings.items[i].code && streq(m->s.plan->warnings.items[i].code, code))
+                        return true;
+        return false;
+}
+
+TEST(a_strategy_without_any_disk_is_warned_about) {
+        _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "", 0);
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(warns(m, "no-instance-stores"));
+        m->s.host.storage.looked = false;       /* the config phase */
+        ASSERT_PLANNED(m);
+        ASSERT_TRUE(!warns(m, "no-instance-stores"));
+        PciDevice controller = { .address = (char *)"0000:00:1f.0", .vendor = 0x1d0f, .device = 0xcd01, .class = 0x010802 };
+        m->s.host.storage.looked = true;
+        m->s.host.storage.idle = keep_list(m, LIST("0000:00:1f.0"));
+        m->s.host.pci = &controller;
+        m->s.host.n_pci = 1;
+        ASSERT_REFUSED(m, CAUSE_DISKS, "1 of 1 instance stores is missing", "the PCI bus", "here are none", "no disk came of the controllers at 0000:00:1f.0");
+}
+
 TEST(missing_disks_are_counted_and_named) {
         _cleanup_(machine_donep) Machine *m = machine_new(STORAGE_RAID0, "02", 4);
         m->s.config.instance.storage.expected_disks = 4;
