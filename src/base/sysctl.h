@@ -11,7 +11,7 @@
 _nonnull_ bool sysctl_name_is_valid(const char *name);
 /* "vm.max_map_count" → "/proc/sys/vm/max_map_count" */
 _malloc_ char *sysctl_path(const char *name);
-/* Would this value have the kernel start a program, or hand one what others start? It runs as root, outside of
- * all containers and of what systemd knows of (Linux: Documentation/admin-guide/sysctl/kernel.rst, core(5);
- * binfmt-misc.rst; fs/ocfs2/stackglue.c). An empty value takes such a program away. */
+/* Would this value have the kernel start a program, as root, outside of all containers and of what systemd
+ * knows of (Linux: Documentation/admin-guide/sysctl/kernel.rst and binfmt-misc.rst, fs/ocfs2/stackglue.c;
+ * core(5))? An empty value takes such a program away. */
 _nonnull_ bool sysctl_names_program(const char *name, const char *value);

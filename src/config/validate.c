@@ -443,8 +443,7 @@ static void walk_rule(Validator *v, const Rule *rule, const char *rest, const js
                 walk_rule(v, rule, rest + n, json_object_get(value, name), &(Path){ path, name, 0 });
 }
 
-/* Of the one setting, by its line: an image's maker knows which program is meant, and a reader of user data does
- * not. */
+/* Each by its own line. An image's maker knows which program is meant, a reader of user data does not. */
 static void check_programs(Validator *v) {
         const Path spec = { NULL, "spec", 0 }, instance = { &spec, "instance", 0 },
                    sysctl = { &instance, "sysctl", 0 };
@@ -454,8 +453,8 @@ static void check_programs(Validator *v) {
                 _cleanup_(freep) char *path = path_format(&(Path){ &sysctl, name, 0 });
                 if (sysctl_name_is_valid(name) && sysctl_names_program(name, text_of(value)))
                         report(v, path,
-                               "names a program that the kernel would start as root: have the image set it, by "
-                               "a file in /etc/sysctl.d");
+                               "names a program that the kernel would start as root: have the image set "
+                               "it, by a file in /etc/sysctl.d");
         }
 }
 
