@@ -119,6 +119,54 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return r;
 }
 
+/* Whom the top of the tree belongs to stands for root: a machine's own has no other. */
+static char *why_foreign(const struct stat *top, const struct stat *st) {
+        if (st->st_uid != 0 && st->st_uid != top->st_uid)
+                return xasprintf("belongs to user %u", (unsigned)st->st_uid);
+        bool group = st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != top->st_gid;
+        return group || st->st_mode & S_IWOTH ? xasprintf("can be written by others than root (mode %04o)",
+                                                          (unsigned)st->st_mode & 07777)
+                                              : NULL;
+}
+
+/* Goes on from the directory `at` by the next component of *way, through a link if it is one. */
+static char *step_on(const Root *root, char *at, char **way) {
+        _cleanup_(freep) char *rest = TAKE_PTR(*way), *from = at, *target = NULL;
+        const char *name = rest + strspn(rest, "/");
+        size_t n = strcspn(name, "/");
+        _cleanup_(freep) char *next = xasprintf("%s/%.*s", from, (int)n, name);
+        *way = xstrdup(name + n);
+        if (n == 2 && startswith(name, "..")) {
+                *(strrchr(from, '/') ?: from) = 0;
+                return TAKE_PTR(from);
+        }
+        if (n == 0 || (n == 1 && *name == '.'))
+                return TAKE_PTR(from);
+        if (root_read_link(root, next, &target) < 0)
+                return TAKE_PTR(next);
+        free(*way);
+        *way = xasprintf("%s%s", target, name + n);
+        return *target == '/' ? xstrdup("") : TAKE_PTR(from);
+}
+
+/* A way that ends before the path does is one that root will make. */
+static void look_at_way(const Root *root, Directory *d) {
+        _cleanup_(freep) char *at = xstrdup(""), *way = xstrdup(d->path);
+        struct stat top, st;
+        for (unsigned i = 0; i < 256 && !d->foreign; i++) {
+                _cleanup_(close_fd) int fd = root_open(root, *at ? at : "/", O_PATH | O_DIRECTORY);
+                if (fd < 0 || fstat(fd, &st) < 0)
+                        return;
+                top = i == 0 ? st : top;
+                _cleanup_(freep) char *why = why_foreign(&top, &st);
+                d->foreign = why ? xasprintf("%s %s", *at ? at : "/", why) : NULL;
+                d->foreign_itself = !way[strspn(way, "/")];
+                if (d->foreign_itself)
+                        return;
+                at = step_on(root, at, &way);
+        }
+}
+
 static int directory_read(const Root *root, const Storage *s, uint64_t from, Directory *d) {
         struct stat st;
         int r, fd = root_open(root, d->path, O_PATH);
@@ -135,6 +183,7 @@ static int directory_read(const Root *root, const Storage *s, uint64_t from, Dir
                 d->kind = DIRECTORY_NO_DIRECTORY;
         else if (fd != -ENOENT)
                 return fd;
+        look_at_way(root, d);
         r = look_around(root, s, d);
         return r >= 0 && d->kind == DIRECTORY_THERE ? look_inside(root, from, d) : r;
 }
@@ -155,6 +204,7 @@ int detect_directory(const Root *root, const char *path, const Storage *s, uint6
                 free(d.path);
                 free(d.real);
                 free(d.on);
+                free(d.foreign);
                 return r == -EACCES || r == -EPERM
                                ? r
                                : fact_error(diag, r, path, "what lies there is not known");

@@ -71,6 +71,10 @@ typedef struct Directory {
                                          * instance store, so that nobody needed to count */
         uint64_t used;                  /* by all that lies on its file system: no more can lie below it */
         uint64_t size;                  /* of that file system; 0: of a root that is not this machine's */
+        char *foreign;                  /* "/tmp can be written by others than root (mode 1777)": the
+                                         * first directory on the way to it, behind links too, that others
+                                         * than root can put something else into; else NULL */
+        bool foreign_itself;            /* and that is no other than this one */
 } Directory;
 /* A unit in /etc/systemd/system that mounts something at each boot. */
 typedef struct MountUnit {

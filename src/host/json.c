@@ -218,7 +218,7 @@ static json_t *mounts_json(const Host *h) {
 static json_t *directories_json(const Storage *s) {
         json_t *list = json_array();
         for (const Directory *d = s->directories; d < s->directories + s->n_directories; d++) {
-                if (d->empty && d->kind != DIRECTORY_NO_DIRECTORY && !d->read_only && !d->on)
+                if (d->empty && d->kind != DIRECTORY_NO_DIRECTORY && !d->read_only && !d->on && !d->foreign)
                         continue;
                 json_t *o = json_object();
                 json_object_set_new(o, "path", string_shown(d->path));
@@ -226,6 +226,7 @@ static json_t *directories_json(const Storage *s) {
                 json_object_set_new(o, "empty", json_boolean(d->empty));
                 json_object_set_new(o, "readOnly", json_boolean(d->read_only));
                 json_set_text(o, "on", d->on);
+                json_set_text(o, "foreign", d->foreign);
                 if (d->bytes)
                         set_number(o, "bytes", d->bytes);
                 json_array_append_new(list, o);

@@ -336,6 +336,7 @@ void storage_clear(Storage *s) {
                 free(s->directories[i].path);
                 free(s->directories[i].real);
                 free(s->directories[i].on);
+                free(s->directories[i].foreign);
         }
         free(s->directories);
         strv_free(s->programs);

@@ -41,6 +41,14 @@ static bool refuse_kernels(Stores *s, const char *path) {
         return false;
 }
 
+void refuse_foreign_way(Stores *s, const char *path, const char *foreign) {
+        stores_refuse(s, CAUSE_MOUNT,
+                      "%s: whoever can write there can have %s lead elsewhere, and root would mount and "
+                      "write there. Make that directory root's alone (chown root, chmod go-w), or name "
+                      "another path",
+                      foreign, path);
+}
+
 void place_check_top(Stores *s) {
         const char *path = s->config->instance.storage.mount_path;
         if (refuse_kernels(s, path))
@@ -52,6 +60,8 @@ void place_check_top(Stores *s) {
                               "%s %s, and instance stores are to be mounted below it: move it away, or set "
                               "another mountPath",
                               path, unfit);
+        else if (d && d->foreign)
+                refuse_foreign_way(s, path, d->foreign);
 }
 
 void place_check(Stores *s, const char *path) {
@@ -59,7 +69,7 @@ void place_check(Stores *s, const char *path) {
                         *top = storage_directory(s->seen, s->config->instance.storage.mount_path);
         const Mount *m = storage_mount_at(s->seen, path);
         _cleanup_(freep) char *unfit = d ? why_unfit(d) : NULL, *top_unfit = top ? why_unfit(top) : NULL;
-        if (top_unfit)          /* and was told */
+        if (top_unfit || (top && top->foreign))         /* and was told */
                 return;
         if (m) {
                 _cleanup_(freep) char *label = mount_label(m);
@@ -81,6 +91,9 @@ void place_check(Stores *s, const char *path) {
                               "%s cannot be made, its file system is read-only: make it in the image, or set "
                               "another mountPath",
                               path);
+        /* a disk that is mounted alone may be anybody's; an array holds what root's daemons keep */
+        else if (d && d->foreign && s->config->instance.storage.strategy != STORAGE_MOUNT)
+                refuse_foreign_way(s, path, d->foreign);
 }
 
 /* ---- what else mounts there ---- */

@@ -103,6 +103,8 @@ bool path_in(const char *path, const char *folder);             /* or the same *
 _malloc_ char *mount_label(const Mount *m);                     /* "xfs of /dev/nvme0n1p1" */
 /* What is wrong with a place whatever is done there: a clause, or NULL. */
 char *why_unfit(const Directory *d);
+/* The way to the path leads through a directory that is not root's alone: Directory.foreign of it. */
+void refuse_foreign_way(Stores *s, const char *path, const char *foreign);
 /* Pods run already, with their volumes below what would be moved away: true, and it is refused. */
 bool refuse_mounts_below(Stores *s, const char *path, const Directory *d);
 /* The directories that go to the disks: those that the configuration wants, but not what already is a mount

@@ -199,6 +199,8 @@ static void check_place(Stores *s, const Device *d) {
                 stores_refuse(s, CAUSE_MOUNT,
                               "%s cannot be made, its file system is read-only: make it in the image",
                               d->place);
+        else if (dir && dir->foreign)
+                refuse_foreign_way(s, d->place, dir->foreign);
 }
 
 /* Where instance stores are mounted, or what is bound to them. */
@@ -246,6 +248,8 @@ static void check_target(Stores *s, const Volume *v, const BindStep *step, const
                               "%s is on a read-only file system, so that nothing can be made or moved there: "
                               "make it in the image, and empty",
                               path);
+        else if (dir && dir->foreign && !dir->foreign_itself)   /* a target of a volume may be somebody's */
+                refuse_foreign_way(s, path, dir->foreign);
 }
 
 /* ---- what it becomes ---- */

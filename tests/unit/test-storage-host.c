@@ -591,6 +591,52 @@ TEST(mounts_are_seen_through_links) {
         ASSERT_STREQ(m->number, "9:127");
 }
 
+/* What another could change on the way to a place. */
+TEST(ways_that_are_not_roots_alone) {
+        static const struct { const char *path, *foreign; bool itself; } cases[] = {
+                { "/srv/disks",            NULL,                                                            false },
+                { "/srv/../srv/./disks/x", NULL,                                                            false },
+                { "/tmp/disks",            "/tmp can be written by others than root (mode 1777)",           false },
+                { "/tmp",                  "/tmp can be written by others than root (mode 1777)",           true  },
+                { "/srv/open",             "/srv/open can be written by others than root (mode 0757)",      true  },
+                { "/srv/to-tmp/disks",     "/tmp can be written by others than root (mode 1777)",           false },
+                { "/srv/through/x",        "/srv/open can be written by others than root (mode 0757)",      false },
+                { "/srv/upwards/disks",    "/tmp can be written by others than root (mode 1777)",           false },
+                { "/srv/circle/x",         NULL,                                                            false },
+        };
+        static const char *const links[][2] = { { "/tmp", "to-tmp" }, { "open/on", "through" }, { "/srv/disks", "open/on" }, { "../../tmp", "upwards" },
+                                                { "circle", "circle" } };
+        RUN(r, "stores");
+        ASSERT_OK(root_make_dirs(r.root, "/srv/disks", 0755));
+        ASSERT_OK(root_make_dirs(r.root, "/srv/open", 0755));
+        ASSERT_OK(root_make_dirs(r.root, "/tmp", 0755));
+        _cleanup_(freep) char *open = xasprintf("%s/srv/open", r.dir), *tmp = xasprintf("%s/tmp", r.dir);
+        ASSERT_EQ(chmod(open, 0757), 0);
+        ASSERT_EQ(chmod(tmp, 01777), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+                _cleanup_(freep) char *link = xasprintf("%s/srv/%s", r.dir, links[i][1]);
+                ASSERT_EQ(symlink(links[i][0], link), 0);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Directory d;
+                ASSERT_OK(detect_directory(r.root, cases[i].path, &(Storage){}, 0, &d, &r.diag));
+                ASSERT_STREQ(d.foreign ?: "", cases[i].foreign ?: "");
+                ASSERT_TRUE(!d.foreign || d.foreign_itself == cases[i].itself);
+                if (geteuid() == 0 && i == 0) {
+                        _cleanup_(freep) char *srv = xasprintf("%s/srv", r.dir);
+                        _cleanup_(freep) char *said = NULL;
+                        Directory owned;
+                        ASSERT_EQ(chown(srv, 1000, 0), 0);
+                        ASSERT_OK(detect_directory(r.root, "/srv/disks", &(Storage){}, 0, &owned, &r.diag));
+                        said = TAKE_PTR(owned.foreign);
+                        ASSERT_STREQ(said, "/srv belongs to user 1000");
+                        ASSERT_EQ(chown(srv, 0, 0), 0);
+                        free(owned.path), free(owned.real), free(owned.on);
+                }
+                free(d.path), free(d.real), free(d.on), free(d.foreign);
+        }
+}
+
 TEST(directories_of_each_disk) {
         RUN(r, "stores");
         r.config.instance.storage.strategy = STORAGE_MOUNT;

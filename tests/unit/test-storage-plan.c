@@ -773,6 +773,8 @@ TEST(places_that_cannot_be_mounted_at) {
                 { "/mnt/k8s-disks/0", { .kind = DIRECTORY_THERE, .empty = false },            "/mnt/k8s-disks/0 is not empty"            },
                 { "/mnt/k8s-disks/0", { .on = (char[]){ "sysfs" }, .empty = true },           "holds no data (sysfs)"                    },
                 { "/mnt/k8s-disks/0", { .read_only = true, .empty = true },                   "cannot be made, its file system is read-only" },
+                { "/mnt/k8s-disks",   { .foreign = (char[]){ "/mnt belongs to user 7" }, .empty = true }, "/mnt belongs to user 7: whoever can write there" },
+                { "/mnt/k8s-disks/0", { .foreign = (char[]){ "/mnt/k8s-disks/0 can" }, .empty = true }, "/mnt/k8s-disks/0 can: whoever" },
                 { "/var/lib/kubelet", { .kind = DIRECTORY_NO_DIRECTORY },                     "/var/lib/kubelet is no directory"         },
                 { "/var/log/pods",    { .read_only = true, .empty = true },                   "PodLogs"                                  },
                 { "/var/lib/kubelet", { .kind = DIRECTORY_THERE, .read_only = true },         "/var/lib/kubelet is on a read-only"       },

@@ -296,6 +296,15 @@ TEST(places_that_are_taken) {
         directory(m, "/data")->kind = DIRECTORY_MISSING;
         directory(m, XVDB)->empty = false;
         ASSERT_REFUSED(m, XVDB " is not empty");
+        directory(m, XVDB)->empty = true;
+        directory(m, XVDB)->foreign = (char *)"/mnt belongs to user 7";
+        ASSERT_REFUSED(m, "/mnt belongs to user 7: whoever can write there can have " XVDB " lead elsewhere");
+        directory(m, XVDB)->foreign = NULL;
+        directory(m, "/data")->foreign = (char *)"/data belongs to user 7";
+        ASSERT_REFUSED(m, "/data belongs to user 7");
+        directory(m, "/data")->foreign_itself = true;           /* what is moved there is the user's own */
+        ASSERT_OK(machine_plan(m));
+        directory(m, "/data")->foreign = NULL;
 }
 
 TEST(targets_among_the_instance_stores) {

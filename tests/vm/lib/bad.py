@@ -121,7 +121,7 @@ def path_not_empty(node):
 def path_read_only(node):
     """mountPath on a read-only file system"""
     os.makedirs('/srv/ro')
-    sh('mount', '-t', 'tmpfs', '-o', 'ro', 'none', '/srv/ro')
+    sh('mount', '-t', 'tmpfs', '-o', 'ro,mode=755', 'none', '/srv/ro')
     yield place(node, '/srv/ro/disks')
     sh('umount', '/srv/ro')
     os.rmdir('/srv/ro')
