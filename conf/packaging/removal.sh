@@ -15,7 +15,7 @@ hand_back() {
         [ -z "$theirs" ] || echo "nodestrap: nodeadm's units are disabled; systemctl enable$theirs gives the node back to them" >&2
         # Links to units that are about to go would be all that is left of them.
         systemctl --quiet --no-reload disable nodestrap-boot-hook.service nodestrap-config.service nodestrap-devices.service \
-                nodestrap-run.service nodestrap-joined.service nodestrap-event.path || :
+                nodestrap-run.service nodestrap-joined.service nodestrap-event.path nodestrap-trim.timer || :
 }
 
 # What a boot wrote for containerd and kubelet stays: they may be running with it. What bears our name goes.

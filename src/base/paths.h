@@ -8,7 +8,8 @@
 #define DEVICES_LOCK        RUN_DIR "/devices.lock" /* which holds this; others from take-turn on */
 #define BOOTSTRAPPER_LINK   "/run/eks-bootstrapper" /* → whose units have this boot: nodestrap, nodeadm */
 #define MOUNTS_READY        RUN_DIR "/mounts-ready"             /* units/containerd.service.d: until it is
-                                                                 * there, containerd does not start */
+                                                                 * there, containerd does not start. A line
+                                                                 * for each mount: nodestrap-trim.service */
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"        /* units/kubelet.service.d: the same for
                                                                  * a kubelet that is enabled by itself */
 #define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */

@@ -48,15 +48,17 @@ static Action *plan_unit(Plan *plan, const char *group, const char *unit, const 
 }
 
 /* After it a daemon may start that is enabled by itself, so it comes last of what concerns disks, and before
- * our own starts. */
+ * our own starts. What was mounted is its content, a line each: units/nodestrap-trim.service reads it. */
 static void plan_ready(Plan *plan, bool storage) {
-        bool mounts = false;
+        _cleanup_(text_done) Text mounts = {};
         for (size_t i = 0; i < plan->n; i++)
-                mounts = mounts || plan->actions[i].type == ACTION_MOUNT;
+                if (plan->actions[i].type == ACTION_MOUNT)
+                        text_add(&mounts, "%s\n", plan->actions[i].target);
         Action *ready = plan_file(plan, storage ? PHASE_RUN : PHASE_CONFIG, "system", MOUNTS_READY,
-                                  mounts ? "the local disks are mounted: containerd may start"
-                                         : "no local disks are to be mounted: containerd may start by itself",
-                                  "", 0644);
+                                  mounts.data ? "the local disks are mounted: containerd may start"
+                                              : "no local disks are to be mounted: containerd may start by "
+                                                "itself",
+                                  mounts.data ?: "", 0644);
         if (!storage)
                 action_after(ready, PLAN_RELOAD_ID);    /* and so after all files */
         for (size_t i = 0; i + 1 < plan->n; i++)

@@ -66,7 +66,7 @@ try "dpkg -i: nothing else is needed, and nothing to be said" says ''
 try "nodestrap --version says the package's version" is "$(in_root nodestrap --version | grep -o '[0-9][0-9.]*' | head -1)" "$(dpkg-deb -f "$W"/nodestrap_*.deb Version)"
 try "nodeadm is a link to it" is "$(in_root readlink -f /usr/bin/nodeadm)" /usr/bin/nodestrap
 try "so is nodeadm-internal" is "$(in_root readlink -f /usr/bin/nodeadm-internal)" /usr/bin/nodestrap
-try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.conf' -print) <(in_package systemd/system)
+try "every unit and drop-in is there" diff <(in_tree . -path ./systemd -prune -o -name '*.service' -print -o -name '*.path' -print -o -name '*.timer' -print -o -name '*.conf' -print) <(in_package systemd/system)
 try "and what udev and networkd get" diff <(in_tree systemd -type f) <(in_package nodestrap/systemd)
 try "and the rule" is "$(in_package udev/rules.d)" ./90-nodestrap.rules
 state() { in_root systemctl is-enabled $units | sort -u; }

@@ -900,6 +900,7 @@ TEST(disabled_mounts_stay_where_they_are) {
         o->no_soci = true;
         ASSERT_PLANNED(m);
         ASSERT_TRUE(!plan_find(m->s.plan, "move-files:/mnt/k8s-disks/0"));
+        ASSERT_STREQ(planned(m, "write-file:" MOUNTS_READY)->file.content, "/mnt/k8s-disks/0\n");
         ASSERT_TRUE(strv_contains(planned(m, "write-file:" MOUNTS_READY)->after, "mount:/mnt/k8s-disks/0"));
 }
 
