@@ -24,6 +24,8 @@ content() { blkid -p -o value -s "$1" "/dev/$2" | xargs; }     # content TYPE DE
 # marked N... : how many of these disks, members of an array, carry the mark
 marked() { local n k=0; for n; do [ "$(dd if="/dev/${disk[n]}" bs=4096 count=1 iflag=direct status=none | head -c 9)" != nodestrap ] || k=$((k + 1)); done; echo $k; }
 member() { mdadm --examine --export "/dev/$1" | sed -n "s/^MD_$2=//p"; }
+# md has written the last of its own: that the array is clean, and that no region of its bitmap is dirty
+quiet() { local d; for d; do until mdadm --examine-bitmap "/dev/$d" | grep -q ' 0 dirty' && grep -qx clean "/sys/block/$(array "$d")/md/array_state"; do sleep 0.1; done; done; }
 locked() { local d a=(); for d in "${disk[@]}"; do a+=("--device=/dev/$d"); done; udevadm lock "${a[@]}" -- "$@"; }
 # udev assembles arrays, or lets them lie
 automatic() {
@@ -189,9 +191,10 @@ blank
 # ---- RAID10 ----
 try "a RAID10" applies 0 "^done create-raid:$R" "^done make-filesystem:$R" < <(raid raid10 make "$D4"; fs ext4 make "$D4" "after=create-raid:$R")
 try "of all disks" array_holds "${disk[@]}"
-try "without a bitmap" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location)" "raid10 262144 none"
-mdadm --wait $R
+try "with a bitmap of large regions" is "$(attribute level) $(attribute chunk_size) $(attribute bitmap/location) $(attribute bitmap/chunksize)" "raid10 262144 +8 536870912"
+try "whose copies nobody makes the same" is "$(attribute sync_action) $(attribute resync_start)" "idle none"
 uuid=$(member "${disk[0]}" UUID); A="$D4 array-uuid=$uuid"
+quiet "${disk[@]}"
 try "a member that it has is not wiped" refuses "${disk[1]} \(${serial[1]}\) is held by md" < <(raid raid10 repair "$A" "blank=${disk[1]}")
 automatic no; mdadm --quiet $R --fail "/dev/${disk[1]}" --remove "/dev/${disk[1]}"
 try "a member that was thrown out joins again" applies 0 "^done create-raid:$R" < <(raid raid10 repair "$A" "blank=${disk[1]}")

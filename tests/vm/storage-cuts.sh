@@ -6,4 +6,4 @@
 # The power goes once at each kind of place: inside mdadm, mkfs and the copy, between them, and where nodestrap itself writes
 # (tests/vm/lib/cuts.py).
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
-exec python3 /vmtest/cuts.py
+exec python3 /vmtest/cuts.py RAID0

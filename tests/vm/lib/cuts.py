@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: cuts.py [all]
+"""usage: cuts.py STRATEGY [all]
 
 The power goes, again and again, each time at another place of the run phase; the boot that follows, with nodestrap's units enabled,
 must end with a node whose files are complete, and its plan must say what it found.
@@ -9,23 +9,30 @@ stops it there (or in its place, so that it never happens), and what reads strac
 place has its turn once; with "all" also the others.
 """
 import collections
+import mmap
 import os
+import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import matrix
 import natural
 import storage
-from storage import BINDS, CACHE, CONTAINERD, HERE, Problem, disks, sh, write
+from storage import BINDS, CACHE, CONTAINERD, HERE, Problem, disks, read, sh, write
 
 # tool: the program that is stopped, or None for nodestrap itself. call: the system call; before: it does not happen any more; path: only
 # where it has to do with this; count: the how manieth. flush: all that was written so far reaches the disks. states: what the next plan
 # must have found.
-# stale: the disks are those of an array of which one is blank now. other: only with "all", for another cut is of the same kind.
-Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale other',
-                             defaults=(None, False, False, 'xfs', {}, False, False))
-SECOND, THIRD, FIRST = 'DISK2', 'DISK3', 'DISK1'
-CUTS = (
+# stale: which disks are blank by now, of those of an array, or alone, that an earlier boot has filled. dirty: nothing runs, the node is up and
+# writes. other: only with "all", for another cut is of the same kind.
+Cut = collections.namedtuple('Cut', 'what tool call count path before flush fs states stale dirty other',
+                             defaults=(None, False, False, 'xfs', {}, (), False, False))
+FIRST, SECOND, THIRD, FOURTH = 'DISK1', 'DISK2', 'DISK3', 'DISK4'
+MARKED = storage.MOUNT_PATH + '/0'
+RAID0 = (
     Cut('in mdadm, when one of three disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
     Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, THIRD, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
     Cut('between mdadm and mkfs.xfs', 'mkfs.xfs', 'execve', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
@@ -33,17 +40,45 @@ CUTS = (
     Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}),
     Cut('in mkfs.ext4, when half is written', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', states={'create-raid': 'keep'}, other=True),
     Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', states={'create-raid': 'keep'}),
-    Cut('before the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/0', True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
-    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/0', fs='ext4', states={'create-raid': 'keep'}, other=True),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, states={'create-raid': 'keep', 'make-filesystem': 'remake'}),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, MARKED, fs='ext4', states={'create-raid': 'keep'}, other=True),
     Cut('in cp', 'cp', 'utimensat', 5, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
     Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
     Cut('when all is copied and nothing renamed', None, 'renameat2', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
     Cut('when one directory is renamed', None, 'renameat2', 1, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
     Cut('before the first original is deleted', None, 'unlinkat', 1, before=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
-    Cut('when the data of one stale member is wiped', None, 'fsync', 1, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
-    Cut('when one stale member is wiped', None, 'fsync', 2, FIRST, stale=True, states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
+    Cut('when one stale member is marked', None, 'fsync', 1, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(1,), states={'create-raid': 'remake', 'make-filesystem': 'remake'}),
     Cut('when some originals are deleted', None, 'unlinkat', 6, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
 )
+# What a RAID10 meets in another way: its array can do without some of its members, and has a bitmap.
+RAID10 = (
+    Cut('in mdadm, when one of four disks is a member', 'mdadm', 'write', 1, SECOND, True, states={'create-raid': 'remake'}),
+    Cut('in mdadm, when three of four disks are members', 'mdadm', 'write', 1, FOURTH, True, states={'create-raid': 'repair'}, other=True),
+    Cut('in mdadm, when all disks are members', 'mdadm', 'fsync', 1, FOURTH, states={'create-raid': 'keep', 'make-filesystem': 'make'}, other=True),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, states={'create-raid': 'keep'}, other=True),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, MARKED, True, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'remake'}, other=True),
+    Cut('in cp, flushed', 'cp', 'utimensat', 9, flush=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
+    Cut('when one directory is renamed', None, 'renameat2', 1, fs='ext4', states={'create-raid': 'keep', 'make-filesystem': 'keep'}, other=True),
+    Cut('before a blank member joins', 'mdadm', 'write', 1, SECOND, True, stale=(1,), states={'create-raid': 'repair'}, other=True),
+    Cut('when a blank member has joined', 'mdadm', 'fsync', 1, SECOND, stale=(1,), other=True),
+    Cut('when the data of one stale member is wiped', None, 'fsync', 2, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('when one stale member is wiped', None, 'fsync', 3, FIRST, stale=(2, 3), states={'create-raid': 'remake', 'make-filesystem': 'remake'}, other=True),
+    Cut('while one region of the array is written', None, None, 0, dirty=True, states={'create-raid': 'keep', 'make-filesystem': 'keep'}),
+)
+# Each disk has its own file system: what lies on the first is none of what is done to the second.
+MOUNT = (
+    Cut('in mkfs.xfs, at its start', 'mkfs.xfs', 'pwrite64', 4, flush=True, stale=(1,), other=True),
+    Cut('in mkfs.xfs, in its middle', 'mkfs.xfs', 'pwrite64', 20, flush=True, stale=(1,)),
+    Cut('in mkfs.ext4, before it is flushed', 'mkfs.ext4', 'fsync', 1, before=True, fs='ext4', stale=(1,), other=True),
+    Cut('before the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True, stale=(1,), states={'make-filesystem': ['keep', 'remake']}, other=True),
+    Cut('when the new file system is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', fs='ext4', stale=(1,), other=True),
+    Cut('among two file systems that are made at the same time', 'mkfs.ext4', 'pwrite64', 60, flush=True, fs='ext4', other=True),
+    Cut('before one of two is marked as finished', None, 'ioctl', 1, storage.MOUNT_PATH + '/2', True, other=True),
+)
+ALL = {'RAID0': RAID0, 'RAID10': RAID10, 'Mount': MOUNT}
+REGION = 512 << 20
 NEXT = HERE + '/cut'
 SOURCES = ('-c', 'imds://user-data', '-c', 'file:///etc/eks/nodeadm.d/', '--config-cache', CACHE)
 TEXT = 'VMTEST CUT-HERE'
@@ -63,7 +98,7 @@ done
 
 
 def arm(cut):
-    by_serial = {FIRST: disks()[0].name, SECOND: disks()[1].name, THIRD: disks()[2].name}
+    by_serial = dict(zip((FIRST, SECOND, THIRD, FOURTH), (d.name for d in disks())))
     return arm_at(cut, '/dev/' + by_serial[cut.path] if cut.path in by_serial else cut.path)
 
 
@@ -93,18 +128,36 @@ def disarm():
         os.symlink('../tool', wrapper)
 
 
+def filled_before(node, cut):
+    """What an earlier boot has filled, and the stale disks are blank."""
+    devices = ['/dev/' + d.name for d in disks()]
+    places = {f'{storage.MOUNT_PATH}/{i + 1}': d for i, d in enumerate(devices) if i not in cut.stale}
+    if node.raid():
+        matrix.create(node.strategy, devices)
+        places = {MARKED: '/dev/md/kubernetes'}
+    for place, device in places.items():
+        matrix.mkfs(cut.fs, device, 'kubernetes')
+        os.makedirs('/srv/filled', exist_ok=True)
+        sh('mount', device, '/srv/filled')
+        storage.bake('/srv/filled/mine', 'mine')
+        if 'remake' not in cut.states.values():
+            node.kept[place] = storage.tree('/srv/filled')
+        sh('umount', '/srv/filled')
+    node.stop_arrays()
+    storage.blank([disks()[i].name for i in cut.stale])
+
+
 def run_into(node, cut, number):
     """Does not come back, unless the place is never reached."""
     disarm()
     node.configure(fs=cut.fs)
-    write('/etc/eks/nodeadm.d/fs.yaml', f'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {{instance: {{localStorage: {{filesystem: {cut.fs}}}}}}}\n')
+    write('/etc/eks/nodeadm.d/fs.yaml', f'apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {{instance: {{localStorage: {{filesystem: {cut.fs}, expectedDisks: {node.n}}}}}}}\n')
+    if cut.dirty:
+        return write_a_region(node, number)
     node.clear()
     if cut.stale:
-        members = ['/dev/' + d.name for d in disks()]
-        matrix.create('RAID0', members)
-        matrix.mkfs('xfs', '/dev/md/kubernetes', 'kubernetes')
-        node.stop_arrays()
-        storage.blank([disks()[1].name])
+        filled_before(node, cut)
+    natural.save(natural.KEPT, node.kept)
     sh('nodestrap', 'init', '--skip', 'run', *SOURCES)
     natural.save(NEXT, {'number': number, 'want': {path: storage.tree(path) for path in BINDS}})
     words = arm(cut)
@@ -115,18 +168,82 @@ def run_into(node, cut, number):
     return [f'the place was never reached: exit {done.returncode}: {done.stderr[-1500:]}', storage.read(HERE + '/out/cuts', '')[-1500:]]
 
 
+def dirty_regions():
+    """Of each member's bitmap, as it lies on the disk."""
+    return [int(re.search(r'(\d+) dirty', sh('mdadm', '--examine-bitmap', '/dev/' + d.name))[1]) for d in disks()]
+
+
+def write_a_region(node, number):
+    """What is there is written there once more, while the file system stands still and md has noted that nothing is under way."""
+    node.keep()
+    natural.save(natural.KEPT, node.kept)
+    natural.save(NEXT, {'number': number, 'want': {path: storage.tree(path) for path in BINDS}})
+    write(HERE + '/baked', '')
+    os.sync()
+    sh('fsfreeze', '--freeze', MARKED)
+    while any(dirty_regions()):
+        time.sleep(0.2)
+    device = os.open('/dev/' + next(iter(storage.arrays())), os.O_RDWR | os.O_DIRECT)
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    os.preadv(device, [page], 3 * REGION + (1 << 20))
+
+    def go_on():                        # a fifth of a second after the last write the superblock says that all copies are the same
+        while True:
+            os.pwritev(device, [page], 3 * REGION + (1 << 20))
+    threading.Thread(target=go_on, daemon=True).start()
+    while not all(dirty_regions()):
+        time.sleep(0.2)
+    if dirty_regions() != [1] * len(disks()):
+        return [f'{dirty_regions()} regions are dirty']
+    write('/dev/ttyS0', TEXT + '\n')
+    return [signal.pause()]
+
+
+def complaints_resync():
+    """md has compared the copies of that region, and no more: what has been read of the disks since the boot."""
+    name = next(iter(storage.arrays()))
+    sh('mdadm', '--wait', '/dev/' + name, check=False)          # 1: nothing to wait for
+    have = sum(int(read(f'/sys/block/{d.name}/stat').split()[2]) * 512 for d in disks())
+    said = re.findall(r'.*\bmd.*(?:resync|RAID array|reconstruction|bitmap).*', sh('dmesg'))
+    print('\n'.join(f'# {line}' for line in said))
+    print(f'# {have >> 20} MiB were read, of {4 * 2 * REGION >> 20}')
+    return [f'{have} bytes were read', *said] if not 2 * REGION <= have < 3 * REGION or any(dirty_regions()) else []
+
+
+def complaints_trim():
+    """What was deleted is discarded, unless util-linux's own timer sees to it."""
+    def start():
+        before = [storage.counters(d.name)[1] for d in disks()]
+        sh('systemctl', 'start', 'nodestrap-trim.service')
+        return [storage.counters(d.name)[1] - n for d, n in zip(disks(), before)]
+    found = [] if sh('systemctl', 'is-active', 'nodestrap-trim.timer', check=False).strip() == 'active' else ['the timer does not run']
+    discards = start()
+    said = sh('journalctl', '-b', '-o', 'cat', '--no-pager', '-u', 'nodestrap-trim.service')
+    if not all(discards) or f'{MARKED}: ' not in said:
+        found.append(f'discards: {discards}: {said}')
+    print(f'# discards: {discards}')
+    sh('systemctl', 'enable', 'fstrim.timer')
+    if any(start()):
+        found.append('it discards what fstrim.service does as well')
+    write('/etc/fstab', '# none\n\n /dev/none /srv/none ext4 noauto 0 0\n')
+    if not all(start()):
+        found.append('it leaves it to a fstrim.service that goes by /etc/fstab')
+    return found
+
+
 def judge(node, cut, saved):
     """What lay on the root disk before the cut, and what the boot has written there since, is on the disks."""
     node.want = {path: {**saved['want'][path], **node.want[path]} for path in BINDS}
-    found = node.complaints_up(node.filter(cut.states), fs=cut.fs)
+    resync = complaints_resync() if cut.dirty else []
+    found = resync + node.complaints_up(node.filter(cut.states), fs=cut.fs)
     if not found and not os.path.exists(CONTAINERD + '/snapshots/1/pause'):
         found.append('what the image brought is gone')
     return found
 
 
-def main(extent=None):
-    cuts = CUTS if extent == 'all' else [c for c in CUTS if not c.other]
-    node, report = natural.start('RAID0', len(disks()), 'xfs')
+def main(strategy, extent=None):
+    cuts = [c for c in ALL[strategy] if extent == 'all' or not c.other]
+    node, report = natural.start(strategy, len(disks()), 'xfs')
     saved = natural.load(NEXT)
     number = 0
     if saved:
@@ -142,6 +259,8 @@ def main(extent=None):
         os.sync()
         report.line(f'a power cut {cuts[number].what}', run_into(node, cuts[number], number))
         number += 1
+    if strategy == 'RAID10' and extent != 'all':
+        report.line('unused blocks are discarded', complaints_trim())
     report.finish()
 
 

@@ -43,6 +43,7 @@ class Matrix:
         self.report.finish()
 
     def combination(self, n, fs):
+        print('# sectors of', {int(storage.read(f'/sys/block/{d.name}/queue/logical_block_size')) for d in disks()})
         self.n, self.fs, self.up = n, fs, False
         self.node.configure(self.strategy, n, fs)
         if self.strategy == 'RAID10' and n < 4:
@@ -379,7 +380,7 @@ class Matrix:
             sh(MDADM, '--create', '--force', '--verbose', '/dev/md/kubernetes', f'--level={self.strategy[4:]}', '--name=kubernetes',
                *['--assume-clean'] * (self.strategy == 'RAID10'), f'--raid-devices={self.n}', *devices)
             settle()
-            self.node.array_of_one = self.n == 1
+            self.node.array_of_one, self.node.array_is_theirs = self.n == 1, True
             devices = ['/dev/md/kubernetes']
         for i, device in enumerate(devices):
             sh('/usr/sbin/mkfs.xfs', '-q', '-K', '-l', 'su=8b', device)
@@ -418,7 +419,7 @@ OWN['Mount'] = (Matrix.first_boot, Matrix.second_run, Matrix.rebooted, Matrix.me
 
 def create(strategy, members):
     sh(MDADM, '--create', '/dev/md/kubernetes', '--run', '--homehost=any', '--name=kubernetes', f'--level={strategy[4:]}', '--chunk=256',
-       *(['--bitmap=none', '--assume-clean'] if strategy == 'RAID10' else []), f'--raid-devices={len(members)}', *members)
+       *(['--bitmap=internal', '--assume-clean'] if strategy == 'RAID10' else []), f'--raid-devices={len(members)}', *members)
     settle()
 
 

@@ -285,6 +285,7 @@ class Node:
         self.kept = {}                          # what each path held when the machine went down
         self.hidden = {}                        # what somebody else's mounts hide on the root disk
         self.array_of_one = False               # somebody else made one of a single disk
+        self.array_is_theirs = False            # or of several, and without a bitmap, which none of this size gets unasked
         self.last = None
         if not os.path.ismount(UNDER):
             os.makedirs(UNDER, exist_ok=True)
@@ -366,7 +367,7 @@ class Node:
     def clear(self, n=None):
         """A new instance with n stores."""
         self.off()
-        self.kept, self.array_of_one = {}, False
+        self.kept, self.array_of_one, self.array_is_theirs = {}, False, False
         plug(self.all[:n or self.n])
         self.stop_arrays()
         blank([d.name for d in disks()])
@@ -496,8 +497,9 @@ class Node:
         level, disks_ = read(f'/sys/block/{name}/md/level'), read(f'/sys/block/{name}/md/raid_disks')
         if (level, disks_) != (self.strategy.lower(), str(self.n)):
             yield f'{name} is {level} of {disks_}'
-        if self.strategy == 'RAID10' and read(f'/sys/block/{name}/md/bitmap/location', 'none') != 'none':
-            yield f'{name} has a bitmap'
+        location = read(f'/sys/block/{name}/md/bitmap/location', 'none')
+        if self.strategy == 'RAID10' and (location == 'none') != self.array_is_theirs:
+            yield f'the bitmap of {name} is {location}'
 
     def complaints_data(self):
         """Everything is there that lay on the disks before and on the root disk, the latter where both did; and nothing of it is hidden

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: vmboot.sh -s -d 4 -e -t 600 -K CUT-HERE
+# imds: imds-m5 storage-raid10
+# tree: storage storage_units storage_stubs enabled containerd_enabled kubelet_enabled
+# The power goes at every place of a RAID10 that tests/vm/lib/cuts.py knows.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+exec python3 /vmtest/cuts.py RAID10 all
