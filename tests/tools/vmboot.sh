@@ -5,6 +5,7 @@
 # Boots a Debian guest under QEMU without a network (TCG: no KVM wanted), runs SCRIPT in it as root, returns its exit status.
 #   -p TREE     directory unpacked over / of the guest BEFORE systemd starts, so its units are part of the boot (with -s: after)
 #   -d N        N emulated 1 GiB NVMe drives that look like EC2 instance stores (default 2): model, serial AWS..., by-id names
+#   -b BYTES    their logical blocks (default 512)
 #   -e          one more NVMe drive that looks like an EBS volume; OUT/ebs says "untouched" if nobody wrote to it
 #   -v NAME[:SIZE][:late]  one more EBS volume, which keeps what it holds: NAME from the launch template (/dev/sdb) in its identify
 #               page, serial volN with 17 digits for the Nth -v; SIZE 1G; late: it is attached when the guest says so
@@ -37,7 +38,7 @@
 # NODESTRAP_TEST_MIRROR, NODESTRAP_TEST_SECURITY_MIRROR (default: the mirror in this machine's apt sources).
 
 set -u; here=$(dirname "$(realpath "$0")"); . "$here/lib.sh"
-TREE= ND=2 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64
+TREE= ND=2 BLOCK=512 EBS= VOLUMES=() CARDS=() IMDS= SNAP= SUITE=bookworm EXTRA= NODES=1 CPUS=2 MEM=2G CUT= CUTTEXT= OUT= LIMIT=300 STOCK= TYPE=() BUILD= W= P= VPC= ARCH=amd64
 case ${1-} in
 --deps) deps; exit;;
 --clean)                # images and peers.sh's packages have a lock beside them
@@ -46,8 +47,8 @@ case ${1-} in
 --build) BUILD=1; shift;;
 --help|'') usage; exit;;
 esac
-while getopts A:p:d:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
-        A) ARCH=$OPTARG;; p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; T) TYPE=(-smbios "type=1,product=$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
+while getopts A:p:d:b:ev:w:T:i:sS:a:n:c:m:k:K:o:t:q o; do case $o in
+        A) ARCH=$OPTARG;; p) TREE=$(realpath -e "$OPTARG") || exit 2;; d) ND=$OPTARG;; b) BLOCK=$OPTARG;; e) EBS=1;; v) VOLUMES+=("$OPTARG");; w) CARDS+=("$OPTARG");; T) TYPE=(-smbios "type=1,product=$OPTARG");; i) IMDS=$(realpath -e "$OPTARG") || exit 2;; s) SNAP=1;;
         S) SUITE=$OPTARG;; a) EXTRA=,$OPTARG;; n) NODES=$OPTARG;; c) CPUS=$OPTARG;; m) MEM=$OPTARG;; k) CUT=$OPTARG;; K) CUTTEXT=$OPTARG;;
         o) OUT=$OPTARG;; t) LIMIT=$OPTARG;; q) STOCK=1;; *) exit 2;;
 esac; done; shift $((OPTIND-1))
@@ -268,7 +269,7 @@ fi
 card() { printf 'virtio-net-pci,id=card%d,netdev=w%d,mac=%s,addr=0x%x,romfile=\n' $(($1 + 1)) $(($1 + 1)) "${CARDS[$1]%:late}" $(($1 + 17)); }
 drives() {      # lines "device|file"; instance stores keep their serial until they are blanked
         for ((i = 1; i <= ND; i++)); do truncate -s 1G "$W/d$i.raw"
-                printf 'nvme,serial=AWS%05X%012X%s|%s\n' "$BLANKED" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
+                printf 'nvme,logical_block_size=%d,physical_block_size=%d,serial=AWS%05X%012X%s|%s\n' "$BLOCK" "$BLOCK" "$BLANKED" $i "$(model 'Amazon EC2 NVMe Instance Storage')" "$W/d$i.raw"; done
         if [ -n "$EBS" ]; then truncate -s 1G "$W/ebs.raw"; echo "nvme,serial=vol0123456789abcdef0$(model 'Amazon Elastic Block Store')|$W/ebs.raw"; fi
         for i in "${!ATTACHED[@]}"; do volume "$i"; done
         for i in RESULTS PAYLOAD; do echo "virtio-blk-pci,serial=$i,disable-legacy=on|$W/${i,,}"; done
