@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # systemd's own check of the installed units, in the images of Debian 12 and 13 with their cloud-init, networkd, resolved and containerd
 # all enabled, with a unit that basic.target waits for behind the network, and with units ordered as those of EKS's GPU images: no
-# ordering cycle, no unknown setting, no missing unit. Controls show that the check would see the cycle.
+# ordering cycle, no unknown setting, no missing unit. Controls show that the check would see the cycle. And how much each of them may do, in
+# tenths of what `systemd-analyze security` calls its exposure.
 set -u; top=$(realpath "$(dirname "$0")/../.."); tools=$top/tests/tools; count=0 bad=0
 report() { count=$((count + 1)); if [ "$1" = 0 ]; then echo "ok $count - $2"; else bad=1; echo "not ok $count - $2"; sed 's/^/# /' <<<"$3"; fi; }
 W=$(mktemp -d); trap 'umount "$W"/*/m 2>/dev/null; rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
@@ -49,6 +50,7 @@ prepare() {                             # prepare SUITE ROOTFS -> a copy with ev
                 [ ! -e "$u" ] || ln -sf "/usr/lib/systemd/system/${u##*/}" "$s/cloud-init.target.wants/"
         done
 }
+exposed() { chroot "$1" systemd-analyze security --offline=true --no-pager --threshold="$2" "/usr/lib/systemd/system/$3" 2>&1; }        # not more than that
 for suite in bookworm trixie; do
         root=$("$tools/vmboot.sh" --build -S $suite -a cloud-init,systemd-resolved 2>"$W/log") || {
                 [ $? = 77 ] && { echo "1..0 # SKIP $(sed -n 's/.*skip: //p' "$W/log" | tail -1)"; exit 0; }; cat "$W/log" >&2; echo "1..1"; echo "not ok 1 - image"; exit 1; }
@@ -56,6 +58,12 @@ for suite in bookworm trixie; do
         out=$(verify "$W/$suite/m"); rc=$?
         report $rc "$suite: systemd-analyze verify succeeds" "$out"
         ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say" "$out"
+        unit=$W/$suite/m/usr/lib/systemd/system; ln -s nodestrap-udev-net-manager@.service "$unit/nodestrap-udev-net-manager@eth0.service"
+        while read -r level name; do
+                out=$(exposed "$W/$suite/m" "$level" "$name.service"); report $? "$suite: the exposure of $name is $level at most" "$out"
+        done <<<$'44 nodestrap-config\n64 nodestrap-devices\n64 nodestrap-run\n44 nodestrap-boot-hook\n44 nodestrap-network-settings\n44 nodestrap-udev-net-manager@eth0\n35 nodestrap-joined\n35 nodestrap-event'
+        sed '/^CapabilityBoundingSet/d' "$unit/nodestrap-run.service" >"$unit/control.service"; out=$(exposed "$W/$suite/m" 64 control.service)
+        [ $? != 0 ]; report $? "$suite: control: with all capabilities nodestrap-run is above that" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
         for generation in 1 2 3; do
                 gpu_units_$generation "$W/$suite/m"; out=$(verify "$W/$suite/m")
                 report $? "$suite: with the units of a GPU image, generation $generation" "$out"
