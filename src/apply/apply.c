@@ -7,6 +7,7 @@
 #include "apply/storage.h"
 
 #include "base/log.h"
+#include "base/power.h"
 #include "base/stop.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -187,6 +188,20 @@ static void task_miss(Task *t, const char *text) {
         task_end(t, OUTCOME_UNCHANGED);
 }
 
+/* The word of the kernel's for what root may always do is no help by itself. */
+static char *tell_of_limits(char *text, int r) {
+        size_t n = strcspn(text, "\n");
+        _cleanup_(freep) char *first = xstrndup(text, n);
+        if ((r != -EPERM && !strstr(first, strerror(EPERM))) || !power_is_limited())
+                return text;
+        char *whole = xasprintf("%s; this process may not do all that root may: SystemCallFilter= and "
+                                "CapabilityBoundingSet= in `systemctl cat 'nodestrap-*'` say what, or the "
+                                "container has too little%s",
+                                first, text + n);
+        free(text);
+        return whole;
+}
+
 int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         _cleanup_(freep) char *text = NULL;
         va_list ap;
@@ -196,6 +211,7 @@ int task_fail(Task *t, int r, Cause cause, const char *format, ...) {
         if (vasprintf(&text, format, ap) < 0)
                 text = xstrdup("out of memory");
         va_end(ap);
+        text = tell_of_limits(text, r);
         /* hardware that its vendor calls unusable stays so, whoever only wants to be told of it */
         if (t->action->lenient && cause != CAUSE_INTERRUPTED && cause != CAUSE_HEALTH) {
                 task_miss(t, text);

@@ -24,5 +24,7 @@ _must_check_ _nonnull_ uint64_t power_needed(const char *path, int mode);
 /* Keeps these capabilities at most, for what it executes, too, which gets no others (no_new_privs); and
  * refuses the calls above, with execve(2) unless it executes. A kernel that has no filters refuses less. */
 void power_drop(uint64_t keep, bool executes);
+/* Root, but with fewer of its powers than it has elsewhere: below a unit that says so, or in a container? */
+bool power_is_limited(void);
 /* One of those that were kept has served its turn. */
 void power_drop_one(uint64_t power);

@@ -4,7 +4,7 @@
 
 Each command is kept at it: the metadata service takes its connection and says nothing, its stdout is a pipe that is full, and for
 `wait` an init is at work.
-usage: power.py --nodestrap PROGRAM
+usage: power.py --nodestrap PROGRAM --apply-tool PROGRAM
 """
 import argparse, fcntl, os, resource, shutil, signal, socket, subprocess, sys, tempfile, time
 
@@ -155,9 +155,24 @@ def check_user():
     ok(p.returncode == 0, "who gives a file of his shell's, too", p.stderr)
 
 
+def check_refusal():
+    """A setting that only CAP_SYS_ADMIN may write, and a value that it does not take."""
+    def apply(*before):
+        return subprocess.run([*before, arguments.apply_tool], input='set-sysctl kernel.dmesg_restrict with=7\n', capture_output=True, text=True, env=environment)
+    hint = "may not do all that root may: SystemCallFilter= and CapabilityBoundingSet="
+    refused = apply('setpriv', '--bounding-set', '-all', '--inh-caps', '-all')
+    if 'Read-only' in refused.stderr:
+        return skip('what is refused', '/proc/sys is read-only here')
+    ok('Operation not permitted' in refused.stderr and hint in refused.stderr, 'what a unit refuses is said to be that', refused.stderr)
+    other = apply()
+    ok('Operation not permitted' in other.stderr or hint not in other.stderr, 'and nothing else is', other.stderr)
+
+
 arguments = argparse.ArgumentParser()
 arguments.add_argument('--nodestrap', required=True)
-nodestrap = os.path.realpath(arguments.parse_args().nodestrap)
+arguments.add_argument('--apply-tool', required=True)
+arguments = arguments.parse_args()
+nodestrap = os.path.realpath(arguments.nodestrap)
 filters = 'NODESTRAP_TRANSLATED' not in os.environ
 if os.geteuid() != 0:
     print('1..0 # SKIP only root has powers to give up')
@@ -184,6 +199,7 @@ try:
     environment |= {k: v for k, v in os.environ.items() if k.endswith('SAN_OPTIONS')}
     check_root()
     check_user()
+    check_refusal()
 finally:
     shutil.rmtree(tmp)
 print(f'1..{count}')
