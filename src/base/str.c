@@ -85,6 +85,11 @@ void strv_add(char ***v, const char *s) {
         strv_push(v, xstrdup(s));
 }
 
+void strv_extend(char ***v, char *const *more) {
+        for (size_t n = strv_length(*v); more && *more; more++)
+                strv_push_at(v, n++, xstrdup(*more));
+}
+
 bool strv_contains(char *const *v, const char *s) {
         for (; v && *v; v++)
                 if (streq(*v, s))
@@ -111,8 +116,7 @@ char *strv_join(char *const *v, const char *separator) {
 
 char **strv_copy(char *const *v) {
         char **copy = NULL;
-        for (; v && *v; v++)
-                strv_add(&copy, *v);
+        strv_extend(&copy, v);
         return copy;
 }
 

@@ -20,6 +20,7 @@ void strv_push(char ***v, char *s);                             /* takes s */
 /* the same where the length is known: n; for long vectors */
 void strv_push_at(char ***v, size_t n, char *s);
 void strv_add(char ***v, const char *s);                        /* copies s */
+void strv_extend(char ***v, char *const *more);                 /* copies each of them */
 bool strv_contains(char *const *v, const char *s);
 void strv_sort(char **v);                                       /* by bytes */
 _malloc_ char *strv_join(char *const *v, const char *separator);

@@ -234,10 +234,11 @@ int assignment_in_shell(const char *text, const char *name, char **ret) {
 
 char **assignment_split(const char *value) {
         char **words = NULL, quote;
+        size_t n = 0;
         for (const char *p = value + strspn(value, SPACE); *p; p += strspn(p, SPACE)) {
                 Text word = {};
                 p = word_read(p, false, &word, &quote);
-                strv_push(&words, text_take(&word));
+                strv_push_at(&words, n++, text_take(&word));
         }
         return words;
 }

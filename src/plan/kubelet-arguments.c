@@ -45,12 +45,13 @@ static size_t word_length(const char *s) {
 
 char **kubelet_words(char *const *flags) {
         char **words = NULL;
+        size_t n_words = 0;
         for (char *const *f = flags; f && *f; f++)
                 for (const char *s = *f + strspn(*f, BLANKS); *s; s += strspn(s, BLANKS)) {
                         size_t n = word_length(s);
                         char *word = xstrndup(s, n);
                         unquote(word);
-                        strv_push(&words, word);
+                        strv_push_at(&words, n_words++, word);
                         s += n;
                 }
         return words;
@@ -60,8 +61,7 @@ char **kubelet_words(char *const *flags) {
  * of it that are meant; people know, grep and patch that one. NULL where it does not. */
 static char *plain_line(char *const *flags, char *const *user, char *const *words) {
         _cleanup_(strv_freep) char **all = strv_copy(flags);
-        for (char *const *f = user; f && *f; f++)
-                strv_add(&all, *f);
+        strv_extend(&all, user);
         _cleanup_(freep) char *value = strv_join(all, " "), *line = xasprintf(ARGUMENTS "=%s", value);
         _cleanup_(freep) char *read = assignment_in_environment(line, ARGUMENTS);
         _cleanup_(strv_freep) char **split = assignment_split(read ?: "");
@@ -77,8 +77,7 @@ static char *plain_line(char *const *flags, char *const *user, char *const *word
 void kubelet_arguments(Plan *plan, const Config *config, const Host *host, char *const *flags) {
         _cleanup_(strv_freep) char **words = strv_copy(flags);
         _cleanup_(strv_freep) char **user = kubelet_words(config->kubelet.flags);
-        for (char **w = user; w && *w; w++)
-                strv_add(&words, *w);
+        strv_extend(&words, user);
         _cleanup_(freep) char *value = assignment_join(words),
                               *plain = plain_line(flags, config->kubelet.flags, words);
         _cleanup_(text_done) Text t = {};

@@ -18,6 +18,9 @@ TEST(string_vector_grows_and_sorts_by_bytes) {
         ASSERT_STREQ(v[100], "Z");
         ASSERT_TRUE(strv_contains(v, "42") && !strv_contains(v, "4"));
         ASSERT_TRUE(!strv_contains(NULL, "4"));
+        strv_extend(&v, (char *[]){ (char *)"p", (char *)"q", NULL });
+        strv_extend(&v, NULL);
+        ASSERT_TRUE(strv_length(v) == 103 && streq(v[102], "q"));
         _cleanup_(freep) char *joined = strv_join((char *[]){ (char *)"a", (char *)"b", NULL }, ", ");
         ASSERT_STREQ(joined, "a, b");
 }
