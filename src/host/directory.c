@@ -70,7 +70,8 @@ static int look_around(const Root *root, const Storage *s, Directory *d) {
         return 0;
 }
 
-/* What the files below it take up, without what is mounted there. What vanishes meanwhile is not missed. */
+/* What the files below it take up, without what is mounted there. What vanishes meanwhile is not missed, nor
+ * what no path can name any more: containers may nest directories as deep as they like. */
 static int count_bytes(int fd, uint64_t *ret) {
         _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
         uint64_t sum = 0;
@@ -87,7 +88,7 @@ static int count_bytes(int fd, uint64_t *ret) {
                         break;
                 }
                 if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
-                        r = e->fts_errno == ENOENT ? 0 : -e->fts_errno;
+                        r = e->fts_errno == ENOENT || e->fts_errno == ENAMETOOLONG ? 0 : -e->fts_errno;
                         continue;
                 }
                 if (e->fts_info != FTS_DP)

@@ -686,6 +686,32 @@ TEST(real_proc) {
         storage_clear(&s);
 }
 
+/* Where a container was, there may be paths that are longer than any may be. */
+TEST(a_directory_that_is_too_deep_is_counted_as_far_as_paths_lead) {
+        char dir[] = P_tmpdir "/test-deep-XXXXXX", name[201];
+        _cleanup_(root_freep) Root *root = NULL;
+        _cleanup_(diag_done) Diag diag = {};
+        Storage s = {};
+        Directory d = {};
+        memset(name, 'a', 200);
+        name[200] = 0;
+        ASSERT_TRUE(mkdtemp(dir) && root_new(dir, &root) >= 0);
+        int at = root_open(root, "/", O_RDONLY | O_DIRECTORY);
+        for (int i = 0; i < 30; i++) {
+                ASSERT_EQ(mkdirat(at, name, 0755), 0);
+                int below = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                close(at);
+                at = below;
+        }
+        close(at);
+        ASSERT_OK(detect_directory(root, "/", &s, 0, &d, &diag));
+        ASSERT_TRUE(d.kind == DIRECTORY_THERE && !d.empty);
+        free(d.path);
+        free(d.real);
+        free(d.on);
+        run_program((char *[]){ (char *)"rm", (char *)"-r", dir, NULL });
+}
+
 TEST(bytes_are_counted_where_they_might_not_fit) {
         RUN(r, "stores");
         _cleanup_(freep) char *data = xcalloc(1 << 20, 1), *deep = xasprintf("%s/var/lib/containerd/a/b", r.dir);
