@@ -104,14 +104,12 @@ int64_t kube_api_clock(KubeApi *api, uint64_t deadline_usec) {
 
 void kubelet_done(Kubelet *k) {
         free(k->state);
-        free(k->words);
-        strv_free(k->lines);
         *k = (Kubelet){};
 }
 
-void kubelet_look(const Root *root, bool registered, Kubelet *ret) {
+void kubelet_look(const Root *root, Kubelet *ret) {
         (void)root;
-        *ret = (Kubelet){ .state = xstrdup("kubelet.service is active"), .runs = registered };
+        *ret = (Kubelet){ .state = xstrdup("kubelet.service is active"), .runs = requests & 1 };
 }
 
 /* ---- questions ---- */
