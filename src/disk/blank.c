@@ -12,9 +12,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define BLOCK 4096U
-#define END   (1U << 20)
-#define PART  (4ULL << 30) /* each is looked at where it begins, but for disks that are very small or large: */
+#define BLOCK       4096U
+#define END         (1U << 20)
+#define PART        (4ULL << 30) /* each is looked at where it begins; but no fewer and no more than these: */
 #define PARTS_LEAST 256U
 #define PARTS_MOST  1024U
 #define MARKS       16U /* a program that makes a file system writes over few of them */

@@ -67,8 +67,8 @@ _malloc_ _nonnull_ char *content_describe(const Content *c);
 #define LABEL_FINISHED   "kubernetes"
 _nonnull_ bool content_unfinished(const Content *c);
 
-/* The array of the instance stores: as nodeadm has it, or with a name of its own where somebody else's array has
- * that one already. What belongs to it is told by its members. */
+/* The array of the instance stores: as nodeadm has it, or with a name of its own where somebody else's array
+ * has that one already. What belongs to it is told by its members. */
 #define RAID_NAME        "kubernetes"
 #define RAID_OTHER_NAME  "nodestrap"
 #define RAID_DEVICE      "/dev/md/" RAID_NAME

@@ -95,7 +95,8 @@ typedef struct Storage {
                                                          * places and targets of volumes */
         MountUnit *units; size_t n_units;               /* sorted by name */
         char *named;                    /* the array that RAID_DEVICE leads to: "md127"; or NULL */
-        char **idle;                    /* controllers of instance stores that brought no disk: PCI addresses */
+        char **idle;                    /* controllers of instance stores that brought no disk, by their
+                                         * addresses on the PCI bus */
         char **programs;                /* of "cp", "mdadm", "mkfs.ext4",
                                          * "mkfs.xfs" those that are in the path */
         char *chance;                   /* a random UUID of the kernel's, new in each detection, from which

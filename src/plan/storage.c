@@ -563,8 +563,8 @@ static void warn_of_none(Plan *plan, const Stores *s) {
         if (!s->host->modelled && s->seen->looked && s->count == 0 && s->expected == 0)
                 diag_warn_at(&plan->warnings, "no-instance-stores", NULL,
                              "spec.instance.localStorage.strategy",
-                             "this machine has no instance store, and no controller of one is on its PCI bus: "
-                             "what they would hold stays on the root disk");
+                             "this machine has no instance store, and no controller of one is on its PCI "
+                             "bus: what they would hold stays on the root disk");
 }
 
 static void plan_stores(Plan *plan, Stores *s) {

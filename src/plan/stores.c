@@ -99,8 +99,8 @@ static void refuse_missing(Stores *s) {
         size_t missing = s->expected - s->n;
         _cleanup_(freep) char *idle = s->seen->idle ? strv_join(s->seen->idle, ", ") : NULL;
         stores_refuse(s, CAUSE_DISKS,
-                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s%s%s. Stop and start "
-                      "the instance, which "
+                      "%zu of %u instance stores %s missing%s, %s promises %u; here %s %s%s%s. Stop and "
+                      "start the instance, which "
                       "moves it to other hardware, or set expectedDisks to what it has",
                       missing, s->expected, missing == 1 ? "is" : "are", roles,
                       host_expected_by(s->config, s->host), s->expected,
@@ -171,8 +171,8 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
         if (d->content.kind != CONTENT_DATA)
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
-                      "%s%s%s%s carries no signature and is not blank: %s. It may be enciphered, or have lost "
-                      "its superblock, of an array, too. It is left alone; if nothing of that is needed: "
+                      "%s%s%s%s carries no signature and is not blank: %s. It may be enciphered, or have "
+                      "lost its superblock, of an array, too. It is left alone; if nothing of that is needed: "
                       "`blkdiscard%s /dev/%s`",
                       device ? "the volume " : "", device ?: "", device ? ", " : "", label,
                       d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
