@@ -75,7 +75,7 @@ static void look_at(Look *l, uint64_t offset, size_t size) {
 char *blank_look(int fd, uint64_t size, uint64_t *ret_first, bool *ret_marked) {
         _cleanup_(freep) char *data = xcalloc(END, 1);
         Look l = { .fd = fd, .size = size, .first = size, .data = data };
-        bool whole = size <= 2 * END;
+        bool whole = size <= 2ULL * END;
         for (size_t i = 1; !whole && place(size, i) < size; i++)
                 (void)posix_fadvise(fd, (off_t)place(size, i), BLOCK, POSIX_FADV_WILLNEED);
         look_at(&l, 0, END);

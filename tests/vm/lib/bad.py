@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance stores that nodestrap must not use, and places that it must not use them at: exit 30, the device and the reason in the last
+"""usage: bad.py [CASE...]
+
+Instance stores that nodestrap must not use, and places that it must not use them at: exit 30, the device and the reason in the last
 line, not one write where it could be known before, kubelet and containerd stay down.
 
 Each case is a generator: what stands before its yield breaks the machine (and yields what is expected), what stands behind it mends it.
@@ -7,6 +9,7 @@ Each case is a generator: what stands before its yield breaks the machine (and y
 import contextlib
 import os
 import struct
+import sys
 
 import storage
 from storage import CONTAINERD, HERE, KUBELET, MIB, Node, Problem, Report, blank, counters, disks, settle, sh, write
@@ -480,7 +483,7 @@ def name_is_taken(node, report):
 
 def main():
     report, node = Report(), Node()
-    for case in CASES:
+    for case in [c for c in CASES if c.__name__ in sys.argv[1:]] or CASES:
         try:
             found = try_case(node, case)
         except (Problem, OSError, StopIteration) as e:
