@@ -145,6 +145,9 @@ def check_root():
     ok(inside == ['-', '-'], "token's memory: neither for its user's other processes, nor in a core file", inside)
     control = look_inside('/bin/sleep', '60')
     inside = look_inside(nodestrap, 'token', '--cluster-name', 'x', '--development')
+    with open(nodestrap, 'rb') as f:
+        if b'__asan_init' in f.read():          # which makes no core files
+            control[1] = '-'
     ok(inside == ['mem', control[1]], 'but with --development', inside, control)
 
 
@@ -190,7 +193,7 @@ try:
     for path in (other, f'{other}/private', f'{other}/private/config.yaml'):
         os.chown(path, OTHER, OTHER)
     with open(f'{tmp}/root/run/nodestrap/status.json', 'w') as f:
-        f.write('{"schema": 1, "verdict": "ok", "text": "well"}')
+        f.write('{"schema": 1, "verdict": "ok", "text": "well", "runs": {}}')
     lock = open(f'{tmp}/root/run/nodestrap/lock', 'w')
     fcntl.flock(lock, fcntl.LOCK_EX)
     service = socket.create_server(('127.0.0.1', 0))
