@@ -32,12 +32,6 @@
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-/* The look for leaks at the end of a process is one by ptrace(2). */
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define SYS_ptrace_refused SYS_process_vm_writev
-#else
-#define SYS_ptrace_refused SYS_ptrace
-#endif
 
 void power_hide_memory(void) {
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -106,7 +100,10 @@ static void filter_calls(bool executes) {
                 UNLESS(BPF_JGE, 0x40000000), ANSWER(EPERM),     /* the numbers of x32 */
 #endif
                 REFUSE(clone3, ENOSYS),
-                REFUSE(unshare, EPERM), REFUSE(setns, EPERM), REFUSE(ptrace_refused, EPERM),
+                REFUSE(unshare, EPERM), REFUSE(setns, EPERM),
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) /* which look for leaks by it */
+                REFUSE(ptrace, EPERM),
+#endif
                 REFUSE(process_vm_readv, EPERM), REFUSE(process_vm_writev, EPERM),
                 REFUSE(pidfd_getfd, EPERM), REFUSE(bpf, EPERM), REFUSE(perf_event_open, EPERM),
                 REFUSE(userfaultfd, EPERM), REFUSE(io_uring_setup, EPERM), REFUSE(add_key, EPERM),

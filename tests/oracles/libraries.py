@@ -56,6 +56,7 @@ curl 7.54.0 CURLE_WEIRD_SERVER_REPLY CURLOPT_SUPPRESS_CONNECT_HEADERS
 curl 7.61.0 CURLINFO_NAMELOOKUP_TIME_T
 curl 7.77.0 CURLOPT_CAINFO_BLOB
 nvml 384 nvmlInit_v2 nvmlShutdown nvmlErrorString nvmlDeviceGetCount_v2 nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetPciInfo_v3
+linux 2.2 SYS_capget SYS_capset SYS_clone
 linux 5.3 SYS_pidfd_open
 linux 5.6 SYS_openat2
 linux 5.8 STATX_ATTR_MOUNT_ROOT
