@@ -36,6 +36,7 @@ static bool answer_take(const char **ret, size_t *ret_size) {
 /* ---- connections ---- */
 
 /* The C library's: each connection has one answer to read, then its end. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): its names are reserved ones */
 int connect(int fd, const struct sockaddr *address, socklen_t n) {
         static int peer = -1;
         const char *answer;
