@@ -302,7 +302,7 @@ int signature_make(Blobs *blobs, const Ed25519Key *private, const Signature *fie
         for (size_t i = 0; i < ARRAY_SIZE(bound); i += 2)
                 if (bound[i + 1])
                         text_add(&t, "%s: %s\n", bound[i], bound[i + 1]);
-        text_add(&t, "%s", VALUE + 1);
+        text_add(&t, "%s", &VALUE[1]);        /* behind a line end already */
         bytes = signed_bytes(t.data, t.data + t.size, &size);
         r = ed25519_sign(private, bytes, size, signature, &public, diag);
         if (r < 0)
