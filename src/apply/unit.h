@@ -103,8 +103,8 @@ char *job_blockers(Unit *u);
 /* Is the job, over whatever others, waiting for the unit that this process runs in, which waits for the job?
  * Fails the task. */
 void unit_look_for_deadlock(Unit *u, const char *job);
-/* Ends the task with what is known of the failure: the unit's result and, unless the action is quiet, the last
- * lines of its journal. */
+/* Ends the task with what is known of the failure: the unit's result and, unless the action is quiet, the
+ * last lines of its journal. */
 void unit_fail(Unit *u);
 /* The first line of that, about what happened since that instant. */
 _malloc_ char *unit_failure(const Unit *u, uint64_t since_usec);

@@ -24,9 +24,9 @@ static int reveal(const Run *run, Diag *diag) {
         for (char **uri = geteuid() == 0 ? NULL : run->options.sources; uri && *uri; uri++)
                 if (!is_own(run->root, *uri) && !(run->host->modelled && startswith(*uri, "file://")))
                         return diag_error(diag, -EPERM, CAUSE_USAGE,
-                                          "--show-secrets is for root, for the owner of the configuration, and "
-                                          "with --instance-type for files: %s is none of yours; sudo nodestrap "
-                                          "plan --show-secrets shows it",
+                                          "--show-secrets is for root, for the owner of the configuration, "
+                                          "and with --instance-type for files: %s is none of yours; sudo "
+                                          "nodestrap plan --show-secrets shows it",
                                           *uri);
         for (size_t i = 0; i < run->plan->n; i++)
                 run->plan->actions[i].secret = false;

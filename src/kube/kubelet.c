@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What systemd says about kubelet.service. What kubelet itself says may hold what its files do, and is for who
- * may read its journal. */
+ * What systemd says about kubelet.service. What kubelet itself says may hold what its files do, and is for
+ * who may read its journal. */
 #include "kube/internal.h"
 
 #include "base/time.h"

@@ -46,7 +46,7 @@ static int check_variables(Plan *plan, const ServiceEnvironment *e, Diag *diag) 
 
 /* As nodeadm has it. Anybody who asks systemd for a unit's Environment=, or for that of PID 1, gets it. */
 static void add_setting(Text *t, const ServiceEnvironment *e, const char *setting) {
-        for (size_t i = 0; i < e->n; i++) {
+        for (size_t i = 0; e && i < e->n; i++) {
                 _cleanup_(freep) char *assignment =
                         assignment_quote(e->variables[i].name, e->variables[i].value);
                 text_add(t, "%s=%s\n", setting, assignment);

@@ -6,8 +6,8 @@
 #include "report/verdict.h"
 
 #define REPORT_STATUS RUN_DIR "/status.json"
-#define REPORT_MODE   0640      /* for root and the group of RUN_DIR, which units/nodestrap.tmpfiles gives to those
-                                 * who may read the journal: a daemon's last words are in both */
+#define REPORT_MODE   0640      /* for root and the group of RUN_DIR, which units/nodestrap.tmpfiles gives to
+                                 * those who may read the journal: a daemon's last words are in both */
 
 /* The keys of "runs", in the order of the phases: which of them one process did. */
 extern const char *const status_phases[7];
