@@ -193,6 +193,32 @@ TEST(marked) {
         ASSERT_EQ(i.content.kind, CONTENT_RAID_MEMBER);
 }
 
+/* Of an array its members tell, and all of them: one alone may have kept the mark of an earlier time. */
+TEST(array_of_marked_members) {
+        static const char *const members[] = { "m1", "m2" };
+        IMAGE(i, 16 * MIB);
+        image_write(&i, 4711, "half of a file system", 21);
+        ASSERT_OK(root_make_dirs(i.root, "/dev", 0755));
+        for (size_t n = 0; n < ARRAY_SIZE(members); n++) {
+                _cleanup_(freep) char *slave = xasprintf("/sys/block/disk/slaves/%s", members[n]), *path = xasprintf("/dev/%s", members[n]);
+                ASSERT_OK(root_make_dirs(i.root, slave, 0755));
+                int fd = ASSERT_OK(root_open(i.root, path, O_RDWR | O_CREAT));
+                ASSERT_EQ(ftruncate(fd, 4 * MIB), 0);
+                close(fd);
+        }
+        for (size_t n = 0; n <= ARRAY_SIZE(members); n++) {
+                image_probe(&i);
+                ASSERT_EQ(i.content.kind, n < ARRAY_SIZE(members) ? CONTENT_DATA : CONTENT_REMAINS);
+                if (n == ARRAY_SIZE(members))
+                        break;
+                _cleanup_(freep) char *path = xasprintf("/dev/%s", members[n]);
+                int fd = ASSERT_OK(root_open(i.root, path, O_RDWR));
+                ASSERT_OK(disk_mark(fd, true));
+                close(fd);
+                ASSERT_TRUE(disk_is_marked(i.root, members[n]));
+        }
+}
+
 /* Some of the marks survive whatever mkfs writes, until they are taken away; then no byte of them is left. */
 TEST(marks_survive_mkfs) {
         static const struct { const char *program, *a, *b, *c; uint64_t mib; } all[] = {
