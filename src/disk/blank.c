@@ -14,9 +14,11 @@
 
 #define BLOCK       4096U
 #define END         (1U << 20)
-#define PART        (4ULL << 30) /* each is looked at where it begins; but no fewer and no more than these: */
-#define PARTS_LEAST 256U
+#define PART        (4ULL << 30) /* each is looked at where it begins; but no more than these, and no fewer: */
 #define PARTS_MOST  1024U
+#define PARTS_LEAST 256U
+#define SMALL       (16ULL << 30) /* smaller than any instance store */
+#define PARTS_SMALL 64U
 #define MARKS       16U /* a program that makes a file system writes over few of them */
 
 /* As long as this lies there, the power may fail at any moment. */
@@ -37,7 +39,7 @@ char *disk_read(int fd, void *data, size_t size, uint64_t offset) {
 }
 
 static size_t parts(uint64_t size) {
-        return (size_t)MAX(PARTS_LEAST, MIN(PARTS_MOST, size / PART));
+        return size < SMALL ? PARTS_SMALL : (size_t)MAX(PARTS_LEAST, MIN(PARTS_MOST, size / PART));
 }
 
 /* The i-th place in between; size where there is no further one. */

@@ -108,10 +108,10 @@ TEST(data) {
                 { 1 * MIB - 1,           "data without a signature (byte 1048575 is not zero)"   },
                 { 16 * MIB + 4095,       "data without a signature (byte 16781311 is not zero)"  },
                 { 65 * MIB,              "data without a signature (byte 68157440 is not zero)"  },
-                { 1008 * MIB,            "data without a signature (byte 1056964608 is not zero)" },
+                { 960 * MIB,             "data without a signature (byte 1006632960 is not zero)" },
                 { 4096 * MIB - MIB,      "data without a signature (byte 4293918720 is not zero)" },
                 { 4096 * MIB - 1,        "data without a signature (byte 4294967295 is not zero)" },
-                { 1008 * MIB + 4096,     "nothing" },           /* nobody reads all of a disk */
+                { 960 * MIB + 4096,      "nothing" },           /* nobody reads all of a disk */
         };
         for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
                 IMAGE(i, 4096 * MIB);
