@@ -85,6 +85,7 @@ def look_inside(*arguments):
     r, w = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)   # which shells ignore for what they start with '&'
         os.chdir(other)
         os.setgroups([])
         os.setresgid(OTHER, OTHER, OTHER)
