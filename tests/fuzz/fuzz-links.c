@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What networkd or networkctl say of links is links with a name and a state, or refused. */
+ * What networkd or networkctl say of links is links with a name and a state, or refused; and the state
+ * file of one. */
+#include "base/str.h"
 #include "net/networkd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        _cleanup_(links_done) Links links = {};
+        _cleanup_(freep) char *text = xmemdup(data, size);
+        _cleanup_(links_done) Links links = {}, one = { .items = xcalloc(1, sizeof(Link)), .n = 1 };
+        one.items[0] = link_from_state("eth0", text);
+        if (!one.items[0].setup || !one.items[0].operational)
+                abort();
         if (links_parse((const char *)data, size, &links) < 0)
                 return 0;
         for (size_t i = 0; i < links.n; i++)

@@ -119,6 +119,17 @@ static int ask_imds(Imds *imds, Diag *diag) {
         return r;
 }
 
+/* The region, too, is the metadata service's word. */
+static int ask_token(Diag *diag) {
+        _cleanup_(freep) char *token = NULL;
+        int64_t seconds;
+        TokenRequest request = { .cluster = "prod", .deadline_usec = now_usec() + 20 * USEC_PER_SEC };
+        int r = token_make(&request, &token, &seconds, diag);
+        if (r >= 0 && !startswith(token, "k8s-aws-v1."))
+                abort();
+        return r;
+}
+
 static bool settle(void *user, const char *why, bool more) {
         if (!*why)
                 abort();
@@ -163,8 +174,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
         }
         int r = kind == 6 ? ask_imds(imds, &diag)
-                : kind < 3 || kind == 7 ? ask_credentials(imds, kind == 2, &diag)
-                                        : ask_ec2(what, imds, &diag);
+                : kind == 7 ? ask_token(&diag)
+                : kind < 3  ? ask_credentials(imds, kind == 2, &diag)
+                            : ask_ec2(what, imds, &diag);
         if (r < 0 && r != -ECANCELED && r != -ENOENT && !diag_first_error(&diag))
                 abort();
         if (asked > 2000)
