@@ -4,8 +4,8 @@
 # undefined behaviour: FUZZ_SECONDS of CPU (7200) over all of tests/fuzz, in turns, two at a time. The short form is the replay of the corpora
 # in `make check`. What was learnt stays in build-fuzz/corpus, and the next run begins there; an input that crashes, leaks, hangs or takes too
 # much memory stays in build-fuzz/found. At the end it prints how much of each file of src/ the corpora reach.
-# FUZZ_ONLY="fuzz-toml fuzz-yaml": those alone. FUZZ_MERGE=1: what the corpora of the tree lack is added to them, the smallest inputs that
-# reach something new, at most 20 a fuzzer and 2 kB each: read them before they are committed.
+# FUZZ_ONLY="fuzz-toml fuzz-yaml": those alone. FUZZ_MERGE=1: what the corpora of the tree lack is added to them, inputs that
+# reach something new, at most 20 a fuzzer and less than 2 kB each: read them before they are committed.
 set -u; cd "$(dirname "$0")/../.." || exit 1
 TOTAL=${FUZZ_SECONDS:-7200} B=build-fuzz COVERAGE=build-coverage
 export TMPDIR=/dev/shm UBSAN_OPTIONS=print_stacktrace=1
@@ -68,7 +68,7 @@ if [ "${FUZZ_MERGE:-0}" = 1 ]; then
                 rm -rf "$W/new"; mkdir "$W/new" "$W/new/in" "$W/new/out"; cp "tests/fuzz/corpus/$f"/* "$W/new/out/"
                 find "$B/corpus/$f" -type f -size -2048c -exec cp -t "$W/new/in" {} +
                 nice "$B/fuzzers/$f" -merge=1 "$W/new/out" "$W/new/in" >/dev/null 2>&1
-                find "$W/new/out" -type f -printf '%s %f\n' | sort -n | awk '$2 ~ /^[0-9a-f]{40}$/ { print $2 }' | head -n 20 | while read -r name; do
+                find "$W/new/out" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' -printf '%f\n' | sort | head -n 20 | while read -r name; do
                         cp "$W/new/out/$name" "tests/fuzz/corpus/$f/found-${name:0:8}"
                 done
         done
