@@ -33,6 +33,8 @@ int main(int argc, char **argv) {
         char *own = xasprintf("tests/fuzz/corpus/%s", slash && argc > 0 ? slash + 1 : argv[0]);
         char **dirs = argc > 1 ? argv + 1 : (char *[]){ own, NULL };
         bool well = root_new(".", &root) >= 0;
+        if (!well)
+                printf("not ok %u - this directory cannot be opened\n", ++n);
         for (; well && *dirs; dirs++) {
                 _cleanup_(strv_freep) char **names = NULL;
                 well = root_list(root, *dirs, &names) >= 0 && names;
