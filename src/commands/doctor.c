@@ -8,6 +8,7 @@
 #include "commands/run.h"
 
 #include "base/hash.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "doctor/checks.h"
 #include "host/detect.h"
@@ -191,7 +192,27 @@ static int plan_type(Doctor *d, const char *type) {
 
 /* ---- the look, and what is said ---- */
 
+/* A mistake there keeps every boot from its configuration. */
+static void look_at_trust(Doctor *d) {
+        _cleanup_(trust_freep) Trust *trust = NULL;
+        _cleanup_(diag_done) Diag diag = {};
+        int r = trust_load(d->run->root, &trust, &diag);
+        if (r >= 0 && !trust)
+                return;
+        _cleanup_(freep) char *text = r < 0 ? diagnostic_format(diag_first_error(&diag)) : NULL;
+        Check *c = checks_add(&d->checks,
+                              r >= 0         ? CHECK_OK
+                              : r == -EACCES ? CHECK_UNKNOWN
+                                             : CHECK_FAILED,
+                              "trust", TRUSTED_DIR, r < 0 ? NULL : "configurations must be signed");
+        if (r < 0) {
+                check_tell(c, NULL, "%s", text);
+                c->cause = r == -EACCES ? CAUSE_NONE : CAUSE_TRUST;
+        }
+}
+
 static void look(Doctor *d) {
+        look_at_trust(d);
         image_settle(&d->image, &d->needs);
         image_look(&d->image, &d->needs, &d->checks);
         image_compare(&d->image, &d->needs, &d->checks);

@@ -44,8 +44,7 @@ _malloc_ char *base64_encode(const void *data, size_t size);
 _must_check_ _nonnull_ int mime_split(const Blob *message, const char *content_type, Blobs *ret,
                                       bool *ret_is_mime, Diag *diag);
 /* Where the closing delimiter of a multipart begins, and its boundary, the caller's: what is put in there is
- * a part more. 1; 0 where it is no multipart; -EINVAL where nothing closes it, or text stands behind, or it is
- * indented: only lenient readers take it. */
+ * a part more. 1; 0 where it is no multipart; -EINVAL where nothing closes it, or text stands behind. */
 _must_check_ _nonnull_ int mime_find_end(const Blob *message, size_t *ret_at, char **ret_boundary);
 
 /* ---- YAML ---- */

@@ -91,6 +91,16 @@ ln -s "$root" "$tmp/x"$'\xff'
 ok "a path that is no UTF-8" doctor_at "$tmp/x"$'\xff'
 ok "is shown so that the JSON is whole" matches_schema
 
+# ---- one that takes signed configurations alone ----
+trusted=/etc/nodestrap/trusted.d
+(umask 022 && mkdir -p "$root$trusted" && openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out "$root$trusted/ops.pub")
+ok "keys of who may sign" doctor 0 --instance-type p5.48xlarge --output json
+ok "are told" check_is ok trust "$trusted" "found=configurations must be signed"
+echo none >"$root$trusted/ops.pub"
+ok "one that is none" doctor 70 --instance-type p5.48xlarge --output json
+ok "fails by name" check_is failed trust "$trusted" cause=ETRUST "text=$trusted/ops.pub: says who may sign configurations, and cannot be used: it is no public key of Ed25519 in PEM, as openssl pkey -pubout writes it"
+rm -r "$root/etc/nodestrap"
+
 # ---- that lacks something ----
 rm "$root/usr/sbin/mdadm"
 ok "without mdadm" doctor 70 --instance-type p5.48xlarge --output json
