@@ -52,6 +52,13 @@ if have; then
         OPENSSL_CONF=$tmp/with init -c file:///good.yaml
         same() { same_word "$code" 0 && unchanged; }
         ok 'init changes nothing, since every digest is what it was' same
+        signed() {
+                openssl genpkey -algorithm ed25519 -out "$tmp/key.pem" && openssl pkey -in "$tmp/key.pem" -pubout -out "$tmp/key.pub" &&
+                        "$nodestrap" config sign -k "$tmp/key.pem" -c "file://$root/good.yaml" >"$tmp/signed" 2>"$tmp/err" &&
+                        OPENSSL_CONF=$tmp/with "$nodestrap" config verify -k "$tmp/key.pub" -c "file://$tmp/signed" 2>"$tmp/err" &&
+                        sed -i s/demo/deno/ "$tmp/signed" && ! OPENSSL_CONF=$tmp/with "$nodestrap" config verify -k "$tmp/key.pub" -c "file://$tmp/signed" 2>"$tmp/err" && says_last ESIGNATURE
+        }
+        ok 'it verifies signed configurations' signed
         sed -i 's/^module-mac = ......../module-mac = 00:00:00/' "$tmp/fipsmodule.cnf"
         other() { ! token "OPENSSL_CONF=$tmp/with" && says_last ECRYPTO; }
         ok 'a provider that is not the one that was validated computes nothing' other
