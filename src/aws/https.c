@@ -165,12 +165,16 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         struct curl_slist *list = make_list(headers, n_headers);
         HttpsReply reply = {};
 
+        /* One of many servers behind a balancer may be ill, and a connection that is kept leads to it again. */
+        static bool ill;
         set_options(url, form, limit_usec, error, &reply);
+        curl.setopt(easy, CURLOPT_FRESH_CONNECT, (long)ill);
         curl.setopt(easy, CURLOPT_HTTPHEADER, list);
         long proxy_status = 0;          /* of the answer to CONNECT */
         CURLcode code = curl.perform(easy);
         curl.getinfo(easy, CURLINFO_RESPONSE_CODE, &reply.status);
         curl.getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+        ill = code != CURLE_OK || reply.status >= 500;
         curl.setopt(easy, CURLOPT_ERRORBUFFER, NULL);
         curl.setopt(easy, CURLOPT_HTTPHEADER, NULL);
         curl.free_all(list);

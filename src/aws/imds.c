@@ -200,6 +200,7 @@ static int fetch_token(Imds *i, uint64_t deadline, char **why) {
         if (r < 0)
                 return note_failure(why, xasprintf("asking for a session token: %s", describe_errno(r)));
         if (answer.status != 200) {
+                close_fd(&i->fd);
                 _cleanup_(freep) char *status = describe_status(answer.status);
                 return note_failure(why, xasprintf("asking for a session token: %s", status));
         }
@@ -235,6 +236,7 @@ static int imds_try(Imds *i, const char *path, uint64_t deadline, HttpResponse *
                         return 1;
                 }
                 note_failure(why, describe_status(answer.status));
+                close_fd(&i->fd);       /* who answers so on this connection may go on with it */
                 if (answer.status != 401)
                         return 0;
                 forget_session(i);

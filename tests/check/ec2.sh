@@ -30,6 +30,13 @@ for fault in throttle*2 empty*2 notfound*1 status=500*1 status=503*1 status=407*
         ok "and reads the name after $fault" equal "$NAME"
 done
 
+# Who is ill stays so on a connection that is kept.
+connections() { local n; n=$(awk -v s="$1" '$2 == s { print $3 }' "$tmp/log" | sort -u | wc -l); [ "$n" = "$2" ] || { cat "$tmp/log"; false; }; }
+mock2 --fault 'ec2:status=503*1'; run name i-0123
+ok 'behind an error of EC2 another connection is taken' connections ec2 2
+mock2 --fault 'status=503*1'; run name i-0123
+ok 'as behind one of the metadata service' connections imds 2
+
 # Seconds pass between the answer and its reading, so the figure may be one or two off.
 by_about() { local n; n=$(sed -n "s/.* \([0-9]*\) s $2 EC2's.*/\1/p" "$tmp/err") && [ $((n - $1)) -ge -9 ] && [ $((n - $1)) -le 9 ] || { cat "$tmp/err"; false; }; }
 for skew in 86400 400; do
