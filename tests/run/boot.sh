@@ -134,10 +134,8 @@ tree_containerd_fails() {
         mkdir -p "$tree/etc/systemd/system/containerd.service.d"
         printf '[Service]\nExecStart=\nExecStart=/bin/false\nRestart=no\n' >"$tree/etc/systemd/system/containerd.service.d/fails.conf"
 }
-tree_containerd_tells() {               # as above, with last words that nobody else should hear
-        mkdir -p "$tree/etc/systemd/system/containerd.service.d"
-        printf '[Service]\nExecStart=\nExecStart=/bin/sh -c "echo cannot dial http://u:CANARY-url@h proxy $$HTTPS_PROXY db $$DB token=CANARY-other >&2; exit 1"\nRestart=no\n' \
-                >"$tree/etc/systemd/system/containerd.service.d/tells.conf"
+tree_canaries() {                       # a NodeConfig, for root alone, with a word of its own in all that is free there
+        mkdir -p "$tree/etc/eks/nodeadm.d" && python3 "$here/boot/lib/canary.py" "$top/conf/nodeconfig.schema.json" "$tree/vmtest" && cp -p "$tree/vmtest/whole.yaml" "$tree/etc/eks/nodeadm.d/60-whole.yaml"
 }
 tree_containerd_mount_fails() {         # what /var/lib/containerd should be on never comes
         printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \

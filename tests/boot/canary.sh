@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run: nsboot.sh -S trixie -d 0
+# imds: imds-m5
+# tree: enabled canaries
+# console: NODESTRAP verdict=ok
+# console: NODESTRAP verdict=failed
+# console-lacks: CANARY
+# A word of its own in every free-form leaf of the NodeConfig (boot/lib/canary.py), and nobody but root finds one of them: on a node that
+# boots, and on one whose containerd fails and says what it has read. What is excepted is so by name, with its reason.
+[ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
+. /vmtest/guest.sh
+
+nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+# The labels of a node are the cluster's, for every pod to read: plans show the Node that will be registered.
+clean() { sed 's/CANARY-label//g' "$@" | { ! grep -aoE '.{0,60}(CANARY|730515731).{0,20}'; }; }
+quiet() { "$@" >out/said 2>&1; [ -s out/said ] && clean out/said; }     # it says something, and none of them
+# The test's own: what its kubelet was started with.
+files_of_all() { is "$(nobody grep -rlaE -D skip --exclude-dir=recording-kubelet 'CANARY|730515731' /etc /run /var /tmp /usr/lib/systemd /opt /root /home 2>/dev/null)" ""; }
+buses() { nobody systemctl show --all '*' && nobody systemctl show && nobody systemctl show-environment; }
+# kubelet's flags are its arguments, which every user of a machine sees of every process.
+arguments() { local pid kubelet; kubelet=$(property kubelet MainPID); for pid in /proc/[0-9]*; do [ "$pid" = "/proc/$kubelet" ] || nobody cat "$pid/cmdline" 2>/dev/null; done | tr '\0' '\n'; }
+# PID 1, which is told of units and drop-ins, and we; what containerd and kubelet write is theirs.
+journal() { journalctl -b -o export --no-pager _PID=1 + _SYSTEMD_UNIT=nodestrap-{config,devices,run,event}.service + SYSLOG_IDENTIFIER=nodestrap; }
+bundle() { nodestrap status --bundle - 2>/dev/null | tar -xzO; }
+kept() { cat /run/nodestrap/{status.json,plan*.txt,metrics.prom,joined.json,joined.prom}; }
+# shellcheck disable=SC2046 # sources are words
+plans() { nodestrap plan $(sources) && nodestrap plan $(sources) --output json; }
+searches() {
+        try "$1: nobody finds one in a file" files_of_all
+        try "$1: nor does systemd tell anybody" quiet buses
+        try "$1: nor are they arguments" quiet arguments
+        try "$1: nor does our journal have one" quiet journal
+        try "$1: nor the bundle" quiet bundle
+        try "$1: nor what is kept of the boot" quiet kept
+        try "$1: nor a plan" quiet plans
+        try "$1: nor status" quiet nodestrap status
+}
+
+try "nodestrap-run.service is active" active nodestrap-run
+try "kubelet is active" active kubelet
+nodestrap wait --timeout 1s 2>out/wait
+try "what wait says has none" clean out/wait
+unread() { while read -r word; do [ "$word" = CANARY-env-refused ] || grep -rqF -e "$word" /etc/{nodestrap,containerd,kubernetes,eks/kubelet} || echo "$word"; done <canaries; }
+try "root finds all of them in the files of daemons" is "$(unread)" ""
+try "but for what systemd would write to its journal" no grep -rqF CANARY-env-refused /etc/nodestrap /etc/systemd
+gets() { tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -x "WORD=CANARY-env-$1" && tr '\0' '\n' <"/proc/$(property "$1" MainPID)/environ" | grep -xF 'HTTPS_PROXY=http://me:CANARY-env-proxy@127.0.0.1:9'; }
+try "containerd has its variables and those of all" gets containerd
+try "so has kubelet" gets kubelet
+try "the reports are for root and who may read the journal" is "$(stat -c '%a %U %G' /run/nodestrap/{status,joined}.json | sort -u)" "640 root systemd-journal"
+try "who may not is told who may" sh -c "setpriv --reuid 65534 --regid 65534 --clear-groups nodestrap status 2>&1 | grep -F 'sudo nodestrap status, or be of the group systemd-journal'"
+try "who may can" setpriv --reuid 65534 --regid 65534 --groups systemd-journal nodestrap status
+searches "on a node that is well"
+
+# The phases once more, with a file that containerd cannot read and a setting that the kernel does not take.
+cp -p broken.yaml /etc/eks/nodeadm.d/70-broken.yaml
+systemctl restart nodestrap-config nodestrap-devices nodestrap-run 2>/dev/null
+try "a containerd that fails" failed nodestrap-run
+try "says what it has read" sh -c "journalctl -b -u containerd -o cat | grep -F 'CANARY-broken'"
+try "the verdict names both units and settings" sh -c "nodestrap status | grep -E 'failed .*set-sysctl:net.ipv4.tcp_congestion_control' && nodestrap status | grep -E 'containerd.service .*journalctl -u containerd.service'"
+messages() { python3 -c 'import glob, json
+for f in glob.glob("/run/nodestrap/events/*"): print(json.load(open(f))["message"])'; }
+try "what the cluster is to hear has none" quiet messages
+nodestrap wait --timeout 1s 2>out/wait
+try "nor has what wait says" clean out/wait
+searches "on one that failed"
+
+finish
