@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 4 -e -t 600
+# run: vmboot.sh -s -d 4 -e -t 900
 # tree: apply_tool
 # create-raid and make-filesystem on real md and NVMe, in each state that a step can have, by tests/helpers/apply-tool: a plan is
 # taken as given here, also one that the disks no longer agree with.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run: vmboot.sh -s -d 4 -e -t 600
+# run: vmboot.sh -s -d 4 -e -t 900
 # tree: storage storage_stubs
 # console: NODESTRAP verdict=failed code=EDISKUSED
 # console: NODESTRAP verdict=failed code=EDISKERROR
