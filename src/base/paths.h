@@ -13,6 +13,7 @@
 #define KUBELET_TURN        RUN_DIR "/kubelet-may-start"        /* units/kubelet.service.d: the same for
                                                                  * a kubelet that is enabled by itself */
 #define FABRIC_TURN         RUN_DIR "/fabric-may-start"         /* units/nvidia-fabricmanager.service.d */
+#define IMEX_BARRED         RUN_DIR "/imex-barred"              /* units/nvidia-imex.service.d */
 #define CDI_TURN            RUN_DIR "/cdi-may-refresh"          /* units/nvidia-cdi-refresh.service.d */
 #define TAINT_FILE          RUN_DIR "/kubelet-environment"      /* units/kubelet.service.d reads it
                                                                  * behind KUBELET_ENVIRONMENT */

@@ -64,7 +64,7 @@ bool stack_runs_imex(const Stack *s) {
         return s->imex == IMEX_HOST;
 }
 
-static bool bars_imex(const Stack *s) {
+bool stack_bars_imex(const Stack *s) {
         return s->imex == IMEX_DRA || s->imex == IMEX_OFF;
 }
 
@@ -291,7 +291,7 @@ static const Step steps[_STEPS_MAX] = {
         [STEP_MASK_MANAGER] = { ACTION_MASK_UNIT, MANAGER, .after = AFTER(KMOD), .wanted = lacks_manager },
         [STEP_UNMASK_MANAGER] = { ACTION_UNMASK_UNIT, MANAGER, .wanted = runs_manager,
                 .why = "if an earlier run of this boot masked it" },
-        [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = bars_imex },
+        [STEP_MASK_IMEX] = { ACTION_MASK_UNIT, IMEX, .after = AFTER(KMOD), .wanted = stack_bars_imex },
         [STEP_UNMASK_IMEX] = { ACTION_UNMASK_UNIT, IMEX, .wanted = stack_runs_imex,
                 .why = "if an earlier run of this boot masked it" },
         /* Both hold GPUs, whose MIG mode cannot be changed then: NVIDIA/mig-parted, known issues. So do all

@@ -157,6 +157,9 @@ static int plan_stack(Stack *s, const Config *config, Diag *diag) {
         plan_options(s);
         if (stack_runs_imex(s))
                 plan_imex_files(s->plan, s->want, s->host);
+        if (stack_bars_imex(s))
+                plan_file(s->plan, PHASE_CONFIG, NVIDIA_GROUP, IMEX_BARRED,
+                          "an IMEX that the image has enabled does not start", "", 0644);
         stack_plan_steps(s);
         return 0;
 }

@@ -27,6 +27,7 @@ _nonnull_ bool stack_has_switches(const Stack *s);
 _nonnull_ bool stack_is_tray(const Stack *s);
 _nonnull_ bool stack_gates_fabric(const Stack *s);
 _nonnull_ bool stack_runs_imex(const Stack *s);
+_nonnull_ bool stack_bars_imex(const Stack *s);
 _nonnull_ bool stack_wants_channel(const Stack *s);
 /* Do its GPUs register with a fabric, so that NVML tells how each fares there? */
 _nonnull_ bool stack_registers(const Stack *s);

@@ -18,7 +18,7 @@ gpu_unit() {                            # gpu_unit ROOT NAME LINE... : an enable
 }
 gpu_units_1() {                         # awslabs/amazon-eks-ami 81fec2e: templates/al2023/runtime/gpu
         gpu_unit "$1" nvidia-kmod-load Wants=network-online.target After=network-online.target 'Before=nvidia-fabricmanager.service nvidia-persistenced.service'
-        gpu_unit "$1" nvidia-persistenced; gpu_unit "$1" nvidia-fabricmanager After=network-online.target
+        gpu_unit "$1" nvidia-persistenced; gpu_unit "$1" nvidia-fabricmanager After=network-online.target; gpu_unit "$1" nvidia-imex After=network-online.target
         gpu_unit "$1" set-nvidia-clocks After=nvidia-persistenced.service Requires=nvidia-persistenced.service
 }
 gpu_units_2() {                         # its revisions of the second half of 2026
@@ -68,7 +68,7 @@ for suite in bookworm trixie; do
                 gpu_units_$generation "$W/$suite/m"; out=$(verify "$W/$suite/m")
                 report $? "$suite: with the units of a GPU image, generation $generation" "$out"
                 ! grep -qE 'cycle|Unknown|Failed|not found|Ignoring|not executable' <<<"$out"; report $? "$suite: it has nothing to say, generation $generation" "$out"
-                [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service 2>&1)" = "" ]; report $? "$suite: nor has fabric manager's, generation $generation" "$out"
+                [ "$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-fabricmanager.service nvidia-imex.service 2>&1)" = "" ]; report $? "$suite: nor have fabric manager's and IMEX's, generation $generation" "$out"
         done
         out=$(chroot "$W/$suite/m" systemd-analyze verify --man=no nvidia-cdi-refresh.service nvidia-cdi-refresh.path 2>&1)
         [ "$out" = "" ]; report $? "$suite: nor have those of the toolkit" "$out"
