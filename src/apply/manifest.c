@@ -103,18 +103,12 @@ static int file_is_unchanged(const Root *root, const char *path, const char *sha
 }
 
 /* "kubelet.service.d" and its like have no use without a drop-in; every other directory is left alone. */
-static void remove_empty_dropin_dir(const Root *root, const char *path) {
+static int remove_empty_dropin_dir(const Root *root, const char *path) {
         _cleanup_(freep) char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-        char *slash = strrchr(dir, '/');
-        if (!endswith(dir, ".d") || !slash || slash == dir)
-                return;
-        *slash = 0;
-        int fd = root_open(root, dir, O_RDONLY | O_DIRECTORY);
-        if (fd < 0)
-                return;
-        if (unlinkat(fd, slash + 1, AT_REMOVEDIR) == 0)
-                log_debug("removed the empty %s/%s", dir, slash + 1);
-        close(fd);
+        int r = endswith(dir, ".d") ? root_remove_dir(root, dir) : 0;
+        if (r > 0)
+                log_debug("removed the empty %s", dir);
+        return r == -EBUSY || r == -ENOTDIR ? 0 : r;    /* something is mounted there; a link or a file */
 }
 
 static int remove_block(const Root *root, const char *path) {
@@ -135,10 +129,8 @@ static int remove_entry(Task *t, const json_t *entry) {
         if (json_is_true(json_object_get(entry, "block")))
                 return remove_block(t->apply->root, path);
         int r = file_is_unchanged(t->apply->root, path, json_get_text(entry, "sha256"));
-        if (r == -ENOENT || r == -ENOTDIR) {
-                remove_empty_dropin_dir(t->apply->root, path);  /* a run that was killed got no further */
-                return 0;
-        }
+        if (r == -ENOENT || r == -ENOTDIR)      /* a run that was killed got no further */
+                return remove_empty_dropin_dir(t->apply->root, path);
         if (r == -EISDIR || r == -ELOOP) {
                 diag_warn_at(t->apply->diag, "file-kept", NULL, path,
                              "no longer asked for, but what stands there is not the file that was written; "
@@ -157,8 +149,7 @@ static int remove_entry(Task *t, const json_t *entry) {
         if (r < 0)
                 return r;
         log_info("removed %s, which the configuration no longer asks for", path);
-        remove_empty_dropin_dir(t->apply->root, path);
-        return r;
+        return remove_empty_dropin_dir(t->apply->root, path);
 }
 
 static int by_path(const void *a, const void *b) {

@@ -393,6 +393,18 @@ TEST(prune_removes_the_directory_that_a_killed_run_left_empty) {
         assert_absent(&b, "/etc/systemd/system/x.service.d");
 }
 
+TEST(prune_leaves_what_stands_in_the_place_of_a_dropin_directory) {
+        BOX(b);
+        PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
+        ASSERT_OK(apply(&b));
+        ASSERT_OK(root_remove(b.root, "/etc/systemd/system/x.service.d/environment.conf"));
+        ASSERT_OK(root_remove_dir(b.root, "/etc/systemd/system/x.service.d"));
+        put(&b, "/etc/systemd/system/x.service.d", "a file", 0644);
+        PLAN_PRUNED(&b, PHASE_CONFIG, NULL);
+        ASSERT_OK(apply(&b));
+        assert_file(&b, "/etc/systemd/system/x.service.d", "a file");
+}
+
 TEST(prune_keeps_a_dropin_directory_that_others_use) {
         BOX(b);
         PLAN_PRUNED(&b, PHASE_CONFIG, "/etc/systemd/system/x.service.d/environment.conf", NULL);
