@@ -141,6 +141,9 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
         printf '[Unit]\nDescription=A disk that is not there\n[Mount]\nWhat=/dev/vmtest-absent\nWhere=/var/lib/containerd\nType=tmpfs\nOptions=nosuchoption\n' \
                 >"$tree/etc/systemd/system/var-lib-containerd.mount"
 }
+tree_faults() {                         # where the nth call fails (tests/vm/lib/faults.py); $FAULTS: which
+        mkdir -p "$tree/vmtest" && cp "$HELPERS/fault-tool" "$tree/vmtest/" && echo "${FAULTS-}" >"$tree/vmtest/faults-words"
+}
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
         local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24
