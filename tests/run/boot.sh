@@ -144,6 +144,15 @@ tree_containerd_mount_fails() {         # what /var/lib/containerd should be on 
 tree_faults() {                         # where the nth call fails (tests/vm/lib/faults.py); $FAULTS: which
         mkdir -p "$tree/vmtest" && cp "$HELPERS/fault-tool" "$tree/vmtest/" && echo "${FAULTS-}" >"$tree/vmtest/faults-words"
 }
+tree_any_cuts() {                       # the power goes in one of the phases or beside them (tests/vm/lib/any_cuts.py); $CUTS: how often
+        local phase d; mkdir -p "$tree/vmtest" "$tree/etc/systemd/system/sysinit.target.wants"; echo "${CUTS:-cuts=1 seed=1}" >"$tree/vmtest/cuts-words"
+        for phase in config devices run; do
+                d=$tree/etc/systemd/system/nodestrap-$phase.service.d; mkdir -p "$d"
+                sed -n "s/^ExecStart=/[Service]\nNoNewPrivileges=no\nCapabilityBoundingSet=~\nSystemCallFilter=\nMemoryDenyWriteExecute=no\nExecStart=\nExecStart=\/usr\/bin\/python3 \/vmtest\/any_cuts.py run $phase /p" "$top/units/nodestrap-$phase.service" >"$d/cut.conf"
+        done
+        printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/python3 /vmtest/any_cuts.py clock\n' >"$tree/etc/systemd/system/cut-clock.service"
+        ln -s ../cut-clock.service "$tree/etc/systemd/system/sysinit.target.wants/"
+}
 tree_helpers() { cp "$HELPERS"/*-tool "$tree/vmtest/"; }
 tree_containerd_version() {             # of the suite, as an EKS image says it: asking the program can take longer than it may here
         local version=1.6.20; [[ ! $(head_of run) =~ trixie|arm64 ]] || version=1.7.24
