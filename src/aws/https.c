@@ -169,6 +169,7 @@ int https_post(const Url *url, const char *const (*headers)[2], size_t n_headers
         static bool ill;
         set_options(url, form, limit_usec, error, &reply);
         curl.setopt(easy, CURLOPT_FRESH_CONNECT, (long)ill);
+        curl.setopt(easy, CURLOPT_MAXCONNECTS, 1L);
         curl.setopt(easy, CURLOPT_HTTPHEADER, list);
         long proxy_status = 0;          /* of the answer to CONNECT */
         CURLcode code = curl.perform(easy);
