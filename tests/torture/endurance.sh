@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Endurance: a thousand inits that leave nothing behind, ten thousand retries in one process, services that flap for minutes, clocks that jump.
+# INITS, RETRIES and FLAPPING (seconds) make it shorter; ENDURANCE="retries clocks" runs those parts alone.
+# In a network of its own: nothing here may ever ask a metadata service that is somebody's.
+export ENDURANCE=${ENDURANCE:-inits retries flapping clocks}
+if [ -z "${OWN_NETWORK-}" ]; then
+        unshare -n true 2>/dev/null || { echo '1..0 # SKIP no network namespaces here'; exit 0; }
+        OWN_NETWORK=1 exec unshare -n sh -c 'ip link set lo up && exec "$0" "$@"' "$0" "$@"
+fi
+# shellcheck source=tests/mock/bad.sh
+. "$(dirname "$0")/../mock/bad.sh"
+# shellcheck disable=SC2154  # here is lib.sh's
+lib=$(realpath "$here/../torture/endurance") FIGURES=${FIGURES:-/dev/null} INITS=${INITS:-1000} RETRIES=${RETRIES:-10000} FLAPPING=${FLAPPING:-600}
+nodestrap=$(realpath "$nodestrap")
+"${CC:-cc}" -shared -fPIC -O1 -o "$tmp/preload.so" "$lib/preload.c" || { echo "Bail out! no compiler"; exit 1; }
+export ENDURANCE_OF=nodestrap
+figure() { echo "$*" >>"$FIGURES"; }
+with() { env LD_PRELOAD="$tmp/preload.so" "$@"; }               # with NAME=VALUE… PROGRAM ARGUMENT…
+of_process() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status" 2>/dev/null; }
+fds() { find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l; }
+at_most() { [ "$1" -le "$2" ] || { echo "$1 is more than $2"; false; }; }
+
+# ---- a thousand inits: of each its peak of memory, and what it has open when it ends ----
+# Every tenth has another configuration than the one before, every fiftieth one that is refused.
+part_inits() {
+        local n begin files bytes early late
+        good >"$tmp/user-data"; { good; echo '  kubelet: {flags: [--v=5]}'; } >"$tmp/changed"; { good; echo '  kubelet: 1'; } >"$tmp/refused"
+        mock --imds "$fixtures/imds-m5"
+        machine; mkdir -p "$tmp/temporary"
+        for n in user-data changed refused; do cp "$tmp/$n" "$root/$n.yaml"; done
+        export ENDURANCE_ACCOUNT=$tmp/account TMPDIR=$tmp/temporary; : >"$tmp/account"; begin=0
+        for ((n = 1; n <= INITS; n++)); do
+                local file=user-data want=0; [ $((n / 10 % 2)) = 0 ] || file=changed; [ $((n % 50)) != 7 ] || file=refused want=1
+                with "$nodestrap" init --root "$root" -c "file:///$file.yaml" >/dev/null 2>"$tmp/err"
+                [ $(($? > 0)) = $want ] || { begin=$((begin + 1)); sed 's/^/# /' "$tmp/err"; }
+                rm -f "$root/run/nodestrap/facts.json"
+                case $n in 60|"$INITS") files=$(cd "$root" && find . | sort) bytes=$(du -sb "$root" | cut -f1); [ $n != 60 ] || { early=$files; late=$bytes; };; esac
+        done
+        unset ENDURANCE_ACCOUNT TMPDIR
+        ok "$INITS inits end as they should" same_word $begin 0
+        ok "each told its account" same_word "$(wc -l <"$tmp/account")" "$INITS"
+        ok "none had a descriptor left at its end" same_word "$(awk 'NF > 2' "$tmp/account" | sort | uniq -c | head -3)" ''
+        # of each kind: those with the same configuration
+        ok "the highest peak of memory after the tenth is no more than 1 MiB over that of the first fifty" at_most "$(awk 'NR > 10 { print $1 }' "$tmp/account" | sort -n | tail -1)" $(($(awk 'NR <= 50 { print $1 }' "$tmp/account" | sort -n | tail -1) + 1024))
+        ok "none computed for more than two seconds" same_word "$(awk '$2 > 2000' "$tmp/account")" ''
+        ok "no file more than after the sixtieth" same_word "$(diff <(echo "$early") <(echo "$files"))" ''
+        ok "nor more than 4 KiB more in them" at_most "$bytes" $((late + 4096))
+        ok "and no temporary file" same_word "$(find "$tmp/temporary" -mindepth 1; find "$root" -name '.*.tmp')" ''
+        figure "$INITS inits under account"
+}
+
+# ---- ten thousand retries in one process ----
+# Without the pauses between them (preload.c). refusing.py counts what comes to $port.
+sampled() { # PID COUNT-COMMAND…: memory and descriptors when a tenth is done, and at the end
+        local pid=$1 n; shift
+        rss1='' rss2='' fd1='' fd2='' done_=0
+        while kill -0 "$pid" 2>/dev/null; do
+                n=$("$@"); [ "$n" -gt "$done_" ] || { sleep 0.05; continue; }
+                done_=$n
+                if [ "$n" -ge $((RETRIES / 10)) ] && [ -z "$rss1" ]; then rss1=$(of_process "$pid" VmRSS) fd1=$(fds "$pid"); fi
+                [ "$n" -lt "$RETRIES" ] || { rss2=$(of_process "$pid" VmRSS) fd2=$(fds "$pid"); kill "$pid"; break; }
+        done
+        wait "$pid"; code=$?
+}
+part_retries() {
+        local d=$tmp/wait node=ip-10-0-0-10.us-west-2.compute.internal pid
+        python3 "$here/kube.py" pki "$tmp/pki" || { echo "Bail out! no certificates"; exit 1; }
+        mkdir -p "$d"/{var/lib/kubelet,etc/kubernetes/pki,etc/eks/kubelet,proc/sys/kernel/random,run}
+        cp /proc/sys/kernel/random/boot_id "$d/proc/sys/kernel/random/"; echo host.example >"$d/proc/sys/kernel/hostname"; cp "$tmp/pki/ca.crt" "$d/etc/kubernetes/pki/"
+        printf 'NODEADM_KUBELET_ARGS=--config=/etc/kubernetes/kubelet/config.json --hostname-override=%s --v=2\n' "$node" >"$d/etc/eks/kubelet/environment"
+        exec 8< <(exec python3 "$lib/refusing.py" "$tmp/count"); local refusing=$!; read -r port <&8
+        printf 'apiVersion: v1\nkind: Config\nclusters:\n  - name: kubernetes\n    cluster:\n      server: "https://127.0.0.1:%s"\n      certificate-authority: /etc/kubernetes/pki/ca.crt\nusers:\n  - name: kubelet\n    user:\n      exec:\n        apiVersion: client.authentication.k8s.io/v1beta1\n        command: aws\n        args: [eks, get-token, --cluster-name, training, --region, us-west-2]\ncontexts:\n  - name: kubelet\n    context: {cluster: kubernetes, user: kubelet}\ncurrent-context: kubelet\n' "$port" >"$d/var/lib/kubelet/kubeconfig"
+        export AWS_ACCESS_KEY_ID=AKIDEXAMPLE AWS_SECRET_ACCESS_KEY=notavaluethatanybodymaysee
+        env LD_PRELOAD="$tmp/preload.so" ENDURANCE_SPEED=5000 "$nodestrap" wait --root "$d" --timeout 24h >"$tmp/out" 2>"$tmp/err" & pid=$!
+        sampled "$pid" count_of
+        ok "wait tries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
+        ok "with the memory of a tenth of them, but for 256 KiB" at_most "${rss2:-0}" $((${rss1:-0} + 256))
+        ok "and as many descriptors, but for a connection that is just begun" at_most "${fd2:-99}" $((${fd1:-0} + 2))
+        ok "SIGTERM ends it with a report" same_word "$code $(grep -c 'failed (1 EINTERRUPTED) at join: ' "$tmp/err")" "1 1"
+        figure "$done_ retries of wait in one process"
+        # what failed, to be told to a cluster that never answers
+        mkdir -p "$d/run/nodestrap/events"; rm -f "$tmp/count"     # the name says when it began; one that begins later never ends
+        printf '{"reason": "NodestrapFailed", "time": "2026-01-02T03:04:05Z", "warning": true, "message": "m", "key": "k", "environment": {}}' >"$d/run/nodestrap/events/09999999999999999999.1"
+        env LD_PRELOAD="$tmp/preload.so" ENDURANCE_SPEED=5000 "$nodestrap" send-events --root "$d" >"$tmp/out" 2>"$tmp/err" & pid=$!
+        sampled "$pid" count_of
+        ok "send-events tries $RETRIES times in one process" at_least_is "$done_" "$RETRIES"
+        ok "with the memory of a tenth of them, but for 256 KiB" at_most "${rss2:-0}" $((${rss1:-0} + 256))
+        ok "and as many descriptors, but for a connection that is just begun" at_most "${fd2:-99}" $((${fd1:-0} + 2))
+        ok "SIGTERM ends it well, and what it had to tell is kept" same_word "$code $(ls "$d/run/nodestrap/events")" "0 09999999999999999999.1"
+        figure "$done_ retries of send-events in one process"
+        kill $refusing; unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+}
+count_of() { stat -c %s "$tmp/count" 2>/dev/null || echo 0; }
+at_least_is() { [ "$1" -ge "$2" ] || { echo "$1 is less than $2"; tail -3 "$tmp/err"; false; }; }
+
+# ---- services that flap ----
+part_flapping() {
+        local end=$((SECONDS + FLAPPING)) runs=0 wrong=0 well=0 busy=0 long=0 real_ec2 flap pids=() w
+        good | sed '/InstanceIdNodeName/d' >"$tmp/by-name"
+        mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-name"
+        exec 7< <(exec python3 "$lib/flapping.py" "${imds##*:}" 1); pids+=($!); read -r flap <&7
+        exec 6< <(exec python3 "$lib/flapping.py" "${ec2##*:}" 2); pids+=($!); read -r real_ec2 <&6
+        export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:$flap AWS_ENDPOINT_URL_EC2=http://127.0.0.1:$real_ec2
+        : >"$tmp/account"; : >"$tmp/codes"
+        for w in 1 2 3 4; do
+                ( root=$tmp/flap$w; machine; trap - EXIT
+                  while [ "$SECONDS" -lt "$end" ]; do
+                        rm -f "$root/run/nodestrap/facts.json"; begin=$EPOCHREALTIME
+                        timeout -k 5 300 env LD_PRELOAD="$tmp/preload.so" ENDURANCE_ACCOUNT="$tmp/account" "$nodestrap" init --root "$root" >/dev/null 2>"$tmp/flap$w.err"; code=$?
+                        took=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", b - a }')
+                        echo "$code $took $(tail -1 "$tmp/flap$w.err")" >>"$tmp/codes"
+                  done ) & pids+=($!)
+        done
+        for w in "${pids[@]:2}"; do wait "$w"; done
+        kill "${pids[@]:0:2}"
+        runs=$(wc -l <"$tmp/codes") well=$(grep -c '^0 ' "$tmp/codes") 
+        awk '$1 != 0 && $1 != 12 && $1 != 20 && $1 != 10 && $1 != 11' "$tmp/codes" >"$tmp/wrong"; wrong=$(wc -l <"$tmp/wrong"); sed 's/^/# /' "$tmp/wrong" | head
+        awk '$2 > 200' "$tmp/codes" >"$tmp/long"; long=$(wc -l <"$tmp/long"); busy=$(awk '$2 > 3000' "$tmp/account" | wc -l)
+        ok "inits beside services that flap for $FLAPPING s: some go well ($well of $runs)" test "$well" -gt 0
+        ok "the others fail for the services' sake" same_word "$wrong" 0
+        ok "with a last line that says so" same_word "$(awk '$1 != 0' "$tmp/codes" | grep -vcE ' nodestrap: failed \([0-9]+ E[A-Z0-9]+\) at [a-z]+: .* in [0-9.]+ s; the last one: ')" 0
+        ok "none takes longer than its deadlines" same_word "$long" 0
+        ok "none computes all that while" same_word "$busy" 0
+        ok "none has more open at its end than libcurl keeps of its connection to EC2" same_word "$(awk 'NF > 6' "$tmp/account" | head -3)" ''
+        ok "and no secret is in what they say" no_canary
+        figure "$FLAPPING seconds of flapping services"; figure "$runs inits beside them"
+        cut -d' ' -f1 "$tmp/codes" | sort | uniq -c | sed 's/^/# exits: /'
+}
+no_canary() { ! grep -rlE "$canaries" "$tmp"/flap*.err "$tmp"/flap*/run/nodestrap/status.json; }
+
+# ---- clocks that jump: ten years ahead, or to 1970, at each look at the clock ----
+part_clocks() {
+        local n list jumps=0 bad=0 where
+        good | sed '/InstanceIdNodeName/d' >"$tmp/by-name"
+        mock --imds "$fixtures/imds-m5" --ec2-listen 127.0.0.1:0 --user-data "$tmp/by-name"
+        machine
+        for where in 315360000 -1790000000; do
+                for n in 0 1 2 3 4 5 6 8 10 15; do      # so many looks before the jump; and back again, or not
+                        for back in '' 0; do
+                                list=$(printf '0 %.0s' $(seq $n))$where; [ -z "$back" ] || list+=" $where 0"
+                                rm -f "$root/run/nodestrap/facts.json"
+                                ENDURANCE_JUMPS=$list timeout 120 env LD_PRELOAD="$tmp/preload.so" "$nodestrap" init --root "$root" >"$tmp/out" 2>"$tmp/err"; code=$?
+                                jumps=$((jumps + 1 + ${#back}))
+                                [ $code = 0 ] || { bad=$((bad + 1)); echo "# $code after $list"; tail -2 "$tmp/err" | sed 's/^/# /'; }
+                        done
+                done
+        done
+        ok "init goes well however the clock jumps, ten years ahead or to 1970" same_word $bad 0
+        figure "$jumps clock jumps"
+}
+
+for part in $ENDURANCE; do "part_$part"; mock_stop; done
+done_testing
