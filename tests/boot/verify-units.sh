@@ -61,7 +61,7 @@ for suite in bookworm trixie; do
         unit=$W/$suite/m/usr/lib/systemd/system; ln -s nodestrap-udev-net-manager@.service "$unit/nodestrap-udev-net-manager@eth0.service"
         while read -r level name; do
                 out=$(exposed "$W/$suite/m" "$level" "$name.service"); report $? "$suite: the exposure of $name is $level at most" "$out"
-        done <<<$'44 nodestrap-config\n64 nodestrap-devices\n64 nodestrap-run\n44 nodestrap-boot-hook\n44 nodestrap-network-settings\n44 nodestrap-udev-net-manager@eth0\n35 nodestrap-joined\n35 nodestrap-event'
+        done <<<$'44 nodestrap-config\n64 nodestrap-devices\n64 nodestrap-run\n44 nodestrap-boot-hook\n44 nodestrap-network-settings\n44 nodestrap-udev-net-manager@eth0\n35 nodestrap-joined\n35 nodestrap-event\n25 nodestrap-trim'
         sed '/^CapabilityBoundingSet/d' "$unit/nodestrap-run.service" >"$unit/control.service"; out=$(exposed "$W/$suite/m" 64 control.service)
         [ $? != 0 ]; report $? "$suite: control: with all capabilities nodestrap-run is above that" "$out"; rm "$unit/control.service" "$unit/nodestrap-udev-net-manager@eth0.service"
         for generation in 1 2 3; do
