@@ -20,7 +20,7 @@ import storage
 from storage import HERE, Problem, read, sh, write
 
 NEXT, STATE = HERE + '/next-cut', HERE + '/cuts-state'
-CALLS = {'config': 150, 'devices': 20, 'run': 400}
+CALLS = {True: {'config': 100, 'devices': 15, 'run': 380}, False: {'config': 100, 'devices': 15, 'run': 110}}      # blank disks? most of what there are
 TEXT = 'VMTEST CUT-HERE\n'
 
 
@@ -50,11 +50,11 @@ def described(plan):
     return f'{plan["seconds"]:.2f} s after power-on' if 'seconds' in plan else f'at call {plan["call"]} of the {plan["phase"]} phase'
 
 
-def choose(chance, boot, end):
+def choose(chance, boot, end, blank):
     if chance.random() < 0.4:
         return {'boot': boot, 'seconds': round(chance.uniform(end * 0.3, end), 2)}
-    phase = chance.choices(list(CALLS), (25, 5, 70))[0]
-    return {'boot': boot, 'phase': phase, 'call': chance.randint(1, CALLS[phase])}
+    phase = chance.choices(list(CALLS[blank]), (25, 5, 70))[0]
+    return {'boot': boot, 'phase': phase, 'call': chance.randint(1, CALLS[blank][phase])}
 
 
 def ended():
@@ -87,8 +87,8 @@ def main(*words):
         report.finish()
     boots.user_data(node, f'boot{number}')
     boots.keep(node)
-    plan = choose(chance, number + 1, ended())
     blank = chance.random() < 0.6
+    plan = choose(chance, number + 1, ended(), blank)
     state['pending'] = f'{described(plan)}, with {"blank" if blank else "the same"} disks'
     state['want'] = {}
     if blank:                           # an image with the same content once more
