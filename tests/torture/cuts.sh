@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The power goes fifty times, at random moments of whole boots, nine times in each machine, two machines at a time
+# The power goes fifty times, at random moments of whole boots, up to nine times in each machine, two machines at a time
 # (tests/vm/lib/any_cuts.py). CUTS_SEED=7: other moments.
 set -u; here=$(realpath "$(dirname "$0")/.."); W=$(mktemp -d) || exit 1; trap 'rm -rf "$W"' EXIT; trap 'exit 130' INT TERM
 seed=${CUTS_SEED:-$RANDOM} cuts=0 count=0 bad=0
 one() { CUTS="cuts=9 seed=$1" "$here/run/boot.sh" "$here/vm/any-cuts.sh" >"$W/$1" 2>&1; }
-for ((round = 0; cuts < 50 && round < 12; round += 2)); do
+for ((round = 0; cuts < 50 && round < 24; round += 2)); do
         one $((seed + round)) & one $((seed + round + 1)) & wait
         for n in $((seed + round)) $((seed + round + 1)); do
                 while IFS= read -r line; do
