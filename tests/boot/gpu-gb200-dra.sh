@@ -19,4 +19,9 @@ try "GPU memory is the driver's" grep -x 'CoherentGPUMemoryMode: "driver"' /proc
 try "channels are DRA's to make" no test -e /dev/nvidia-caps-imex-channels/channel0
 try "status.json knows the clique" is "$(value accelerator clusterUuid).$(value accelerator cliqueId)" 7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1
 
+# Masked it is by the devices phase, and had not started before.
+systemctl unmask --runtime nvidia-imex && systemctl start nvidia-imex
+try "it would not start without the mask either" is "$(property nvidia-imex ConditionResult)" no
+try "nor does it run" no active nvidia-imex
+
 finish

@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # run: vmboot.sh -s -d 0 -t 600
 # tree: apply_tool
-# load-module, await-devices and set-sysctl on a kernel.
+# load-module, await-devices and set-sysctl on a kernel; at the end with what nodestrap-devices.service may do, and no more.
 [ -d /vmtest ] || exec "$(dirname "$0")/../run/boot.sh" "$0"
 . /vmtest/guest.sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
+tool=(/opt/apply-tool)
+as_devices() {
+        local unit; mapfile -t unit < <(grep -E '^(CapabilityBoundingSet|NoNewPrivileges|LockPersonality|Restrict[A-Za-z]*|SystemCall[A-Za-z]*)=' /usr/lib/systemd/system/nodestrap-devices.service)
+        [ ${#unit[@]} -gt 6 ] && systemd-run -q --pipe --wait "${unit[@]/#/--property=}" /opt/apply-tool
+}
 applies() {     # EXIT PATTERN... <plan
         local want=$1 p rc miss=0 out; shift
-        out=$(/opt/apply-tool 2>&1); rc=$?; printf '%s\n' "$out"
+        out=$("${tool[@]}" 2>&1); rc=$?; printf '%s\n' "$out"
         [ $rc = "$want" ] || { miss=1; echo "exit $rc instead of $want"; }
         for p; do grep -qE -- "$p" <<<"$out" || { miss=1; echo "missing: $p"; }; done
         return $miss
@@ -72,4 +77,12 @@ try "a value that the kernel refuses" applies 40 "^failed set-sysctl:vm.overcomm
         <<<"set-sysctl vm.overcommit_memory with=7"
 try "one that nobody can change" applies 40 "^failed set-sysctl:kernel.ostype: /proc/sys/kernel/ostype cannot be written \(Permission denied\)" <<<"set-sysctl kernel.ostype with=Minix"
 try "one that the kernel takes and does not make" applies 40 "^failed set-sysctl:kernel.hostname: the kernel took \"a{60}" <<<"set-sysctl kernel.hostname with=$(printf 'a%.0s' {1..80})"
+
+# Some of the kernel's settings ask for a capability each; of these NET_ADMIN, SYS_RESOURCE and SYS_ADMIN.
+tool=(as_devices); modprobe -r mlx5_ib mlx5_core; echo 0 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/kernel/dmesg_restrict
+try "modules are loaded by the unit" applies 0 "^done load-module:mlx5_ib" <<<"load-module mlx5_ib deadline=60s"
+try "settings are made by it" applies 0 "^done set-sysctl:net.ipv4.ip_forward" "^done set-sysctl:user.max_user_namespaces" "^done set-sysctl:kernel.dmesg_restrict" \
+        <<<$'set-sysctl net.ipv4.ip_forward with=1\nset-sysctl user.max_user_namespaces with=4242\nset-sysctl kernel.dmesg_restrict with=0'
+try "what it may not is said to be that" applies 40 "^failed set-sysctl:vm.mmap_min_addr: .*Operation not permitted.*; this process may not do all that root may: SystemCallFilter= and CapabilityBoundingSet=" \
+        <<<"set-sysctl vm.mmap_min_addr with=131072"
 finish
