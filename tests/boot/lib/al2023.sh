@@ -17,6 +17,9 @@ kubelet_began() { timeout 30 tail -n +1 -F /run/recording-kubelet/starts 2>/dev/
 kubelet_has() { kubelet_began; grep -zqxE -- "$1" /run/recording-kubelet/argv || { tr '\0' '\n' </run/recording-kubelet/argv; return 1; }; }
 kubelet_planned() { active kubelet && nodestrap plan "$@" --credential-plugin aws --show-secrets --output json >plan.json && python3 compare.py kubelet plan.json /run/recording-kubelet/argv; }
 
+# Is there anything in it? That there is a directory at all is systemd-tmpfiles' doing.
+found_in() { [ -n "$(ls -A "$1" 2>/dev/null)" ]; }
+
 # What holds on that image whoever starts it.
 check_image() { # BOOT
         try "$1: containerd is active" active containerd
@@ -56,7 +59,7 @@ check_theirs() { # BOOT : somebody's nodeadm has started this node
         check_network_theirs "$1"
         try "$1: somebody's nodeadm ran both phases" calls 2
         try "$1: kubelet has its arguments" kubelet_has --written-by=somebody
-        try "$1: nodestrap did nothing" no test -e /run/nodestrap
+        try "$1: nodestrap did nothing" no found_in /run/nodestrap
 }
 check_ours() { # BOOT : nodestrap's units have
         check_image "$1"
@@ -160,7 +163,7 @@ check_both() {
                 try "ours, started by hand, refuse" no systemctl start nodestrap-config
                 try "so does the second of them" no systemctl start nodestrap-run
                 try "they did not run" is "$(property nodestrap-config ExecMainStartTimestampMonotonic) $(property nodestrap-run ActiveState)" "0 inactive"
-                try "they left nothing that concerns containerd or kubelet" no test -e /run/nodestrap
+                try "they left nothing that concerns containerd or kubelet" no found_in /run/nodestrap
                 try "and say why" sh -c "systemctl status nodestrap-config | grep -F \"this boot is nodeadm's\""
                 try "nodeadm can be started again" systemctl restart nodeadm-run
                 try "it ran" calls 4
