@@ -69,14 +69,14 @@ typedef struct Command Command;
 struct Command {
         const char *words;              /* "config check" */
         const char *help;
-        unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
         uint64_t flags;                 /* bits of Flag */
         const Command *dry_run;         /* what it becomes with --dry-run */
         int (*run)(Run *run);           /* what it does there: 0, or a negative errno with a diagnostic */
         const char *done;               /* said at the end where all went well; or NULL */
-        Stage last;
         uint64_t powers;                /* what it keeps of root's (base/power.h); POWER_ALL: it is root's to
                                          * the end */
+        unsigned names;                 /* bits of ProgramName: under which of them it is listed and found */
+        Stage last;
         bool starts_programs;           /* beside that */
         bool sample;                    /* no source is given to it: it has a configuration of its own */
         bool draws;                     /* --output svg is for it, too */

@@ -53,6 +53,7 @@ static struct timespec timespec_of(long long nsec) {
         return (struct timespec){ nsec / 1000000000LL, nsec % 1000000000LL };
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): stand-ins of the C library's */
 int clock_gettime(clockid_t clock, struct timespec *t) {
         static int (*next)(clockid_t, struct timespec *);
         if (!next)
@@ -110,6 +111,7 @@ int usleep(useconds_t usec) {
         struct timespec t = timespec_of(usec * 1000LL);
         return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 __attribute__((constructor)) static void begin(void) {
         const char *of = getenv("ENDURANCE_OF"), *text;
