@@ -4,10 +4,11 @@
 
 #include "base/str.h"
 
+/* Each setting has one name: a component "." would make others of it, which nobody recognises. */
 bool sysctl_name_is_valid(const char *name) {
         size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@");
-        return n > 0 && !name[n] && !strstr(name, "..") && !strstr(name, "//") && !strchr("./", name[0]) &&
-               !strchr("./", name[n - 1]);
+        return n > 0 && !name[n] && !strstr(name, "..") && !strstr(name, "//") && !strstr(name, "/./") &&
+               !strstr(name, "./.") && !strchr("./", name[0]) && !strchr("./", name[n - 1]);
 }
 
 char *sysctl_path(const char *name) {

@@ -9,6 +9,7 @@ TEST(paths) {
                 { "vm/max_map_count", "/proc/sys/vm/max_map_count" },
                 { "net.ipv4.conf.eth0/5.forwarding", "/proc/sys/net/ipv4/conf/eth0.5/forwarding" },
                 { "net/ipv4/conf/eth0.5/forwarding", "/proc/sys/net/ipv4/conf/eth0.5/forwarding" },
+                { "net.ipv4.conf./eth0.forwarding", "/proc/sys/net/ipv4/conf/.eth0/forwarding" },
                 { "kernel", "/proc/sys/kernel" },
         };
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -19,7 +20,8 @@ TEST(paths) {
 }
 
 TEST(names_that_lead_elsewhere) {
-        static const char *const names[] = { "", ".", "/", "..", "a..b", "a//b", "/a", ".a", "a/", "a.", "a b", "a=b", "a\n", "é" };
+        static const char *const names[] = { "", ".", "/", "..", "a..b", "a//b", "/a", ".a", "a/", "a.", "a b", "a=b", "a\n", "é",
+                                             "kernel/./modprobe", "kernel./.modprobe", "net/ipv4/./ip_forward" };
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (sysctl_name_is_valid(names[i]))
                         FAIL("\"%s\"", names[i]);
