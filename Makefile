@@ -153,7 +153,7 @@ $(O)/fuzzers/%: $(O)/tests/fuzz/%.o $(LIB)
 	$(call say,LD,$@)$(CC) $(SANFLAGS) -fsanitize=fuzzer -o $@ $^ $(PKG_LIBS) -ldl
 fuzz: $(O)/fuzzers/$(F)                  # make fuzz CC=clang O=build-fuzz F=fuzz-toml T=60; tests/torture/fuzz.sh runs them all
 	$(Q)mkdir -p $(O)/corpus/$(F)
-	$(O)/fuzzers/$(F) -max_total_time=$(or $(T),60) -timeout=10 $(O)/corpus/$(F) tests/fuzz/corpus/$(F)
+	$(O)/fuzzers/$(F) -max_total_time=$(or $(T),60) -timeout=10 -artifact_prefix=$(O)/found-$(F)- $(O)/corpus/$(F) tests/fuzz/corpus/$(F)
 sizes:                                   # the ten longest functions, then count, median, p90
 	@ctags -x --c-kinds=f --fields=+e --_xformat='%{end} %n %N %F' -R src | awk '{print $$1-$$2+1, $$3, $$4}' | sort -n \
 	  | awk '{n[NR]=$$1; l[NR]=$$0} END {for (i=NR; i>NR-10 && i>0; i--) print l[i]; print NR, n[int(NR/2)+1], n[int(NR*.9)+1]}'
