@@ -34,8 +34,8 @@ void bus_broken(Apply *a, const char *why) {
                         task_end(&a->tasks[i], OUTCOME_DONE);
                 else if (task_is_unit(&a->tasks[i]))
                         (void)task_fail(&a->tasks[i], -ECONNRESET, CAUSE_BUS,
-                                        "the connection to systemd was lost, and no other was to be had (%s); "
-                                        "journalctl _PID=1 says what became of it",
+                                        "the connection to systemd was lost, and no other was to be had "
+                                        "(%s); journalctl _PID=1 says what became of it",
                                         why);
 }
 

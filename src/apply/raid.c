@@ -252,7 +252,7 @@ static const char *device_of(const Action *a) {
         return a->storage.device ?: a->target;
 }
 
-/* The copies of a new RAID10 are not made the same, which takes hours. Blank disks are the same; where a wiped
+/* The copies of a new RAID10 are not made the same, which takes hours. Blank disks are; where a wiped
  * member holds other old bytes than its twin nobody asks for them, for a file system reads what it has
  * written, and that went to both (an md "check" counts such places). After a power cut md compares only what
  * the bitmap has noted (md(4)), in large regions, so that few writes have to wait for the bitmap. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A connection to systemd that was lost → another one, on which everything goes on. systemctl daemon-reexec,
- * which an update of the package systemd calls, closes all; jobs and what systemd knows of units outlast it.
- * A call that was not answered is made again: none of ours does more the second time, but for a restart. */
+ * A connection to systemd that was lost → another one, on which everything goes on. An update of the
+ * package systemd calls systemctl daemon-reexec, which closes all; jobs and what systemd knows of units
+ * outlast it. A call that was not answered is made again: none of ours does more the second time, but for a
+ * restart. */
 #include "apply/unit.h"
 
 #include "base/str.h"

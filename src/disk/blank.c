@@ -14,7 +14,7 @@
 
 #define BLOCK       4096U
 #define END         (1U << 20)
-#define PART        (4ULL << 30) /* each is looked at where it begins; but no more than these, and no fewer: */
+#define PART        (4ULL << 30) /* each is looked at where it begins; no more than these, and no fewer: */
 #define PARTS_MOST  1024U
 #define PARTS_LEAST 256U
 #define SMALL       (16ULL << 30) /* smaller than any instance store */

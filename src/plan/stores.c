@@ -172,8 +172,8 @@ bool stores_check_blank(Stores *s, const Disk *d, const char *device) {
                 return true;
         stores_refuse(s, CAUSE_DISK_DATA,
                       "%s%s%s%s carries no signature and is not blank: %s. It may be enciphered, or have "
-                      "lost its superblock, of an array, too. It is left alone; if nothing of that is needed: "
-                      "`blkdiscard%s /dev/%s`",
+                      "lost its superblock, of an array, too. It is left alone; if nothing of that is "
+                      "needed: `blkdiscard%s /dev/%s`",
                       device ? "the volume " : "", device ?: "", device ? ", " : "", label,
                       d->content.error ?: "it is not zeros", device ? " --zeroout" : "", d->name);
         return false;

@@ -13,8 +13,8 @@ static bool is_read_by_manager(const Action *a) {
                (startswith(a->target, UNIT_DIR "/") || streq(a->target, SYSTEM_ENVIRONMENT));
 }
 
-/* What a daemon reads when it starts: its group's files, its drop-ins, its environment and everybody's. SOCI's
- * file is SOCI's. */
+/* What a daemon reads when it starts: its group's files, its drop-ins, its environment and everybody's.
+ * SOCI's file is SOCI's. */
 static bool is_read_by_unit(const Action *a, const char *unit) {
         _cleanup_(freep) char *drop_ins = xasprintf(UNIT_DIR "/%s.d/", unit),
                               *own = xasprintf(ENVIRONMENT_DIR "/%s", unit),
