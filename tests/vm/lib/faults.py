@@ -191,7 +191,7 @@ class Machine:
     def init(self, phase, *before):
         skips = [w for s in SKIPS[phase] for w in ('--skip', s)]
         done = subprocess.run([*before, '/usr/bin/nodestrap', 'init', *skips, '--config-cache', storage.CACHE, '-c', 'file://' + CONFIG], env=self.boot_env,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors='replace', timeout=90, check=False)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors='replace', timeout=600, check=False)       # of one that hangs
         return Run(done.returncode, done.stderr)
 
     def must(self, phase):
