@@ -11,6 +11,7 @@
 #include <fts.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* The directory at path or the nearest above it that exists, as a descriptor. */
@@ -120,14 +121,22 @@ static int look_inside(const Root *root, uint64_t from, Directory *d) {
         return r;
 }
 
+/* A list that gives somebody more than the mode says shows in the bits of the group (acl(5)). */
+static bool has_acl(int fd) {
+        _cleanup_(freep) char *path = xasprintf("/proc/self/fd/%d", fd);
+        return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
 /* Whom the top of the tree belongs to stands for root: a machine's own has no other. */
-static char *why_foreign(const struct stat *top, const struct stat *st) {
+static char *why_foreign(int fd, const struct stat *top, const struct stat *st) {
         if (st->st_uid != 0 && st->st_uid != top->st_uid)
                 return xasprintf("belongs to user %u", (unsigned)st->st_uid);
-        bool group = st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != top->st_gid;
-        return group || st->st_mode & S_IWOTH ? xasprintf("can be written by others than root (mode %04o)",
-                                                          (unsigned)st->st_mode & 07777)
-                                              : NULL;
+        bool acl = st->st_mode & S_IWGRP && has_acl(fd),
+             group = st->st_mode & S_IWGRP && st->st_gid != 0 && st->st_gid != top->st_gid;
+        return acl || group || st->st_mode & S_IWOTH
+                       ? xasprintf("can be written by others than root (mode %04o%s)",
+                                   (unsigned)st->st_mode & 07777, acl ? "; getfacl shows who" : "")
+                       : NULL;
 }
 
 /* Goes on from the directory `at` by the next component of *way, through a link if it is one. */
@@ -159,7 +168,7 @@ static void look_at_way(const Root *root, Directory *d) {
                 if (fd < 0 || fstat(fd, &st) < 0)
                         return;
                 top = i == 0 ? st : top;
-                _cleanup_(freep) char *why = why_foreign(&top, &st);
+                _cleanup_(freep) char *why = why_foreign(fd, &top, &st);
                 d->foreign = why ? xasprintf("%s %s", *at ? at : "/", why) : NULL;
                 d->foreign_itself = !way[strspn(way, "/")];
                 if (d->foreign_itself)

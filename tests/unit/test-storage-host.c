@@ -21,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- waiting: stands in for src/host/wait.c ---- */
@@ -633,6 +634,29 @@ TEST(ways_that_are_not_roots_alone) {
                         ASSERT_EQ(chown(srv, 0, 0), 0);
                         free(owned.path), free(owned.real), free(owned.on);
                 }
+                free(d.path), free(d.real), free(d.on), free(d.foreign);
+        }
+}
+
+/* What one user alone may do beside what the mode says of root's group. */
+TEST(a_way_with_an_access_control_list) {
+        static const struct { uint16_t tag, allowed; uint32_t id; } entries[] = {   /* linux/posix_acl_xattr.h */
+                { 1, 7, UINT32_MAX }, { 2, 7, 1000 }, { 4, 5, UINT32_MAX }, { 16, 7, UINT32_MAX }, { 32, 5, UINT32_MAX },
+        };
+        RUN(r, "stores");
+        ASSERT_OK(root_make_dirs(r.root, "/srv/shared/disks", 0755));
+        _cleanup_(freep) char *shared = xasprintf("%s/srv/shared", r.dir);
+        for (int i = 0; i < 2; i++) {
+                Directory d;
+                ASSERT_EQ(chmod(shared, 0775), 0);
+                uint8_t list[4 + sizeof entries] = { 2 };
+                memcpy(list + 4, entries, sizeof entries);
+                if (i == 1 && setxattr(shared, "system.posix_acl_access", list, sizeof list, 0) < 0) {
+                        ASSERT_EQ(errno, EOPNOTSUPP);
+                        return;
+                }
+                ASSERT_OK(detect_directory(r.root, "/srv/shared/disks", &(Storage){}, 0, &d, &r.diag));
+                ASSERT_STREQ(d.foreign ?: "", i == 0 ? "" : "/srv/shared can be written by others than root (mode 0775; getfacl shows who)");
                 free(d.path), free(d.real), free(d.on), free(d.foreign);
         }
 }
