@@ -83,6 +83,8 @@ def main(*words):
     name = f'the power went {state["pending"]}: the next boot is a node' if state['pending'] else f'boot {number}: undisturbed'
     report.line(f'seed {options.get("seed", "1")}: {name}', found, node.describe)
     if found or state['done'] >= int(options.get('cuts', '2')) or number >= 19:
+        if not found:
+            report.line('the power went at all', [] if state['done'] else [f'{state["missed"]} boots were over before their moment'])
         print(f'# figure: {state["done"]} power cuts\n# {state["missed"]} boots were over before their moment')
         report.finish()
     boots.user_data(node, f'boot{number}')
